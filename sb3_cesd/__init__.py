@@ -1,0 +1,11 @@
+from pathlib import Path
+
+from sb3_cesd.cesd import CeSD
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.envs import register_envs
+
+__version__ = (Path(__file__).parent / "version.txt").read_text().strip()
+
+register_envs()
+
+__all__ = ["CeSD", "VecSkillObservation", "__version__"]

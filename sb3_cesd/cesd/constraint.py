@@ -1,0 +1,33 @@
+import torch as th
+
+from sb3_cesd.common.torch_layers import one_hot
+from sb3_cesd.common.utils import check_positive
+
+
+class ClusterConstraint:
+    """
+    The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (paper eq. 9).
+
+    :param lambda_: added to the count
+    :param count: ``"released"`` counts the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|``
+        (the released code); ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``
+    """
+
+    def __init__(self, lambda_: float = 1.0, count: str = "released") -> None:
+        check_positive(lambda_=lambda_)
+        if count not in ("released", "paper"):
+            raise ValueError(f"Unknown count {count!r} of the constraint: choose 'released' or 'paper'.")
+        self.lambda_ = lambda_
+        self.count = count
+
+    def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
+        """
+        :param clusters: cluster of each state, shape ``(batch_size,)``
+        :param skills: skill that collected each state, shape ``(batch_size,)``
+        :param n_skills: number of skills (and clusters)
+        :return: constraint reward of each cluster, float32, shape ``(n_skills,)``
+        """
+        counted = clusters if self.count == "released" else skills
+        foreign = (clusters != skills).float()[:, None]  # (batch_size, 1)
+        counts = (one_hot(counted, n_skills, th.float32) * foreign).sum(dim=0)
+        return 1.0 / (counts + self.lambda_)

@@ -1,0 +1,97 @@
+import math
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.utils import check_positive
+
+
+def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:
+    """
+    Assign rows to columns softly such that every column gets the same total (Sinkhorn-Knopp, as in SwAV).
+
+    :param scores: shape ``(batch_size, n_prototypes)``
+    :param temperature: the lower, the closer to a hard assignment
+    :param n_iterations: number of normalisations of columns and rows
+    :return: probabilities, rows sum to 1, shape ``(batch_size, n_prototypes)``
+    """
+    # In log space: low temperatures overflow otherwise
+    log_q = scores / temperature
+    log_batch_size, log_n_prototypes = math.log(scores.shape[0]), math.log(scores.shape[1])
+    for _ in range(n_iterations):
+        log_q = log_q - log_q.logsumexp(dim=0, keepdim=True) - log_n_prototypes
+        log_q = log_q - log_q.logsumexp(dim=1, keepdim=True) - log_batch_size
+    return log_q.softmax(dim=1)
+
+
+class Prototypes(nn.Module):
+    """
+    Clusters of states: one unit vector c_i in feature space for each skill, learned by swapped prediction (paper, section 3.2).
+
+    :param n_prototypes: number of clusters
+    :param features_dim: size of the features
+    :param temperature: tau of the softmax ``p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau)`` with normalised features u (paper eq. 3)
+    :param sinkhorn_temperature: temperature of the target assignment; ``None`` for the same as ``temperature`` (the
+        released code); a lower one keeps the clusters from dissolving
+    :param sinkhorn_iterations: Sinkhorn-Knopp iterations
+    :param swap: ``"next"`` predicts the assignment of s' from s (the released code), ``"self"`` that of the same state (the paper)
+    """
+
+    def __init__(
+        self,
+        n_prototypes: int,
+        features_dim: int,
+        temperature: float = 0.1,
+        sinkhorn_temperature: float | None = None,
+        sinkhorn_iterations: int = 5,
+        swap: str = "next",
+    ) -> None:
+        super().__init__()
+        sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature
+        check_positive(
+            temperature=temperature, sinkhorn_temperature=sinkhorn_temperature, sinkhorn_iterations=sinkhorn_iterations
+        )
+        if swap not in ("next", "self"):
+            raise ValueError(f"Unknown swap {swap!r}: choose 'next' or 'self'.")
+        self.temperature = temperature
+        self.sinkhorn_temperature = sinkhorn_temperature
+        self.sinkhorn_iterations = sinkhorn_iterations
+        self.swap = swap
+        self.vectors = nn.Parameter(nn.init.orthogonal_(th.empty(n_prototypes, features_dim)))
+
+    @th.no_grad()
+    def normalize(self) -> None:
+        """Bring the vectors back to length 1, in place; called before each use of a batch."""
+        self.vectors.copy_(F.normalize(self.vectors, dim=1))
+
+    def scores(self, features: th.Tensor) -> th.Tensor:
+        """
+        :param features: shape ``(n, features_dim)``
+        :return: cosine similarities to the prototypes (once they are normalised), shape ``(n, n_prototypes)``
+        """
+        return F.normalize(features, dim=1) @ self.vectors.T
+
+    @th.no_grad()
+    def sample(self, scores: th.Tensor) -> th.Tensor:
+        """
+        Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))``.
+
+        :param scores: shape ``(n, n_prototypes)``
+        :return: shape ``(n,)``
+        """
+        # p / Exp(1) is largest at i with probability p_i: a draw that needs no check of p on the host
+        probabilities = (scores / self.temperature).softmax(dim=1)
+        return (probabilities / th.empty_like(probabilities).exponential_()).argmax(dim=1)
+
+    def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:
+        """
+        Cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (paper eq. 4).
+
+        :param predicted_scores: scores of the state predicted from, with gradient, shape ``(batch_size, n_prototypes)``
+        :param target_scores: scores of the state to predict, shape ``(batch_size, n_prototypes)``
+        :return: scalar
+        """
+        targets = sinkhorn_knopp(target_scores.detach(), self.sinkhorn_temperature, self.sinkhorn_iterations)
+        log_probabilities = (predicted_scores / self.temperature).log_softmax(dim=1)
+        return -(targets * log_probabilities).sum(dim=1).mean()

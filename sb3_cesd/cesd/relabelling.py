@@ -1,0 +1,112 @@
+import torch as th
+
+from sb3_cesd.common.type_aliases import SkillPairs, one_pair_per_transition
+
+
+class CriticRelabelling:
+    """
+    Which critic heads learn from a transition, and with what reward.
+
+    - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
+      A head never sees a low reward for leaving its cluster.
+    - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if that is
+      another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
+    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at sampling.
+
+    In the last two the target action is by the policy of the head that learns.
+
+    :param critic: one of the three
+    :param n_random_heads: random heads a transition in ``"hindsight"``
+    :param kappa: share of the entropy reward that a foreign head gets, during the first ``kappa_switch`` of training
+    :param kappa_final: the same share afterwards
+    :param kappa_switch: when to change, as a share of the training budget
+    :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a ``"random"``
+        one, or that of its ``"cluster"``
+    :param actor_probability: probability with which ``actor`` replaces the collecting skill
+    """
+
+    def __init__(
+        self,
+        critic: str = "cluster",
+        n_random_heads: int = 2,
+        kappa: float = 0.0,
+        kappa_final: float = 0.0,
+        kappa_switch: float = 0.7,
+        actor: str = "skill",
+        actor_probability: float = 0.5,
+    ) -> None:
+        if critic not in ("cluster", "union", "hindsight"):
+            raise ValueError(f"Unknown critic relabelling {critic!r}: choose 'cluster', 'union' or 'hindsight'.")
+        if actor not in ("skill", "random", "cluster"):
+            raise ValueError(f"Unknown actor relabelling {actor!r}: choose 'skill', 'random' or 'cluster'.")
+        if n_random_heads < 0:
+            raise ValueError(f"n_random_heads={n_random_heads} is negative: pass 0 or more.")
+        for name, value in {"kappa_switch": kappa_switch, "actor_probability": actor_probability}.items():
+            if not 0 <= value <= 1:
+                raise ValueError(f"{name}={value} must be a share: pass a number from 0 to 1.")
+        self.critic = critic
+        self.n_random_heads = n_random_heads
+        self.kappa = kappa
+        self.kappa_final = kappa_final
+        self.kappa_switch = kappa_switch
+        self.actor = actor
+        self.actor_probability = actor_probability
+
+    def kappa_at(self, progress_remaining: float) -> float:
+        """
+        :param progress_remaining: from 1 (start of training) to 0 (end)
+        :return: kappa at this point
+        """
+        return self.kappa if 1.0 - progress_remaining < self.kappa_switch else self.kappa_final
+
+    def pairs(
+        self,
+        skills: th.Tensor,
+        clusters: th.Tensor,
+        entropy: th.Tensor,
+        bonus: th.Tensor,
+        n_skills: int,
+        progress_remaining: float,
+    ) -> SkillPairs:
+        """
+        :param skills: skill that collected each transition, shape ``(batch_size,)``
+        :param clusters: cluster of each transition, shape ``(batch_size,)``
+        :param entropy: entropy reward of each transition, shape ``(batch_size,)``
+        :param bonus: constraint reward of each transition for its own cluster, shape ``(batch_size,)``
+        :param n_skills: number of skills
+        :param progress_remaining: from 1 (start of training) to 0 (end)
+        :return: the critic's (transition, skill) pairs
+        """
+        on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
+        if self.critic == "cluster":
+            return one_pair_per_transition(clusters, skills, on_cluster)
+
+        n_random = self.n_random_heads if self.critic == "hindsight" else 0
+        batch_size = len(skills)
+        random_skills = th.randint(n_skills, (n_random, batch_size), device=skills.device)
+        trained = th.cat([clusters[None], skills[None], random_skills])  # (2 + n_random, batch_size)
+        weights = th.ones(trained.shape, device=skills.device)
+        weights[1] = (skills != clusters).to(weights)
+        off_cluster = self.kappa_at(progress_remaining) * entropy
+        rewards = th.where(trained == clusters, on_cluster.T, off_cluster)
+        rows = th.arange(batch_size, device=skills.device).repeat(len(trained))
+        trained = trained.flatten()
+        pairs = SkillPairs(rows, trained, trained, rewards.reshape(-1, 1), weights.reshape(-1, 1))
+        if skills.device.type == "cpu":
+            # Where shapes may depend on the data, padding is not worth its cost
+            counts = pairs.weights.squeeze(1) > 0
+            pairs = SkillPairs(*(entry[counts] for entry in pairs))
+        return pairs
+
+    def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
+        """
+        :param skills: skill that collected each transition, shape ``(batch_size,)``
+        :param clusters: cluster of each transition, shape ``(batch_size,)``
+        :param n_skills: number of skills
+        :return: skill on which the actor is improved, shape ``(batch_size,)``
+        """
+        if self.actor == "skill":
+            return skills
+        other = clusters if self.actor == "cluster" else th.randint_like(skills, n_skills)
+        replace = th.rand(skills.shape, device=skills.device) < self.actor_probability
+        return th.where(replace, other, skills)

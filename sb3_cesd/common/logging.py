@@ -1,0 +1,83 @@
+import numpy as np
+import torch as th
+from stable_baselines3.common.logger import Logger
+
+
+class MeanLogs:
+    """
+    Means of scalars and vectors over many updates, kept on their device until they are written.
+
+    Reading a value with ``.item()`` at every update would make a GPU wait for the host each time.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, th.Tensor] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, values: dict[str, th.Tensor]) -> None:
+        """
+        :param values: detached scalars, or vectors with one entry a skill, by name
+        """
+        for name, value in values.items():
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def flush(self, logger: Logger) -> None:
+        """
+        Record the means and start anew. Vectors are recorded entry by entry, not on standard output.
+
+        :param logger: where to record
+        """
+        for name, total in self._sums.items():
+            mean = (total / self._counts[name]).cpu().numpy()
+            if mean.ndim == 0:
+                logger.record(name, float(mean))
+            else:
+                record_per_skill(logger, name, mean)
+        self._sums.clear()
+        self._counts.clear()
+
+
+class SkillReturns:
+    """
+    Extrinsic return of each skill during training, where a skill may be followed for part of an episode only.
+
+    :param n_skills: number of skills
+    """
+
+    def __init__(self, n_skills: int) -> None:
+        self.rewards = np.zeros(n_skills)
+        self.steps = np.zeros(n_skills)
+
+    def add(self, skills: np.ndarray, rewards: np.ndarray) -> None:
+        """
+        :param skills: skill followed in each environment, shape ``(n_envs,)``
+        :param rewards: extrinsic rewards, shape ``(n_envs,)``
+        """
+        np.add.at(self.rewards, skills, rewards)
+        np.add.at(self.steps, skills, 1)
+
+    def flush(self, logger: Logger, ep_len_mean: float) -> None:
+        """
+        Record the mean reward of a step of each skill times the length of an episode, and start anew.
+
+        :param logger: where to record
+        :param ep_len_mean: mean episode length, in steps
+        """
+        followed = self.steps > 0
+        returns = np.full(len(self.steps), np.nan)
+        returns[followed] = self.rewards[followed] / self.steps[followed] * ep_len_mean
+        record_per_skill(logger, "rollout/ep_rew_skill", returns)
+        self.rewards[:] = 0
+        self.steps[:] = 0
+
+
+def record_per_skill(logger: Logger, name: str, values: np.ndarray) -> None:
+    """
+    :param logger: where to record
+    :param name: common part of the names
+    :param values: one value a skill, shape ``(n_skills,)``; NaN is left out
+    """
+    for skill, value in enumerate(values):
+        if not np.isnan(value):
+            logger.record(f"{name}_{skill:02d}", float(value), exclude="stdout")

@@ -1,0 +1,207 @@
+"""Layers shared by actors, critics and encoders."""
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+
+def orthogonal_init(module: nn.Module) -> None:
+    """
+    Orthogonal weights and zero biases, as in URLB; for use with ``nn.Module.apply``.
+
+    :param module: changed in place if it is a ``nn.Linear``
+    """
+    if isinstance(module, nn.Linear):
+        nn.init.orthogonal_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def create_normalized_mlp(
+    input_dim: int,
+    output_dim: int,
+    net_arch: list[int],
+    activation_fn: type[nn.Module] = nn.ReLU,
+) -> nn.Sequential:
+    """
+    An MLP whose first hidden layer is followed by LayerNorm and Tanh (the "trunk" of URLB's DDPG).
+
+    :param input_dim: size of the input
+    :param output_dim: size of the linear output layer; 0 or less for none
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after the second hidden layer and later ones
+    :return: the network
+    """
+    layers: list[nn.Module] = []
+    last_dim = input_dim
+    for idx, size in enumerate(net_arch):
+        layers.append(nn.Linear(last_dim, size))
+        layers += [nn.LayerNorm(size), nn.Tanh()] if idx == 0 else [activation_fn()]
+        last_dim = size
+    if output_dim > 0:
+        layers.append(nn.Linear(last_dim, output_dim))
+    return nn.Sequential(*layers).apply(orthogonal_init)
+
+
+class HeadRouting(NamedTuple):
+    """
+    Which rows go to which head; made once by :func:`route` and used by every layer and critic.
+
+    Two plans compute the same values. *Ragged*: rows sorted by head, one matrix product a head; needs the counts on the host.
+    *Tiled*: rows laid out in tiles of equal size, each of one head, one batched product; every shape is known
+    beforehand, so that a GPU never waits for the host.
+
+    :param slots: place of each row in the layout, shape ``(n_rows,)``
+    :param n_slots: number of places in the layout
+    :param counts: rows of each head (ragged plan), or ``None``
+    :param tile_heads: head of each tile, shape ``(n_tiles,)`` (tiled plan), or ``None``
+    """
+
+    slots: th.Tensor
+    n_slots: int
+    counts: list[int] | None
+    tile_heads: th.Tensor | None
+
+
+def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadRouting:
+    """
+    Plan the evaluation of row j by head ``heads[j]``.
+
+    :param heads: shape ``(n_rows,)``, integers from 0 to ``n_heads - 1``
+    :param n_heads: number of heads
+    :param tile_size: rows a tile; ``None`` takes the ragged plan on the CPU and tiles of 64 rows elsewhere
+    :return: the plan
+    """
+    if tile_size is None and heads.device.type != "cpu":
+        tile_size = 64
+    n_rows = len(heads)
+    order = heads.argsort(stable=True)
+    ranks = th.empty_like(order).scatter_(0, order, th.arange(n_rows, device=heads.device))
+    if tile_size is None:
+        return HeadRouting(ranks, n_rows, th.bincount(heads, minlength=n_heads).tolist(), None)
+
+    counts = (heads[:, None] == th.arange(n_heads, device=heads.device)).sum(dim=0)
+    n_tiles_of_head = (counts + tile_size - 1) // tile_size
+    first_row = counts.cumsum(0) - counts
+    first_tile = n_tiles_of_head.cumsum(0) - n_tiles_of_head
+    slots = first_tile[heads] * tile_size + ranks - first_row[heads]
+    # At most one tile a head is not full: a bound that does not depend on the data
+    n_tiles = n_rows // tile_size + n_heads
+    tiles = th.arange(n_tiles, device=heads.device)
+    tile_heads = th.searchsorted(n_tiles_of_head.cumsum(0), tiles, right=True).clamp(max=n_heads - 1)
+    return HeadRouting(slots, n_tiles * tile_size, None, tile_heads)
+
+
+class EnsembleLinear(nn.Module):
+    """
+    ``n_heads`` independent linear layers in one tensor.
+
+    The released code initialises them with the fan of the wrong axis; here it is the fan-in of each head.
+
+    :param n_heads: number of layers
+    :param input_dim: input size of each
+    :param output_dim: output size of each
+    """
+
+    def __init__(self, n_heads: int, input_dim: int, output_dim: int) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(input_dim)
+        self.weight = nn.Parameter(th.empty(n_heads, input_dim, output_dim).uniform_(-bound, bound))
+        self.bias = nn.Parameter(th.empty(n_heads, 1, output_dim).uniform_(-bound, bound))
+
+    def forward(self, inputs: th.Tensor) -> th.Tensor:
+        """
+        :param inputs: shape ``(n_heads, n_rows, input_dim)`` or ``(n_rows, input_dim)``
+        :return: every head on its rows, shape ``(n_heads, n_rows, output_dim)``
+        """
+        return inputs @ self.weight + self.bias
+
+    def forward_ragged(self, blocks: list[th.Tensor]) -> list[th.Tensor]:
+        """
+        :param blocks: rows of each head, shapes ``(n_rows_of_head, input_dim)``
+        :return: shapes ``(n_rows_of_head, output_dim)``
+        """
+        # unbind, and not weight[i]: its backward stacks the gradients once, zeros for heads without rows
+        return [
+            th.addmm(bias, block, weight)
+            for block, weight, bias in zip(blocks, self.weight.unbind(), self.bias.unbind(), strict=True)
+        ]
+
+    def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
+        """
+        :param tiles: shape ``(n_tiles, tile_size, input_dim)``
+        :param tile_heads: head of each tile, shape ``(n_tiles,)``
+        :return: shape ``(n_tiles, tile_size, output_dim)``
+        """
+        return th.baddbmm(self.bias.index_select(0, tile_heads), tiles, self.weight.index_select(0, tile_heads))
+
+
+class RoutedEnsembleMLP(nn.Module):
+    """
+    ``n_heads`` independent MLPs, where each row of a batch is evaluated by one of them only.
+
+    :param n_heads: number of MLPs
+    :param input_dim: input size
+    :param output_dim: output size
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer
+    """
+
+    def __init__(
+        self,
+        n_heads: int,
+        input_dim: int,
+        output_dim: int,
+        net_arch: list[int],
+        activation_fn: type[nn.Module] = nn.ReLU,
+    ) -> None:
+        super().__init__()
+        sizes = [input_dim, *net_arch, output_dim]
+        self.layers = nn.ModuleList(EnsembleLinear(n_heads, size_in, size_out) for size_in, size_out in pairwise(sizes))
+        self.activation = activation_fn()
+
+    def forward(self, inputs: th.Tensor, routing: HeadRouting) -> th.Tensor:
+        """
+        :param inputs: shape ``(n_rows, input_dim)``
+        :param routing: which head evaluates which row
+        :return: shape ``(n_rows, output_dim)``
+        """
+        layout = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
+        if routing.counts is not None:
+            blocks = list(layout.split(routing.counts))
+            for idx, layer in enumerate(self.layers):
+                blocks = layer.forward_ragged(blocks if idx == 0 else [self.activation(block) for block in blocks])  # type: ignore[operator]
+            outputs = th.cat(blocks)
+        else:
+            assert routing.tile_heads is not None
+            tiles = layout.view(len(routing.tile_heads), -1, inputs.shape[1])
+            for idx, layer in enumerate(self.layers):
+                tiles = layer.forward_tiled(tiles if idx == 0 else self.activation(tiles), routing.tile_heads)  # type: ignore[operator]
+            outputs = tiles.flatten(0, 1)
+        return outputs.index_select(0, routing.slots)
+
+    def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
+        """
+        Every head on every row, at ``n_heads`` times the cost; the reference the routed form is tested against.
+
+        :param inputs: shape ``(n_rows, input_dim)``
+        :return: shape ``(n_heads, n_rows, output_dim)``
+        """
+        hidden = inputs
+        for idx, layer in enumerate(self.layers):
+            hidden = layer(hidden if idx == 0 else self.activation(hidden))
+        return hidden
+
+
+def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
+    """
+    :param indices: shape ``(n,)``
+    :param n_classes: number of classes
+    :param dtype: dtype of the result
+    :return: shape ``(n, n_classes)``
+    """
+    return F.one_hot(indices, n_classes).to(dtype)

@@ -1,0 +1,154 @@
+"""State representations in which clusters are formed and distances are measured."""
+
+import math
+from abc import ABC, abstractmethod
+from itertools import pairwise
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.torch_layers import orthogonal_init
+from sb3_cesd.common.utils import check_positive, choose
+
+
+class Encoder(nn.Module, ABC):
+    """
+    Maps a state to features.
+
+    :param features_dim: size of the features
+    """
+
+    def __init__(self, features_dim: int) -> None:
+        super().__init__()
+        self.features_dim = features_dim
+
+    @abstractmethod
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        """
+        :param observations: shape ``(n, obs_dim)``
+        :return: features, shape ``(n, features_dim)``
+        """
+
+    def loss(self, observations: th.Tensor, next_observations: th.Tensor, skills: th.Tensor) -> th.Tensor | None:
+        """
+        :param observations: s, shape ``(batch_size, obs_dim)``
+        :param next_observations: s', shape ``(batch_size, obs_dim)``
+        :param skills: skill that led from s to s', shape ``(batch_size,)``
+        :return: what the encoder minimises, a scalar; ``None`` if it does not learn
+        """
+        return None
+
+
+class IdentityEncoder(Encoder):
+    """
+    The state itself.
+
+    :param obs_dim: size of the state
+    :param n_skills: not used
+    """
+
+    def __init__(self, obs_dim: int, n_skills: int) -> None:
+        super().__init__(obs_dim)
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return observations
+
+
+class FourierEncoder(Encoder):
+    """
+    Random Fourier features of a Gaussian kernel (Rahimi and Recht, 2007): ``sqrt(2 / m) cos(W s / length_scale + b)`` with
+    ``W ~ N(0, 1)`` and ``b ~ U(0, 2 pi)``, drawn once. Nothing is learned.
+
+    :param obs_dim: size of the state
+    :param n_skills: not used
+    :param features_dim: m
+    :param length_scale: distance over which states become dissimilar, in the units of the observation
+    """
+
+    weight: th.Tensor
+    phase: th.Tensor
+
+    def __init__(self, obs_dim: int, n_skills: int, features_dim: int = 64, length_scale: float = 1.0) -> None:
+        super().__init__(features_dim)
+        check_positive(features_dim=features_dim, length_scale=length_scale)
+        self.register_buffer("weight", th.randn(features_dim, obs_dim) / length_scale)
+        self.register_buffer("phase", th.rand(features_dim) * 2 * math.pi)
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return math.sqrt(2 / self.features_dim) * th.cos(F.linear(observations, self.weight, self.phase))
+
+
+class ContrastiveEncoder(Encoder):
+    """
+    Features learned by telling which skill led from s to s' (the contrastive encoder of CIC, which CeSD's released code uses).
+
+    With query ``= skill_net(z)`` and key ``= pred_net([f(s), f(s')])``, both normalised, and ``S = query key^T / temperature``,
+    the loss is the mean of ``-log(exp S_jj / (max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6))``.
+
+    :param obs_dim: size of the state
+    :param n_skills: number of skills
+    :param features_dim: m, size of the features
+    :param net_arch: sizes of the hidden layers of the encoder and of both heads
+    :param temperature: softmax temperature of the loss
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        n_skills: int,
+        features_dim: int = 16,
+        net_arch: list[int] | None = None,
+        temperature: float = 0.5,
+    ) -> None:
+        super().__init__(features_dim)
+        check_positive(features_dim=features_dim, temperature=temperature)
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        self.n_skills = n_skills
+        self.temperature = temperature
+        self.state_net = _relu_mlp(obs_dim, features_dim, net_arch)
+        self.skill_net = _relu_mlp(n_skills, features_dim, net_arch)
+        self.pred_net = _relu_mlp(2 * features_dim, features_dim, net_arch)
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return self.state_net(observations)
+
+    def loss(self, observations: th.Tensor, next_observations: th.Tensor, skills: th.Tensor) -> th.Tensor:
+        batch_size = len(observations)
+        features = self.state_net(th.cat([observations, next_observations]))
+        keys = self.pred_net(th.cat(features.split(batch_size), dim=1))
+        # There are n_skills different queries only, whatever the batch size
+        queries = self.skill_net(th.eye(self.n_skills, dtype=features.dtype, device=features.device))
+        similarity = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / self.temperature  # (n_skills, batch_size)
+        eps = 1e-6
+        negatives = (similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps)  # (n_skills,)
+        positives = similarity.gather(0, skills[None]).squeeze(0)  # (batch_size,)
+        return ((negatives + eps).log()[skills] - positives).mean()
+
+
+def _relu_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for size_in, size_out in pairwise([input_dim, *net_arch]):
+        layers += [nn.Linear(size_in, size_out), nn.ReLU()]
+    layers.append(nn.Linear(net_arch[-1] if net_arch else input_dim, output_dim))
+    return nn.Sequential(*layers).apply(orthogonal_init)
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    "contrastive": ContrastiveEncoder,
+    "fourier": FourierEncoder,
+    "identity": IdentityEncoder,
+}
+
+
+def make_encoder(name: str, obs_dim: int, n_skills: int, kwargs: dict[str, Any]) -> Encoder:
+    """
+    :param name: ``"contrastive"``, ``"fourier"`` or ``"identity"``
+    :param obs_dim: size of the state
+    :param n_skills: number of skills
+    :param kwargs: arguments of the encoder
+    :return: the encoder
+    :raises ValueError: if there is no such encoder or argument
+    """
+    return choose("encoder", name, ENCODERS, {"obs_dim": obs_dim, "n_skills": n_skills, **kwargs})

@@ -1,0 +1,76 @@
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.running_mean_std import RunningVariance
+from sb3_cesd.common.utils import check_positive
+
+
+class ParticleEntropy(nn.Module):
+    """
+    Particle-based estimate of the state entropy within groups of a batch (APT; paper eq. 7 within each cluster).
+
+    For each state: d, the distances to its k nearest members of the same group (itself included, as in the released code);
+    d / scale; max(d - clip, 0); mean over k (or the k-th alone); log(1 + .). States of groups with k members or fewer get 0.
+
+    :param k: number of nearest neighbours
+    :param scale: ``"variance"`` divides by the running variance of all distances seen (the released code, where it is named
+        std), ``"std"`` by its square root, ``"none"`` not at all (the paper's formula)
+    :param clip: distance that counts as none, after scaling
+    :param aggregate: ``"mean"`` over the k nearest (the released code) or ``"kth"`` (the paper's formula)
+    :param log1p: take log(1 + .), or leave the distance as it is
+    """
+
+    def __init__(
+        self,
+        k: int = 16,
+        scale: str = "variance",
+        clip: float = 0.0005,
+        aggregate: str = "mean",
+        log1p: bool = True,
+    ) -> None:
+        super().__init__()
+        check_positive(k=k)
+        if scale not in ("variance", "std", "none"):
+            raise ValueError(f"Unknown scale {scale!r} of distances: choose 'variance', 'std' or 'none'.")
+        if aggregate not in ("mean", "kth"):
+            raise ValueError(f"Unknown aggregate {aggregate!r} of the k nearest distances: choose 'mean' or 'kth'.")
+        self.k = k
+        self.scale = scale
+        self.clip = clip
+        self.aggregate = aggregate
+        self.log1p = log1p
+        self.statistics = RunningVariance()
+
+    @th.no_grad()
+    def forward(self, features: th.Tensor, groups: th.Tensor, n_groups: int) -> tuple[th.Tensor, th.Tensor]:
+        """
+        In training mode the running statistics are updated, group by group, before they are used.
+
+        :param features: shape ``(batch_size, features_dim)``
+        :param groups: group of each state, shape ``(batch_size,)``
+        :param n_groups: number of groups
+        :return: reward of each state, shape ``(batch_size,)``, and which states are in a group of more than k members,
+            shape ``(batch_size,)``
+        """
+        same_group = groups[:, None] == groups  # (batch_size, batch_size)
+        large = same_group.sum(dim=1) > self.k  # (batch_size,)
+        # The inner-product expansion would cancel near distance zero
+        distances = th.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
+        distances = distances.masked_fill(~same_group, th.inf)
+        nearest = distances.topk(self.k, largest=False).values  # (batch_size, k)
+        if self.aggregate == "kth":
+            nearest = nearest[:, -1:]
+        nearest = th.where(large[:, None], nearest, 0.0)
+
+        nearest = nearest / self._scale_of(nearest, groups, n_groups, large)
+        rewards = (nearest - self.clip).clamp(min=0.0).mean(dim=1)
+        return (rewards.log1p() if self.log1p else rewards), large
+
+    def _scale_of(self, nearest: th.Tensor, groups: th.Tensor, n_groups: int, valid: th.Tensor) -> th.Tensor:
+        if self.scale == "none":
+            return nearest.new_ones(())
+        if self.training:
+            variance = self.statistics.update(nearest, groups, n_groups, valid)[groups][:, None]  # (batch_size, 1)
+        else:
+            variance = self.statistics.var.to(nearest.dtype)
+        return variance if self.scale == "variance" else variance.sqrt()

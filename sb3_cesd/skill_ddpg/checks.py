@@ -1,0 +1,72 @@
+"""Bad input, found before it can do harm; every message ends in the remedy."""
+
+import io
+import json
+import pathlib
+import zipfile
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.save_util import open_path
+
+from sb3_cesd.common.skills import check_plain_space
+
+
+def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:
+    """
+    :param observation_space: of the environment, with or without the skill
+    :param action_space: of the environment
+    :raises ValueError: unless both are vectors of real numbers
+    """
+    check_plain_space(observation_space)
+    if not isinstance(action_space, spaces.Box):
+        raise ValueError(
+            f"Actions are continuous in this algorithm, but the action space is {action_space}: "
+            "use an environment with a Box action space."
+        )
+
+
+def check_finite(env_name: str, kind: str, values: np.ndarray, step: int) -> None:
+    """
+    :param env_name: name of the environment
+    :param kind: what the values are, e.g. "observation"
+    :param values: one row for each environment, shape ``(n_envs, ...)``
+    :param step: time step of the training
+    :raises ValueError: if there is NaN or infinity
+    """
+    if np.isfinite(values).all():
+        return
+    env_idx = int(np.nonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0][0])
+    row = np.atleast_1d(values[env_idx])
+    entries = np.nonzero(~np.isfinite(row))[0]
+    listed = ", ".join(f"[{entry}] = {row[entry]}" for entry in entries[:8]) + (", ..." if len(entries) > 8 else "")
+    raise ValueError(
+        f"{env_name}, environment {env_idx}, time step {step}: the {kind} is not finite ({listed}). It was not stored. "
+        f"Make the environment return finite values, e.g. clip the {kind} or end the episode before it diverges."
+    )
+
+
+def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
+    """
+    Read the plain (JSON) attributes of a saved SB3 model without building it.
+
+    :param path: the zip file
+    :return: attributes by name; those that JSON can't express are left as SB3 stored them
+    :raises ValueError: if it is no saved model
+    """
+    file = open_path(path, "r", verbose=0, suffix="zip")
+    try:
+        with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+            if archive.testzip() is not None:
+                raise zipfile.BadZipFile
+            return json.loads(archive.read("data").decode())
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a complete saved model (truncated, or not written by model.save): save it again, or load another checkpoint."
+        ) from error
+    finally:
+        if file is path:
+            file.seek(0)  # type: ignore[union-attr]
+        else:
+            file.close()
