@@ -129,21 +129,22 @@ class SkillReplayBuffer(NStepReplayBuffer):
         last_inds = (batch_inds + window - 1) % self.buffer_size
         terminated = self.dones[last_inds, env_inds] * (1.0 - self.timeouts[last_inds, env_inds])
         skills = self.to_torch(self.skills[batch_inds, env_inds])
-        returns = self.to_torch(returns.astype(np.float32))
+        returns = self.to_torch(returns).float()
         return SkillReplayBufferSamples(
-            observations=self.to_torch(self._normalize_obs(self.observations[batch_inds, env_inds], env)),  # type: ignore[arg-type]
-            actions=self.to_torch(self.actions[batch_inds, env_inds]),
-            next_observations=self.to_torch(
-                self._normalize_obs(self.next_observations[last_inds, env_inds], env)  # type: ignore[arg-type]
-            ),
-            dones=self.to_torch(terminated.astype(np.float32)[:, None]),
+            observations=self._obs_to_torch(self.observations[batch_inds, env_inds], env),
+            actions=self.to_torch(self.actions[batch_inds, env_inds]).float(),
+            next_observations=self._obs_to_torch(self.next_observations[last_inds, env_inds], env),
+            dones=self.to_torch(terminated[:, None]).float(),
             rewards=returns,
-            discounts=self.to_torch((self.gamma ** window.astype(np.float32))[:, None]),
+            discounts=self.to_torch(self.gamma ** window[:, None]).float(),
             skills=skills,
             clusters=skills,
             actor_skills=skills,
             pairs=one_pair_per_transition(skills, skills, returns),
         )
+
+    def _obs_to_torch(self, obs: np.ndarray, env: VecNormalize | None) -> th.Tensor:
+        return self.to_torch(self._normalize_obs(obs, env)).float()  # type: ignore[arg-type]
 
     def _window_lengths(self, batch_inds: np.ndarray, env_inds: np.ndarray) -> np.ndarray:
         """

@@ -78,11 +78,11 @@ class SkillActor(BasePolicy):
         :param obs: skill-augmented observations, shape ``(n, obs_dim + n_skills)``
         :return: actions in [-1, 1], shape ``(n, action_dim)``
         """
+        obs = obs.float()
         return self._act(obs[:, : -self.n_skills], obs[:, -self.n_skills :])
 
     def _act(self, observations: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        features = self.features_extractor(observations.float())
-        return self.mu(th.cat([features, skills.to(features.dtype)], dim=1)).tanh()
+        return self.mu(th.cat([self.features_extractor(observations), skills], dim=1)).tanh()
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         # The policy is deterministic: exploration noise is added by the algorithm
@@ -131,7 +131,7 @@ class SkillCritic(BaseModel):
         :return: features, shape ``(n, features_dim)``; a shared extractor learns from the actor loss alone, as in SB3's TD3
         """
         with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
-            return self.features_extractor(observations.float())
+            return self.features_extractor(observations)
 
     def own_parameters(self) -> list[nn.Parameter]:
         """Parameters of the critic, without those of a shared extractor."""
