@@ -1,0 +1,42 @@
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/.installed
+SOURCES = sb3_cesd benchmarks tests build_backend setup.py _sb3_cesd_rl_zoo3.py
+
+.PHONY: demo test lint format type commit-checks clean
+
+# The whole job, small: skills of the walker through RL Zoo (about 4 minutes on 2 cores), then what each skill does
+demo: $(INSTALLED)
+	rm -rf demo
+	$(BIN)/python -m rl_zoo3.train --algo cesd --env Walker-v0 --conf-file cesd_laptop.yml -n 30000 \
+		--eval-freq -1 --seed 0 --num-threads 2 -f demo/logs -P
+	$(BIN)/python -m sb3_cesd.show demo/logs/cesd/Walker-v0_1/Walker-v0.zip --output demo
+	@echo "Open demo/skills.png"
+
+test: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+type: $(INSTALLED)
+	$(BIN)/mypy
+
+commit-checks: format type lint
+
+$(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backend.py sb3_cesd_rl_zoo3.pth _sb3_cesd_rl_zoo3.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	# First, by its version: plain torch would bring gigabytes of CUDA where the CPU build is to be had
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks]
+	touch $(INSTALLED)
+
+clean:
+	rm -rf $(VENV) build dist demo logs *.egg-info .pytest_cache .ruff_cache .mypy_cache

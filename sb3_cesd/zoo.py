@@ -1,0 +1,139 @@
+"""
+CeSD in RL Zoo: its name, its hyperparameters, its search space. The only file that knows rl_zoo3.
+
+RL Zoo calls nothing of this by itself: a start-up hook calls :func:`extend` for each of its modules right after their import.
+"""
+
+import inspect
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from sb3_cesd.cesd import CeSD
+
+ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"cesd": CeSD}
+
+NET_ARCHS: dict[str, dict[str, list[int]]] = {
+    "small": {"pi": [64, 64], "qf": [64, 64]},
+    "medium": {"pi": [256, 256], "qf": [128, 256]},
+    "big": {"pi": [1024, 1024], "qf": [512, 1024]},
+}
+
+
+def extend(module: ModuleType) -> None:
+    """
+    :param module: a module of rl_zoo3 that was just imported; others than the three extended here are left alone
+    """
+    if module.__name__ == "rl_zoo3.utils":
+        module.ALGOS.update(ALGORITHMS)
+    elif module.__name__ == "rl_zoo3.hyperparams_opt":
+        module.HYPERPARAMS_SAMPLER.update(dict.fromkeys(ALGORITHMS, sample_cesd_params))
+        module.HYPERPARAMS_CONVERTER.update(dict.fromkeys(ALGORITHMS, convert_cesd_params))
+    elif module.__name__ == "rl_zoo3.exp_manager":
+        module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
+        module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
+
+
+def hyperparams_folder() -> Path:
+    """
+    :return: the folder of the yml files, in the package or (editable install) in the repository
+    """
+    packaged = Path(__file__).parent / "hyperparams"
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "hyperparams"
+
+
+def find_packaged_config(init: Any) -> Any:
+    """
+    Let RL Zoo find our hyperparameters: by the name of the algorithm, or by the bare name of one of our files (``--conf-file
+    cesd_laptop.yml``) from any folder.
+
+    :param init: ``ExperimentManager.__init__``
+    :return: the same, and for our algorithms with our files
+    """
+
+    @wraps(init)
+    def init_with_config(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        config = inspect.signature(init).bind(self, *args, **kwargs).arguments.get("config")
+        if self.algo in ALGORITHMS:
+            packaged = hyperparams_folder() / (config or f"{self.algo}.yml")
+            if packaged.is_file() and not (config and Path(config).exists()):
+                self.config = str(packaged)
+
+    return init_with_config
+
+
+def evaluate_every_skill(callback_class: Any) -> Any:
+    """
+    Make the objective of a trial the return averaged over all skills.
+
+    Episode j of an evaluation follows skill j modulo ``n_skills``, so a multiple of ``n_skills`` episodes holds every skill as often.
+
+    :param callback_class: RL Zoo's ``TrialEvalCallback``
+    :return: the same, with ``n_eval_episodes`` rounded up for models that have skills
+    """
+
+    class SkillTrialEvalCallback(callback_class):
+        def _init_callback(self) -> None:
+            super()._init_callback()
+            n_skills = getattr(self.model, "n_skills", 1)
+            self.n_eval_episodes += -self.n_eval_episodes % n_skills
+
+    return SkillTrialEvalCallback
+
+
+def sample_cesd_params(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
+    """
+    Search space for CeSD.
+
+    :param trial: Optuna trial
+    :param n_actions: not used
+    :param n_envs: not used
+    :param additional_args: not used
+    :return: arguments of the constructor
+    """
+    return convert_cesd_params(
+        {
+            "n_skills_pow": trial.suggest_int("n_skills_pow", 2, 5),
+            "skill_duration": trial.suggest_categorical("skill_duration", [25, 50, 100, 200]),
+            "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
+            "learning_rate": trial.suggest_float("learning_rate", 1e-5, 0.002, log=True),
+            "batch_size_pow": trial.suggest_int("batch_size_pow", 7, 10),
+            "one_minus_gamma": trial.suggest_float("one_minus_gamma", 0.001, 0.05, log=True),
+            "tau": trial.suggest_float("tau", 0.001, 0.08, log=True),
+            "n_steps": trial.suggest_int("n_steps", 1, 5),
+            "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
+            "k": trial.suggest_int("k", 3, 24, log=True),
+            "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "identity"]),
+            "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
+            "swap": trial.suggest_categorical("swap", ["next", "self"]),
+            "critic": trial.suggest_categorical("critic", ["cluster", "union", "hindsight"]),
+            "count": trial.suggest_categorical("count", ["released", "paper"]),
+            "net_arch": trial.suggest_categorical("net_arch", ["small", "medium", "big"]),
+        }
+    )
+
+
+def convert_cesd_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
+    """
+    :param sampled_params: what was drawn by :func:`sample_cesd_params`, by name of the draw
+    :return: arguments of the constructor
+    """
+    params = sampled_params.copy()
+    net_arch = NET_ARCHS[params.pop("net_arch")]
+    encoder_kwargs = {"net_arch": net_arch["pi"]} if params["encoder"] == "contrastive" else {}
+    return {
+        "n_skills": 2 ** params.pop("n_skills_pow"),
+        "batch_size": 2 ** params.pop("batch_size_pow"),
+        "gamma": 1 - params.pop("one_minus_gamma"),
+        "entropy_kwargs": {"k": params.pop("k")},
+        "encoder_kwargs": encoder_kwargs,
+        "prototype_kwargs": {name: params.pop(name) for name in ("sinkhorn_temperature", "swap")},
+        "relabel_kwargs": {"critic": params.pop("critic")},
+        "constraint_kwargs": {"count": params.pop("count")},
+        "policy_kwargs": {"net_arch": net_arch},
+        **params,
+    }
