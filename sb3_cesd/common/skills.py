@@ -118,7 +118,8 @@ class SkillClock:
         self.duration = duration
         self.order = order
         self.skills = np.zeros(n_envs, dtype=np.int64)
-        self._ages = np.zeros(n_envs, dtype=np.int64)
+        # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
+        self._ages = np.full(n_envs, -1, dtype=np.int64)
         self._n_drawn = 0
         self._rng = np.random.default_rng()
         self.skill: int | None = None
@@ -130,6 +131,7 @@ class SkillClock:
         """
         self._rng = np.random.default_rng(seed)
         self._n_drawn = 0
+        self._ages[:] = -1
 
     def set_skill(self, skill: int | None) -> None:
         """
@@ -140,8 +142,8 @@ class SkillClock:
             self.skills[:] = self.skill
 
     def reset(self) -> None:
-        """Draw a skill for every environment."""
-        self._draw(np.ones(len(self.skills), dtype=bool))
+        """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""
+        self._draw(self._ages != 0)
 
     def tick(self, dones: np.ndarray) -> None:
         """

@@ -81,3 +81,11 @@ def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
     :return: shape ``(55,)``
     """
     return np.concatenate([np.ravel(observation[name]) for name in OBSERVABLES])
+
+
+def position(physics: Any) -> np.ndarray:
+    """
+    :param physics: dm_control's Physics
+    :return: position of the hand's pinch site [m], shape ``(3,)``
+    """
+    return physics.named.data.site_xpos["jaco_arm/jaco_hand/pinchsite"].copy()

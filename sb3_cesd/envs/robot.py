@@ -60,6 +60,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         robot = import_module(f"sb3_cesd.envs.{domain}")
 
         self._flatten = robot.flatten
+        self._position = robot.position
         self._dm_env = robot.make(task)
         image = {"width": width, "height": height, "camera_id": CAMERAS[domain] if camera is None else camera}
         self._shimmy_env = shimmy.DmControlCompatibilityV0(self._dm_env, render_mode, render_kwargs=image)
@@ -78,6 +79,11 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     def physics(self) -> Any:
         """dm_control's Physics."""
         return self._dm_env.physics
+
+    @property
+    def position(self) -> np.ndarray:
+        """Position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
+        return self._position(self.physics)
 
     @property
     def dt(self) -> float:

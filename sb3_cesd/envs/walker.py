@@ -64,3 +64,11 @@ def flatten(observation: dict[str, Any]) -> np.ndarray:
     :return: shape ``(24,)``
     """
     return observation["observations"]
+
+
+def position(physics: Any) -> np.ndarray:
+    """
+    :param physics: dm_control's Physics
+    :return: position of the torso [m], shape ``(3,)``
+    """
+    return physics.named.data.xpos["torso"].copy()

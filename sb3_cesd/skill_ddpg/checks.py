@@ -4,6 +4,8 @@ import io
 import json
 import pathlib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,21 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
             f"Actions are continuous in this algorithm, but the action space is {action_space}: "
             "use an environment with a Box action space."
         )
+
+
+@contextmanager
+def explain_other_spaces() -> Iterator[None]:
+    """
+    :raises ValueError: SB3's own if the spaces of an environment are not those of the model, ended with the remedy
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "spaces do not match" not in str(error):
+            raise
+        raise ValueError(
+            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
+        ) from error
 
 
 def check_finite(env_name: str, kind: str, values: np.ndarray, step: int) -> None:

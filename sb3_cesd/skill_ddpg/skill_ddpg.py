@@ -14,7 +14,7 @@ from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
 from stable_baselines3.common.utils import safe_mean
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_wrapper
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.logging import MeanLogs, SkillReturns
@@ -23,7 +23,7 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.utils import check_positive, polyak_update
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, read_saved_data
+from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, explain_other_spaces, read_saved_data
 from sb3_cesd.skill_ddpg.policies import SkillActor, SkillCritic, SkillPolicy
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
@@ -424,11 +424,11 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _env_name(self) -> str:
         assert self.env is not None
-        try:
-            spec = self.env.get_attr("spec", indices=0)[0]
-        except AttributeError:
-            spec = None
-        return spec.id if spec is not None else type(self.env.unwrapped).__name__
+        spec = self.env.get_attr("spec", indices=0)[0] if self.env.has_attr("spec") else None
+        if spec is not None:
+            return spec.id
+        env = self.env.unwrapped
+        return type(env.envs[0].unwrapped if isinstance(env, DummyVecEnv) else env).__name__
 
     def predict(
         self,
@@ -476,7 +476,8 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         check_env_spaces(env.observation_space, env.action_space)
-        super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
+        with explain_other_spaces():
+            super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
 
     @classmethod
     def load(
@@ -523,7 +524,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             env = add_skill_observation(
                 cls._wrap_env(env, verbose=kwargs.get("verbose", 0)), saved["n_skills"], skill_duration, saved["skill"]
             )
-        return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+        with explain_other_spaces():
+            return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
 
     def load_replay_buffer(
         self,

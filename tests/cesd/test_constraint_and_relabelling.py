@@ -1,0 +1,89 @@
+import pytest
+import torch as th
+
+from sb3_cesd.cesd.constraint import ClusterConstraint
+from sb3_cesd.cesd.relabelling import CriticRelabelling
+
+SKILLS = th.tensor([0, 0, 0, 1, 1, 2])
+CLUSTERS = th.tensor([0, 1, 1, 1, 2, 1])
+ENTROPY = th.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+BONUS = th.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+
+
+def pairs_of(progress_remaining=1.0, **kwargs):
+    return CriticRelabelling(**kwargs).pairs(SKILLS, CLUSTERS, ENTROPY, BONUS, 4, progress_remaining)
+
+
+def test_released_count_is_of_foreign_members_of_the_cluster():
+    # Cluster 1 holds two states of skill 0 and one of skill 2; cluster 2 one of skill 1
+    reward = ClusterConstraint(lambda_=1.0, count="released")(CLUSTERS, SKILLS, 4)
+    assert reward.tolist() == pytest.approx([1.0, 1 / 4, 1 / 2, 1.0])
+
+
+def test_paper_count_is_of_states_of_the_skill_outside_its_cluster():
+    # Skill 0 has two states outside cluster 0, skill 1 one outside cluster 1, skill 2 one outside cluster 2
+    reward = ClusterConstraint(lambda_=0.5, count="paper")(CLUSTERS, SKILLS, 4)
+    assert reward.tolist() == pytest.approx([1 / 2.5, 1 / 1.5, 1 / 1.5, 2.0])
+
+
+def test_cluster_trains_the_head_of_the_cluster_with_the_policy_of_the_skill():
+    pairs = pairs_of(critic="cluster")
+    assert pairs.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    assert (pairs.skills == CLUSTERS).all() and (pairs.target_skills == SKILLS).all()
+    assert pairs.rewards.squeeze(1).tolist() == pytest.approx((ENTROPY + BONUS).tolist())
+
+
+def test_union_adds_the_collecting_skill_with_no_reward_off_its_cluster():
+    pairs = pairs_of(critic="union")
+    assert (pairs.skills == pairs.target_skills).all()
+    added = [(row, skill, reward) for row, skill, reward in zip(*(x.flatten().tolist() for x in pairs[:2]), pairs.rewards.flatten().tolist())][6:]
+    # Where skill and cluster agree (rows 0 and 3) nothing is added
+    assert added == [(1, 0, 0.0), (2, 0, 0.0), (4, 1, 0.0), (5, 2, 0.0)]
+
+
+def test_hindsight_trains_random_heads_too():
+    th.manual_seed(0)
+    counts = th.zeros(4)
+    for _ in range(300):
+        pairs = pairs_of(critic="hindsight", n_random_heads=2, kappa=0.5)
+        assert len(pairs.rows) == 6 + 4 + 12
+        random_part = slice(10, None)
+        counts += th.bincount(pairs.skills[random_part], minlength=4)
+        on_cluster = pairs.skills == CLUSTERS[pairs.rows]
+        expected = th.where(on_cluster, (ENTROPY + BONUS)[pairs.rows], 0.5 * ENTROPY[pairs.rows])
+        th.testing.assert_close(pairs.rewards.squeeze(1), expected)
+    assert (counts / counts.sum()).tolist() == pytest.approx([0.25] * 4, abs=0.03)
+
+
+def test_kappa_switches_once():
+    relabelling = CriticRelabelling("hindsight", kappa=1.0, kappa_final=0.25, kappa_switch=0.7)
+    assert [relabelling.kappa_at(1 - progress) for progress in (0.0, 0.69, 0.71, 1.0)] == [1.0, 1.0, 0.25, 0.25]
+
+
+def test_actor_skills():
+    th.manual_seed(0)
+    skills, clusters = th.zeros(4000, dtype=th.long), th.full((4000,), 3)
+    assert (CriticRelabelling().actor_skills(skills, clusters, 4) == 0).all()
+    by_cluster = CriticRelabelling(actor="cluster", actor_probability=0.25).actor_skills(skills, clusters, 4)
+    assert set(by_cluster.tolist()) == {0, 3} and (by_cluster == 3).float().mean().item() == pytest.approx(0.25, abs=0.03)
+    at_random = CriticRelabelling(actor="random", actor_probability=0.5).actor_skills(skills, clusters, 4)
+    shares = th.bincount(at_random, minlength=4) / 4000
+    assert shares.tolist() == pytest.approx([0.625, 0.125, 0.125, 0.125], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("factory", "kwargs", "message"),
+    [
+        (ClusterConstraint, {"lambda_": 0.0}, "set lambda_ above 0"),
+        (ClusterConstraint, {"lambda_": -1.0}, "set lambda_ above 0"),
+        (ClusterConstraint, {"count": "both"}, "'released' or 'paper'"),
+        (CriticRelabelling, {"critic": "all"}, "'cluster', 'union' or 'hindsight'"),
+        (CriticRelabelling, {"actor": "all"}, "'skill', 'random' or 'cluster'"),
+        (CriticRelabelling, {"n_random_heads": -1}, "0 or more"),
+        (CriticRelabelling, {"kappa_switch": 1.5}, "from 0 to 1"),
+        (CriticRelabelling, {"actor_probability": -0.1}, "from 0 to 1"),
+    ],
+)
+def test_bad_arguments(factory, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        factory(**kwargs)

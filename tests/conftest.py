@@ -1,0 +1,38 @@
+import os
+
+import pytest
+import torch as th
+
+from sb3_cesd import CeSD
+
+# Workers run side by side: one thread each
+th.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+#: A model that trains in a second
+TINY = {
+    "n_skills": 4,
+    "learning_starts": 40,
+    "batch_size": 32,
+    "buffer_size": 1000,
+    "policy_kwargs": {"net_arch": [16, 16]},
+    "encoder_kwargs": {"net_arch": [16], "features_dim": 4},
+    "entropy_kwargs": {"k": 3},
+    "device": "cpu",
+}
+
+
+@pytest.fixture
+def tiny():
+    """Arguments of a model that trains in a second; they may be changed."""
+    return {name: value.copy() if isinstance(value, dict) else value for name, value in TINY.items()}
+
+
+@pytest.fixture
+def make_model(tiny):
+    """Make a small model on Pendulum-v1, or on another environment."""
+
+    def make(env="Pendulum-v1", seed=0, **kwargs):
+        return CeSD("MlpPolicy", env, seed=seed, **{**tiny, **kwargs})
+
+    return make

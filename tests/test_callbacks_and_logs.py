@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from stable_baselines3.common.callbacks import (
+    CallbackList,
+    CheckpointCallback,
+    EvalCallback,
+    EveryNTimesteps,
+    LogEveryNTimesteps,
+    StopTrainingOnMaxEpisodes,
+    StopTrainingOnNoModelImprovement,
+)
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import KVWriter, Logger, configure
+
+from sb3_cesd import CeSD, VecSkillObservation
+
+PER_SKILL = [f"{name}_{skill:02d}" for name in ("clusters/share", "skills/share", "rollout/ep_rew_skill") for skill in range(4)]
+SCALARS = [
+    "train/critic_loss",
+    "train/actor_loss",
+    "train/encoder_loss",
+    "train/prototype_loss",
+    "train/learning_rate",
+    "intrinsic/reward",
+    "intrinsic/entropy",
+    "intrinsic/constraint",
+    "intrinsic/empty_clusters",
+    "intrinsic/agreement",
+    "rollout/ep_rew_mean",
+    "rollout/ep_len_mean",
+    "time/fps",
+]
+
+
+class Memory(KVWriter):
+    def __init__(self):
+        self.rows = []
+
+    def write(self, key_values, key_excluded, step=0):
+        self.rows.append(dict(key_values))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def logged(make_model):
+    """A short run, and what it logged."""
+    memory = Memory()
+    model = make_model(alpha=2.0)
+    model.set_logger(Logger(None, [memory]))
+    model.learn(800, log_interval=1)
+    return model, memory.rows
+
+
+def test_everything_is_logged(logged):
+    _, rows = logged
+    for name in SCALARS:
+        assert name in rows[-1], name
+    # A skill that was not followed since the last log has no return
+    assert set(PER_SKILL) <= set().union(*rows)
+    assert all(np.isfinite(value) for value in rows[-1].values())
+
+
+def test_logged_figures_agree_with_each_other(logged):
+    row = logged[1][-1]
+    assert row["intrinsic/reward"] == pytest.approx(row["intrinsic/entropy"] + row["intrinsic/constraint"], rel=1e-5)
+    for name in ("clusters/share", "skills/share"):
+        assert sum(row[f"{name}_{skill:02d}"] for skill in range(4)) == pytest.approx(1.0, rel=1e-5)
+    assert 0 <= row["intrinsic/agreement"] <= 1 and 0 <= row["intrinsic/empty_clusters"] < 4
+
+
+def test_return_of_each_skill(make_model):
+    """With one skill all the time, its return is that of the episode."""
+    memory = Memory()
+    model = make_model(skill_duration=None)
+    model.set_skill(2)
+    model.set_logger(Logger(None, [memory]))
+    model.learn(200, log_interval=1)
+    assert memory.rows[0]["rollout/ep_rew_skill_02"] == pytest.approx(memory.rows[0]["rollout/ep_rew_mean"], rel=1e-4)
+    assert "rollout/ep_rew_skill_00" not in memory.rows[0]
+
+
+def test_losses_are_means_since_the_last_log(make_model, monkeypatch):
+    model, memory, losses = make_model(), Memory(), []
+    critic_loss = model.critic_loss
+
+    def spy(batch):
+        losses.append(critic_loss(batch))
+        return losses[-1]
+
+    monkeypatch.setattr(model, "critic_loss", spy)
+    model.set_logger(Logger(None, [memory]))
+    model.learn(200, log_interval=1)
+    n_before_log = (200 - 40) // 2 - 1  # the log is written in the middle of the last rollout
+    expected = np.mean([loss.item() for loss in losses[:n_before_log]])
+    assert memory.rows[0]["train/critic_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_tensorboard_and_csv(make_model, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    model = make_model(tensorboard_log=str(tmp_path / "tb")).learn(400, log_interval=1)
+    folder = tmp_path / "tb" / "CeSD_1"
+    events = EventAccumulator(str(folder)).Reload()
+    assert set(PER_SKILL) | set(SCALARS) <= set(events.Tags()["scalars"])
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(400, log_interval=1)
+    assert "clusters/share_03" in (tmp_path / "progress.csv").read_text()
+
+
+def test_learning_rate_schedule_reaches_every_optimizer(make_model):
+    model = make_model(learning_rate=lambda progress: 1e-3 * progress + 1e-6).learn(200)
+    for optimizer in (model.actor.optimizer, model.critic.optimizer, *model.intrinsic.scheduled_optimizers()):
+        assert optimizer.param_groups[0]["lr"] < 5e-5
+    assert len(model.intrinsic.scheduled_optimizers()) == 2
+    model = make_model(learning_rate=1e-3, prototype_kwargs={"learning_rate": 0.5}).learn(60)
+    assert model.intrinsic.prototype_optimizer.param_groups[0]["lr"] == 0.5
+    assert model.intrinsic.encoder_optimizer.param_groups[0]["lr"] == 1e-3
+
+
+def test_progress_bar(make_model):
+    make_model().learn(100, progress_bar=True)
+
+
+def test_evaluations_go_through_the_skills(make_model, tmp_path):
+    model = make_model()
+    callback = EvalCallback(
+        make_vec_env("Pendulum-v1"), eval_freq=100, n_eval_episodes=4, log_path=str(tmp_path), best_model_save_path=str(tmp_path), verbose=0
+    )
+    followed = []
+    callback._log_success_callback = lambda local, _: followed.append(local["info"]["skill"])
+    model.learn(200, callback=CallbackList([EveryNTimesteps(100, CheckpointCallback(100, str(tmp_path))), callback]))
+    assert isinstance(callback.eval_env, VecSkillObservation)
+    # Two evaluations of four episodes of 200 steps, each with one skill
+    assert [followed[start] for start in range(0, 1600, 200)] == [0, 1, 2, 3] * 2
+    assert all(followed[step] == followed[step - step % 200] for step in range(1600))
+    evaluations = np.load(tmp_path / "evaluations.npz")
+    assert evaluations["results"].shape == (2, 4)
+    CeSD.load(tmp_path / "best_model.zip", device="cpu").predict(np.zeros(3, np.float32))
+
+
+def test_evaluation_of_a_fixed_skill(make_model):
+    model = make_model()
+    model.set_skill(1)
+    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=60, n_eval_episodes=1, verbose=0)
+    model.learn(60, callback=[callback])
+    assert callback.eval_env.skills.tolist() == [1]
+
+
+def test_nested_callbacks_are_found(make_model):
+    inner = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1, n_eval_episodes=1, verbose=0)
+    make_model().learn(60, callback=[CallbackList([EveryNTimesteps(50, inner)])])
+    assert isinstance(inner.eval_env, VecSkillObservation)
+
+
+def test_training_can_be_stopped(make_model, tmp_path):
+    model = make_model().learn(5000, callback=StopTrainingOnMaxEpisodes(2))
+    assert model.num_timesteps == 400
+    stop = StopTrainingOnNoModelImprovement(max_no_improvement_evals=1, min_evals=1)
+    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=50, n_eval_episodes=1, callback_after_eval=stop, verbose=0)
+    assert make_model(learning_rate=1e-9).learn(2000, callback=callback).num_timesteps < 2000
+
+
+def test_log_every_n_timesteps(make_model):
+    memory = Memory()
+    model = make_model()
+    model.set_logger(Logger(None, [memory]))
+    model.learn(200, callback=LogEveryNTimesteps(50), log_interval=None)
+    assert len(memory.rows) == 4 and "train/actor_loss" in memory.rows[-1]

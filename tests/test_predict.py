@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+
+from sb3_cesd import VecSkillObservation
+from sb3_cesd.common.skills import append_skill
+
+OBS = np.array([0.1, -0.5, 2.0], np.float32)
+BATCH = np.stack([OBS] * 6)
+
+
+@pytest.fixture(scope="module")
+def model():
+    from conftest import TINY
+
+    from sb3_cesd import CeSD
+
+    return CeSD("MlpPolicy", "Pendulum-v1", seed=0, **{**TINY, "learning_rate": 1e-2}).learn(150)
+
+
+@pytest.fixture
+def actions(model):
+    """Action of each skill in OBS; all differ."""
+    values = np.array([model.predict(OBS, skill=skill)[0] for skill in range(4)])
+    assert len(np.unique(values)) == 4
+    return values
+
+
+def test_augmented_observations_are_taken_as_they_are(model, actions):
+    for skill in range(4):
+        action, state = model.predict(append_skill(OBS, skill, 4))
+        assert action == pytest.approx(actions[skill]) and action.shape == (1,) and state is None
+    batch = append_skill(BATCH, np.array([0, 1, 2, 3, 2, 1]), 4)
+    assert model.predict(batch)[0] == pytest.approx(actions[[0, 1, 2, 3, 2, 1]])
+
+
+def test_skill_argument(model, actions):
+    assert model.predict(BATCH, skill=2)[0] == pytest.approx(actions[[2] * 6])
+    assert model.predict(BATCH, skill=np.array([3, 1, 0, 2, 2, 0]))[0] == pytest.approx(actions[[3, 1, 0, 2, 2, 0]])
+    # It overrides the skill of an augmented observation
+    assert model.predict(append_skill(BATCH, 0, 4), skill=3)[0] == pytest.approx(actions[[3] * 6])
+
+
+def test_plain_observations_without_state_follow_the_same_skills_each_time(model, actions):
+    for _ in range(3):
+        assert model.predict(OBS)[0] == pytest.approx(actions[0])
+        assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
+
+
+def test_state_carries_the_skill_of_each_episode(model, actions):
+    action, state = model.predict(BATCH[:2], episode_start=np.ones(2, bool))
+    assert action == pytest.approx(actions[[0, 1]])
+    action, state = model.predict(BATCH[:2], state, np.array([False, False]))
+    assert action == pytest.approx(actions[[0, 1]])
+    action, state = model.predict(BATCH[:2], state, np.array([False, True]))
+    assert action == pytest.approx(actions[[0, 2]])
+    action, state = model.predict(BATCH[:2], state, np.array([True, True]))
+    assert action == pytest.approx(actions[[3, 0]])
+
+
+def test_set_skill(model, actions):
+    model.set_skill(2)
+    try:
+        action, state = model.predict(BATCH)
+        assert action == pytest.approx(actions[[2] * 6])
+        assert model.predict(BATCH, state, np.ones(6, bool))[0] == pytest.approx(actions[[2] * 6])
+        assert (model.env.reset()[:, 3:].argmax(axis=1) == 2).all()
+    finally:
+        model.set_skill(None)
+    assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_evaluate_policy_goes_through_the_skills(model, n_envs, monkeypatch):
+    followed = []
+    predict = model.policy.actor.forward
+
+    def spy(obs):
+        followed.append(obs[:, 3:].argmax(dim=1).tolist())
+        return predict(obs)
+
+    monkeypatch.setattr(model.policy.actor, "forward", spy)
+    evaluate_policy(model, make_vec_env("Pendulum-v1", n_envs), n_eval_episodes=4 * n_envs)
+    episodes = [followed[start] for start in range(0, 800, 200)]
+    assert sorted(sum(episodes, [])) == sorted(list(range(4)) * n_envs)
+    # The skill stays for the episode
+    assert all(followed[step] == episodes[step // 200] for step in range(800))
+
+
+def test_evaluate_policy_on_wrapped_environments(model):
+    env = VecSkillObservation(make_vec_env("Pendulum-v1", 2), 4, skill=1)
+    mean, _ = evaluate_policy(model, env, n_eval_episodes=2)
+    assert np.isfinite(mean)
+
+
+def test_actions_are_unscaled(make_model):
+    model = make_model()
+    actions = model.predict(np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32) * 50, skill=0)[0]
+    assert 1.0 < np.abs(actions).max() <= 2.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 6, 8])
+def test_wrong_size(model, size):
+    with pytest.raises(ValueError, match=r"takes 3 numbers.*or 7 with a one-hot.*trained on"):
+        model.predict(np.zeros(size, np.float32))
+
+
+@pytest.mark.parametrize("skill", [-1, 4, 1.5, np.array([0, 9])])
+def test_unknown_skill(model, skill):
+    obs = BATCH[:2] if isinstance(skill, np.ndarray) else OBS
+    with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
+        model.predict(obs, skill=skill)
+    if not isinstance(skill, np.ndarray):
+        with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
+            model.set_skill(skill)
+
+
+def test_gym_api_mistake_is_explained(model):
+    with pytest.raises(ValueError, match="mixing Gym API"):
+        model.predict((OBS, {}))
+
+
+def test_predict_clusters(model):
+    clusters = model.predict_clusters(np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32))
+    assert clusters.shape == (50,) and set(clusters) <= set(range(4))

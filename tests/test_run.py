@@ -1,0 +1,246 @@
+"""CeSD in the place of SB3's algorithms: it runs, and every run with the same seed is the same."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+from sb3_cesd import CeSD
+from sb3_cesd.common import torch_layers
+
+DEFAULTS_OF_THE_PAPER = {
+    "n_skills": 16,
+    "skill_duration": 50,
+    "alpha": 1.0,
+    "learning_rate": 1e-4,
+    "buffer_size": 1_000_000,
+    "learning_starts": 4000,
+    "batch_size": 1024,
+    "tau": 0.01,
+    "gamma": 0.99,
+    "n_steps": 3,
+    "exploration_noise": 0.2,
+    "target_policy_noise": 0.2,
+    "target_noise_clip": 0.3,
+}
+
+
+class Float64Env(gym.Env):
+    """Observes in float64 and has actions that are not symmetric."""
+
+    observation_space = spaces.Box(-5, 5, (3,), np.float64)
+    action_space = spaces.Box(np.array([0.0, -3.0], np.float32), np.array([1.0, 5.0], np.float32))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.np_random.uniform(-1, 1, 3), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.time += 1
+        return self.np_random.uniform(-1, 1, 3), 1.0, self.time == 20, False, {}
+
+
+class SmallExtractor(BaseFeaturesExtractor):
+    def __init__(self, observation_space, features_dim=6):
+        super().__init__(observation_space, features_dim)
+        self.net = th.nn.Sequential(th.nn.Linear(observation_space.shape[0], features_dim), th.nn.ReLU())
+
+    def forward(self, observations):
+        return self.net(observations)
+
+
+def parameters_of(model):
+    tensors = {}
+    for name, state in model.get_parameters().items():
+        if "optimizer" not in name:
+            tensors.update({f"{name}.{key}": value.clone() for key, value in state.items()})
+    return tensors
+
+
+def test_published_defaults():
+    model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu")
+    for name, value in DEFAULTS_OF_THE_PAPER.items():
+        assert getattr(model, name) == value, name
+    assert model.train_freq.frequency == 2 and model.gradient_steps == 1
+    intrinsic = model.intrinsic
+    assert (intrinsic.entropy.k, intrinsic.entropy.clip, intrinsic.entropy.scale) == (16, 0.0005, "variance")
+    assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.1)
+    assert (intrinsic.encoder.features_dim, intrinsic.encoder.temperature) == (16, 0.5)
+    assert intrinsic.constraint.lambda_ == 1.0
+    # Actor and critic as in the released code
+    sizes = [tuple(layer.weight.shape) for layer in model.actor.mu if isinstance(layer, th.nn.Linear)]
+    assert sizes == [(1024, 19), (1024, 1024), (1, 1024)]
+    assert model.critic.trunk[0].weight.shape == (512, 4) and isinstance(model.critic.trunk[1], th.nn.LayerNorm)
+    heads = [tuple(layer.weight.shape) for layer in model.critic.q_networks[0].layers]
+    assert heads == [(16, 512, 1024), (16, 1024, 1)] and len(model.critic.q_networks) == 2
+
+
+@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "identity"])
+@pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
+def test_every_choice_trains(make_model, encoder, critic):
+    encoder_kwargs = {"net_arch": [16], "features_dim": 4} if encoder == "contrastive" else {}
+    model = make_model(
+        encoder=encoder,
+        encoder_kwargs=encoder_kwargs,
+        relabel_kwargs={"critic": critic, "kappa": 1.0, "actor": "random"},
+        prototype_kwargs={"swap": "self" if critic == "union" else "next", "learning_rate": 3e-4},
+        constraint_kwargs={"count": "paper"},
+    )
+    before = parameters_of(model)
+    model.learn(100)
+    after = parameters_of(model)
+    unchanged = [name for name in before if before[name].is_floating_point() and (before[name] == after[name]).all()]
+    # Random features are drawn once; everything else learns
+    assert all("encoder.weight" in name or "encoder.phase" in name for name in unchanged), unchanged
+    assert all(th.isfinite(value).all() for value in after.values())
+
+
+def test_pairs_do_not_reach_the_encoder_and_prototypes_do_not_train_it(make_model):
+    """The prototype loss moves the prototypes alone; the encoder learns from the contrastive loss alone."""
+    model = make_model().learn(60)
+    batch = model.replay_buffer.sample(32)
+    model.intrinsic.encoder.zero_grad()
+    model.intrinsic._train_prototypes(batch, model.intrinsic.prototypes.scores(model.intrinsic.encoder(batch.next_observations).detach()))
+    assert all(parameter.grad is None for parameter in model.intrinsic.encoder.parameters())
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_same_seed_same_run(make_model, n_envs):
+    runs = []
+    for seed in (3, 3, 4):
+        model = make_model(make_vec_env("Pendulum-v1", n_envs), seed=seed).learn(150)
+        runs.append((parameters_of(model), model.replay_buffer.actions[:40].copy(), model.replay_buffer.skills[:40].copy()))
+    for first, second in zip(runs[0][0].values(), runs[1][0].values(), strict=True):
+        assert (first == second).all()
+    assert (runs[0][1] == runs[1][1]).all() and (runs[0][2] == runs[1][2]).all()
+    assert (runs[0][1] != runs[2][1]).any() and (runs[0][2] != runs[2][2]).any()
+
+
+@pytest.mark.parametrize("n_envs", [1, 4])
+def test_one_update_for_every_two_transitions_whatever_the_number_of_environments(make_model, n_envs):
+    model = make_model(make_vec_env("Pendulum-v1", n_envs)).learn(200)
+    assert model._n_updates == pytest.approx((200 - 40) / 2, abs=2 * n_envs)
+
+
+def test_the_user_can_set_another_ratio(make_model):
+    model = make_model(make_vec_env("Pendulum-v1", 4), train_freq=1, gradient_steps=1).learn(200)
+    assert model._n_updates == (200 - 40) // 4
+    model = make_model(train_freq=(1, "episode")).learn(400)
+    assert model._n_updates == 400
+
+
+def test_subproc_vec_env_of_robots(make_model):
+    # The module in the id lets a child process that starts afresh find it
+    env = make_vec_env("sb3_cesd:Walker-v0", 2, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "spawn"})
+    model = make_model(env).learn(80)
+    env.close()
+    assert model._n_updates > 0 and np.ptp(model.replay_buffer.observations[:30], axis=0).max() > 0
+
+
+def test_float64_observations_and_bounds_that_are_not_symmetric(make_model):
+    model = make_model(Float64Env()).learn(100)
+    action, _ = model.predict(np.zeros(3))
+    assert Float64Env.action_space.contains(action)
+    assert model.replay_buffer.dones.sum() == 5
+
+
+def test_warmup_is_uniform_and_then_noise_is_added(make_model):
+    model = make_model(learning_starts=300, exploration_noise=0.0).learn(400, log_interval=None)
+    actions = model.replay_buffer.actions[:400, 0, 0]
+    assert np.histogram(actions[:300], bins=4, range=(-1, 1))[0] == pytest.approx(75, abs=30)
+    noisy = make_model(learning_starts=40, exploration_noise=0.5, learning_rate=1e-12).learn(400)
+    obs = np.concatenate([noisy.replay_buffer.observations[50:400, 0], np.eye(4)[noisy.replay_buffer.skills[50:400, 0]]], axis=1)
+    greedy = noisy.policy.scale_action(noisy.predict(obs.astype(np.float32))[0])
+    noise = noisy.replay_buffer.actions[50:400, 0] - greedy
+    assert noise.std() == pytest.approx(0.5, abs=0.1)
+
+
+def test_action_noise_of_the_user_replaces_ours(make_model):
+    model = make_model(exploration_noise=0.5, learning_rate=1e-12, action_noise=NormalActionNoise(np.zeros(1), np.zeros(1)))
+    model.learn(120)
+    buffer = model.replay_buffer
+    obs = np.concatenate([buffer.observations[60:120, 0], np.eye(4)[buffer.skills[60:120, 0]]], axis=1).astype(np.float32)
+    assert buffer.actions[60:120, 0] == pytest.approx(model.policy.scale_action(model.predict(obs)[0]), abs=1e-4)
+
+
+@pytest.mark.parametrize("net_arch", [[], [8], [8, 6, 4], {"pi": [8], "qf": [12, 10]}])
+def test_net_arch(make_model, net_arch):
+    model = make_model(policy_kwargs={"net_arch": net_arch, "activation_fn": th.nn.ELU, "n_critics": 3}).learn(60)
+    assert len(model.critic.q_networks) == 3
+    qf = net_arch["qf"] if isinstance(net_arch, dict) else net_arch
+    assert [layer.weight.shape[2] for layer in model.critic.q_networks[0].layers] == [*qf[1:], 1]
+    if len(qf) > 1:
+        assert isinstance(model.critic.q_networks[0].activation, th.nn.ELU)
+
+
+def test_optimizer_of_the_user(make_model):
+    model = make_model(policy_kwargs={"net_arch": [8], "optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}})
+    for optimizer in (model.actor.optimizer, model.critic.optimizer, model.intrinsic.encoder_optimizer):
+        assert isinstance(optimizer, th.optim.AdamW) and optimizer.param_groups[0]["weight_decay"] == 0.1
+    model.learn(60)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_features_extractor(make_model, share):
+    policy_kwargs = {"net_arch": [8, 8], "features_extractor_class": SmallExtractor, "share_features_extractor": share}
+    model = make_model(policy_kwargs=policy_kwargs)
+    assert (model.critic.features_extractor is model.actor.features_extractor) == share
+    actor_extractor = model.actor.features_extractor.net[0].weight
+    before, target_before = actor_extractor.clone(), model.critic_target.features_extractor.net[0].weight.clone()
+    model.learn(100)
+    assert (actor_extractor != before).any() and (model.critic_target.features_extractor.net[0].weight != target_before).any()
+    shared = set(model.actor.features_extractor.parameters())
+    in_critic_optimizer = {p for group in model.critic.optimizer.param_groups for p in group["params"]}
+    assert not shared & in_critic_optimizer
+
+
+def test_target_follows_by_polyak(make_model):
+    model = make_model(tau=0.25)
+    model.learn(42)
+    before = [p.clone() for p in model.critic_target.parameters()]
+    model.train(1, 32)
+    for old, new, online in zip(before, model.critic_target.parameters(), model.critic.parameters(), strict=True):
+        th.testing.assert_close(new, old + 0.25 * (online - old))
+
+
+def test_training_mode(make_model):
+    model = make_model(policy_kwargs={"net_arch": [8, 8], "features_extractor_class": SmallExtractor}).learn(60)
+    assert not model.policy.critic_target.training
+    assert not model.intrinsic.training
+    model.predict(np.zeros(3, np.float32))
+    assert not model.policy.training and not model.actor.training
+    model.train(1, 32)
+    assert model.actor.training and model.critic.training and not model.critic_target.training
+
+
+def test_update_on_a_gpu_needs_no_host(make_model, monkeypatch):
+    """The plan of a GPU, run on the CPU: nothing in an update may read a value back."""
+    plan = torch_layers.route
+    monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, 8))
+    model = make_model(relabel_kwargs={"critic": "cluster"}).learn(60)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("an update read a value from the device")
+
+    for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "nonzero"):
+        monkeypatch.setattr(th.Tensor, name, refuse)
+    # The optimizer of PyTorch itself looks at its step count on the CPU
+    samples = model.replay_buffer.sample(32)
+    model.intrinsic.logs.clear()
+    model.intrinsic._log_rewards(samples.skills, samples.clusters, samples.rewards[:, 0], samples.rewards[:, 0])
+    loss = model.critic_loss(samples) + model.actor_loss(samples)
+    loss.backward()
+    model._mean_logs.add(model.intrinsic.logs)
+
+
+def test_everything_is_on_the_device_of_the_model(make_model):
+    model = make_model().learn(60)
+    tensors = [*model.policy.parameters(), *model.intrinsic.parameters(), *model.policy.buffers(), *model.intrinsic.buffers()]
+    assert {tensor.device for tensor in tensors} == {model.device}

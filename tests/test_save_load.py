@@ -1,0 +1,220 @@
+import io
+import os
+import zipfile
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
+from stable_baselines3.common.utils import set_random_seed
+
+from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.cesd.policies import CeSDPolicy
+
+OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
+
+
+def flat_state(model):
+    flat = {}
+
+    def visit(name, value):
+        if isinstance(value, dict):
+            for key, child in value.items():
+                visit(f"{name}.{key}", child)
+        elif isinstance(value, list):
+            for idx, child in enumerate(value):
+                visit(f"{name}.{idx}", child)
+        else:
+            flat[name] = value
+
+    visit("", model.get_parameters())
+    return flat
+
+
+def assert_same_state(first, second):
+    first, second = flat_state(first), flat_state(second)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if isinstance(value, th.Tensor):
+            assert (value == second[name]).all(), name
+        else:
+            assert value == second[name], name
+
+
+@pytest.fixture
+def trained(make_model):
+    return make_model().learn(100)
+
+
+def test_everything_learned_is_saved(trained, tmp_path):
+    trained.save(tmp_path / "model")
+    loaded = CeSD.load(tmp_path / "model.zip", device="cpu")
+    names = set(trained.get_parameters())
+    expected = {"policy", "actor.optimizer", "critic.optimizer", "intrinsic"}
+    assert names == expected | {"intrinsic.encoder_optimizer", "intrinsic.prototype_optimizer"}
+    assert any("statistics.count" in name for name in flat_state(trained))
+    assert_same_state(trained, loaded)
+    for name in ("n_skills", "alpha", "num_timesteps", "_n_updates", "entropy_kwargs", "exploration_noise", "n_steps"):
+        assert getattr(trained, name) == getattr(loaded, name), name
+    assert (trained.predict(OBS)[0] == loaded.predict(OBS)[0]).all()
+
+
+def test_training_goes_on_as_if_it_had_never_stopped(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    trained.save_replay_buffer(tmp_path / "buffer.pkl")
+    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1"), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "buffer.pkl")
+    for model in (trained, loaded):
+        model.set_logger(trained.logger)
+        set_random_seed(5)
+        model.train(20, 32)
+    assert_same_state(trained, loaded)
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_load_with_other_environments(trained, tmp_path, n_envs, wrapped):
+    trained.save(tmp_path / "model.zip")
+    env = make_vec_env("Pendulum-v1", n_envs)
+    loaded = CeSD.load(tmp_path / "model.zip", env=VecSkillObservation(env, 4) if wrapped else env, device="cpu")
+    assert loaded.n_envs == loaded.replay_buffer.n_envs == loaded.gradient_steps == n_envs
+    loaded.learn(90)
+    assert loaded.num_timesteps >= 90
+
+
+def test_load_with_a_plain_gym_environment_and_go_on(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", env=gym.make("Pendulum-v1"), device="cpu")
+    loaded.learn(60, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 160
+
+
+def test_vectorized_action_noise_fits_the_number_of_environments(make_model, tmp_path):
+    noise = NormalActionNoise(np.zeros(1), 0.1 * np.ones(1))
+    model = make_model(make_vec_env("Pendulum-v1", 3), action_noise=noise).learn(90)
+    model.save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", 1), device="cpu").learn(60)
+    assert loaded.num_timesteps == 60
+
+
+def test_file_like_objects(trained):
+    file = io.BytesIO()
+    trained.save(file)
+    file.seek(0)
+    assert_same_state(trained, CeSD.load(file, device="cpu"))
+
+
+def test_exclude_and_include(trained, tmp_path):
+    trained.save(tmp_path / "model.zip", exclude=["alpha"])
+    assert CeSD.load(tmp_path / "model.zip", device="cpu").alpha == 1.0
+    trained.save(tmp_path / "larger.zip", include=["replay_buffer"])
+    assert os.path.getsize(tmp_path / "larger.zip") > os.path.getsize(tmp_path / "model.zip")
+
+
+def test_arguments_can_change_when_loading(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", device="cpu", alpha=3.0, learning_rate=1e-3, gradient_steps=5, batch_size=16)
+    assert loaded.intrinsic.alpha == 3.0 and loaded.gradient_steps == 5 and loaded.lr_schedule(1) == 1e-3
+
+
+def test_set_parameters(trained, make_model):
+    other = make_model(seed=9)
+    assert (other.predict(OBS)[0] != trained.predict(OBS)[0]).any()
+    other.set_parameters(trained.get_parameters())
+    assert_same_state(trained, other)
+    with pytest.raises(ValueError, match="Names of parameters"):
+        other.set_parameters({"policy": trained.policy.state_dict()})
+
+
+def test_policy_alone(trained, tmp_path):
+    trained.policy.save(tmp_path / "policy.pkl")
+    policy = CeSDPolicy.load(tmp_path / "policy.pkl")
+    assert (policy.predict(OBS, skill=2)[0] == trained.predict(OBS, skill=2)[0]).all()
+
+
+def test_set_env(trained):
+    trained.set_env(make_vec_env("Pendulum-v1"))
+    assert isinstance(trained.env, VecSkillObservation)
+    trained.learn(60)
+    with pytest.raises(AssertionError, match=r"load\(path, env\)"):
+        trained.set_env(make_vec_env("Pendulum-v1", 2))
+    with pytest.raises(ValueError, match="spaces do not match.*train a new model"):
+        trained.set_env(make_vec_env("MountainCarContinuous-v0"))
+
+
+def test_fixed_skill_is_saved(trained, tmp_path):
+    trained.set_skill(3)
+    trained.save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", 2), device="cpu")
+    assert loaded.skill == 3 and (loaded.env.reset()[:, 3:].argmax(axis=1) == 3).all()
+    assert (loaded.predict(OBS)[0] == trained.predict(OBS, skill=3)[0]).all()
+
+
+def test_relabelling_survives_a_copy_of_the_buffer(trained, tmp_path):
+    """Neither a pickled buffer nor a copy holds the reward function: training must not fall back to extrinsic rewards."""
+    save_to_pkl(tmp_path / "buffer.pkl", trained.replay_buffer)
+    trained.replay_buffer = load_from_pkl(tmp_path / "buffer.pkl")
+    trained.train(1, 32)
+    trained.intrinsic.eval()
+    assert (trained.replay_buffer.sample(64).rewards >= 0).all() and (trained.replay_buffer.rewards < 0).any()
+
+
+# Bad input
+
+
+def test_truncated_file(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    content = (tmp_path / "model.zip").read_bytes()
+    for part in (len(content) // 2, len(content) - 30, 100):
+        (tmp_path / "part.zip").write_bytes(content[:part])
+        with pytest.raises(ValueError, match=r"not a complete saved model.*load another checkpoint"):
+            CeSD.load(tmp_path / "part.zip")
+
+
+def test_foreign_files(tmp_path):
+    PPO("MlpPolicy", "Pendulum-v1", n_steps=8, batch_size=8).save(tmp_path / "ppo.zip")
+    with pytest.raises(ValueError, match=r"not saved by CeSD.*load it with the class that saved it"):
+        CeSD.load(tmp_path / "ppo.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(ValueError, match="not a complete saved model"):
+        CeSD.load(tmp_path / "other.zip")
+    (tmp_path / "text.zip").write_text("no zip at all")
+    with pytest.raises(ValueError, match="not a complete saved model"):
+        CeSD.load(tmp_path / "text.zip")
+    with pytest.raises(FileNotFoundError):
+        CeSD.load(tmp_path / "missing.zip")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"n_skills": 8}, r"n_skills=8 does not fit.*pass n_skills=4 or leave it out"),
+        ({"ensemble_size": 2}, "pass ensemble_size=None or leave it out"),
+        ({"encoder": "fourier"}, "pass encoder='contrastive' or leave it out"),
+        ({"encoder_kwargs": {"features_dim": 5}}, "leave it out"),
+    ],
+)
+def test_what_shapes_the_networks_can_not_change(trained, tmp_path, kwargs, message):
+    trained.save(tmp_path / "model.zip")
+    with pytest.raises(ValueError, match=message):
+        CeSD.load(tmp_path / "model.zip", **kwargs)
+
+
+def test_other_dimensions(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    with pytest.raises(ValueError, match=r"spaces do not match.*Pass the environment the model was trained on"):
+        CeSD.load(tmp_path / "model.zip", env=make_vec_env("MountainCarContinuous-v0"))
+
+
+def test_replay_buffer_that_does_not_fit(trained, make_model, tmp_path):
+    trained.save_replay_buffer(tmp_path / "buffer.pkl")
+    other = make_model(make_vec_env("Pendulum-v1", 2))
+    before = other.replay_buffer
+    with pytest.raises(ValueError, match=r"its n_envs is 1, the model's is 2.*go on without this buffer"):
+        other.load_replay_buffer(tmp_path / "buffer.pkl")
+    assert other.replay_buffer is before

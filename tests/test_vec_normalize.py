@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+
+from sb3_cesd import CeSD, VecSkillObservation
+
+
+def normalized(n_envs=1, **kwargs):
+    return VecNormalize(make_vec_env("Pendulum-v1", n_envs), **kwargs)
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
+    env = normalized(n_envs)
+    model = make_model(env).learn(450)
+    n_rows = 450 // n_envs
+    stored = model.replay_buffer.observations[:n_rows].reshape(-1, 3)
+    # cos and sin of an angle, and a velocity up to 8
+    assert np.hypot(stored[:, 0], stored[:, 1]) == pytest.approx(1.0, abs=1e-5) and np.abs(stored[:, 2]).max() > 2
+    stored_next = model.replay_buffer.next_observations[:n_rows].reshape(-1, 3)
+    assert np.hypot(stored_next[:, 0], stored_next[:, 1]) == pytest.approx(1.0, abs=1e-4)
+    assert (model.replay_buffer.rewards[:n_rows] < -1.5).any(), "rewards are stored as they are"
+    samples = model.replay_buffer.sample(400, env=env)
+    assert samples.observations.mean(dim=0).abs().max() < 0.5
+    assert samples.observations.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
+    assert env.obs_rms.mean.shape == (3,), "the skill is not normalised"
+
+
+def test_the_end_of_an_episode_is_stored_raw(make_model):
+    model = make_model(normalized()).learn(201)
+    terminal = model.replay_buffer.next_observations[199, 0]
+    assert np.hypot(*terminal[:2]) == pytest.approx(1.0, abs=1e-4)
+    assert (terminal != model.replay_buffer.observations[200, 0]).any(), "not the first observation of the next episode"
+
+
+def test_explicit_order(make_model):
+    model = make_model(VecSkillObservation(normalized(), 4)).learn(100)
+    assert model.get_vec_normalize_env() is not None
+
+
+def test_evaluation_synchronises_the_statistics(make_model):
+    env, eval_env = normalized(), normalized(training=False, norm_reward=False)
+    make_model(env).learn(100, callback=EvalCallback(eval_env, eval_freq=100, n_eval_episodes=1, verbose=0))
+    assert eval_env.obs_rms.mean == pytest.approx(env.obs_rms.mean)
+
+
+def test_save_and_load(make_model, tmp_path):
+    env = normalized()
+    model = make_model(env).learn(100)
+    model.save(tmp_path / "model.zip")
+    env.save(str(tmp_path / "vecnormalize.pkl"))
+    loaded_env = VecNormalize.load(str(tmp_path / "vecnormalize.pkl"), make_vec_env("Pendulum-v1"))
+    loaded = CeSD.load(tmp_path / "model.zip", env=loaded_env, device="cpu").learn(60)
+    assert np.isfinite(evaluate_policy(loaded, loaded_env, n_eval_episodes=1)[0])
+
+
+def test_normalising_the_one_hot_is_refused(make_model):
+    with pytest.raises(ValueError, match=r"one-hot.*VecNormalize\(env\) alone"):
+        make_model(VecNormalize(VecSkillObservation(make_vec_env("Pendulum-v1"), 4)))
+
+
+def test_stacking_the_one_hot_is_refused_but_stacking_before_works(make_model):
+    with pytest.raises(ValueError, match="apply it before VecSkillObservation"):
+        make_model(VecFrameStack(VecSkillObservation(make_vec_env("Pendulum-v1"), 4), 2))
+    assert make_model(VecFrameStack(make_vec_env("Pendulum-v1"), 2)).learn(60).obs_dim == 6
