@@ -29,6 +29,8 @@ setup(
         # dm_control 1.0.50 fails with MuJoCo 4, and does not say so
         "mujoco>=3.17,<4",
         "matplotlib",
+        # The rl_zoo3 console script imports it, and RL Zoo does not install it
+        "seaborn",
     ],
     extras_require={
         "tests": ["pytest", "pytest-xdist", "ruff", "mypy", "types-PyYAML", "tensorboard", "tqdm", "rich", "moviepy", "build"],

@@ -64,6 +64,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         self._dm_env = robot.make(task)
         image = {"width": width, "height": height, "camera_id": CAMERAS[domain] if camera is None else camera}
         self._shimmy_env = shimmy.DmControlCompatibilityV0(self._dm_env, render_mode, render_kwargs=image)
+        self.domain = domain
+        self.task = task
         self._closed = False
         self.render_mode = render_mode
         # Of this instance: the class attribute is shared by all domains

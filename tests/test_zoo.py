@@ -1,0 +1,234 @@
+"""RL Zoo's commands as a user types them, each in a process of its own and from an empty folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from sb3_cesd import CeSD, zoo
+from sb3_cesd.envs.gl import egl_works
+from sb3_cesd.envs.registration import ENVS
+
+SMALL = [
+    "-params",
+    "n_skills:4",
+    "learning_starts:100",
+    "batch_size:32",
+    "buffer_size:2000",
+    "policy_kwargs:dict(net_arch=[16,16])",
+    "encoder_kwargs:dict(net_arch=[16])",
+    "entropy_kwargs:dict(k=3)",
+]
+
+
+def run(folder, *arguments, module="rl_zoo3.train", success=True):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", module] if module else []
+    result = subprocess.run(
+        [*command, *map(str, arguments)], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert (result.returncode == 0) == success, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder in which Walker-v0 was trained with most of RL Zoo's options at once."""
+    folder = tmp_path_factory.mktemp("zoo")
+    options = ["-n", 600, "--eval-freq", 200, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P"]
+    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "--seed", 1, "--log-interval", 1, *options, *SMALL)
+    return folder, output
+
+
+def test_train_writes_what_rl_zoo_writes(trained):
+    folder, output = trained
+    run_folder = folder / "logs/cesd/Walker-v0_1"
+    files = {path.name for path in run_folder.iterdir()}
+    assert {"Walker-v0.zip", "best_model.zip", "evaluations.npz", "0.monitor.csv", "replay_buffer.pkl"} <= files
+    assert {f"rl_model_{steps}_steps.zip" for steps in (200, 400, 600)} <= files
+    assert (run_folder / "Walker-v0/config.yml").is_file()
+    assert np.load(run_folder / "evaluations.npz")["timesteps"].tolist() == [200, 400, 600]
+    assert "Warning" not in output.replace("TqdmExperimentalWarning", "")
+    model = CeSD.load(run_folder / "Walker-v0.zip")
+    assert model.num_timesteps == 600 and model.n_skills == 4 and model._n_updates == 250
+
+
+def test_default_config_is_ours(trained):
+    assert "hyperparams/cesd.yml" in trained[1].replace(os.sep, "/")
+
+
+def test_continue_training(trained):
+    folder, _ = trained
+    agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
+    output = run(
+        folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "--eval-freq", -1, "-f", "continued", *SMALL
+    )
+    assert "Loading pretrained agent" in output and "Loading replay buffer" in output
+    continued = CeSD.load(folder / "continued/cesd/Walker-v0_1/Walker-v0.zip")
+    before = CeSD.load(agent)
+    # The loaded buffer is full enough to learn right after the warm-up
+    assert continued._n_updates > before._n_updates - 1
+    first, second = (model.get_parameters()["actor.optimizer"]["param_groups"] for model in (before, continued))
+    assert first[0]["lr"] == second[0]["lr"]
+
+
+def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained):
+    folder, _ = trained
+    agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
+    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, success=False)
+    assert "pass n_skills=4 or leave it out" in output
+
+
+def test_enjoy(trained):
+    folder, _ = trained
+    for which in ([], ["--load-best"], ["--load-checkpoint", 400], ["--load-last-checkpoint"]):
+        options = ["-n", 1050, "-f", "logs", "--no-render"] if not which else ["-n", 20, "-f", "logs", "--no-render"]
+        output = run(folder, "--algo", "cesd", "--env", "Walker-v0", *options, *which, module="rl_zoo3.enjoy")
+        if not which:
+            assert "Episode Reward:" in output
+
+
+@pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
+def test_record_video(trained):
+    folder, _ = trained
+    run(folder, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "-f", "logs", "-o", "videos", module="rl_zoo3.record_video")
+    videos = list((folder / "videos").glob("*.mp4"))
+    assert len(videos) == 1 and videos[0].stat().st_size > 1000
+
+
+def test_console_script_with_parallel_environments(tmp_path):
+    script = Path(sys.executable).with_name("rl_zoo3")
+    output = run(
+        tmp_path, script, "train", "--algo", "cesd", "--env", "Walker-v0", "-n", 400, "--eval-freq", 200, "--eval-episodes", 1,
+        "--vec-env", "subproc", *SMALL, "n_envs:4", module=None,
+    )  # fmt: skip
+    assert "Using 4 environments" in output
+    assert CeSD.load(tmp_path / "logs/cesd/Walker-v0_1/Walker-v0.zip")._n_updates == pytest.approx(150, abs=4)
+
+
+def test_any_environment_trains_by_the_default_entry_and_with_normalisation(tmp_path):
+    output = run(tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 300, "--eval-freq", 200, *SMALL, "normalize:True")
+    assert "Using 'default' hyperparameters" in output
+    enjoy = run(tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 210, "-f", "logs", "--no-render", module="rl_zoo3.enjoy")
+    assert "Loading running average" in enjoy and "Episode Reward:" in enjoy
+
+
+def test_config_by_bare_name(tmp_path):
+    output = run(tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "--eval-freq", -1, "--conf-file", "cesd_laptop.yml")
+    assert "('n_skills', 8)" in output
+    # A file of the user comes first
+    (tmp_path / "cesd_laptop.yml").write_text("default: {policy: MlpPolicy, n_timesteps: 20, n_skills: 3, batch_size: 32}\n")
+    output = run(tmp_path, "--algo", "cesd", "--env", "Walker-v0", "--eval-freq", -1, "--conf-file", "cesd_laptop.yml")
+    assert "('n_skills', 3)" in output
+
+
+def test_tuning_in_two_processes_with_one_storage(tmp_path):
+    import optuna
+
+    arguments = [
+        "--algo", "cesd", "--env", "Pendulum-v1", "-n", "200", "-optimize", "--n-trials", "2", "--n-evaluations", "1",
+        "--eval-episodes", "1", "--storage", "study.log", "--study-name", "skills", "--sampler", "random", "--no-optim-plots",
+        "--n-startup-trials", "0", "-params", "learning_starts:100", "buffer_size:2000",
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "rl_zoo3.train", *arguments, "--seed", str(seed)],
+            cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    outputs = [process.communicate(timeout=400)[0] for process in processes]
+    for process, output in zip(processes, outputs, strict=True):
+        assert process.returncode == 0, output[-3000:]
+
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "study.log"))
+    study = optuna.load_study(study_name="skills", storage=optuna.storages.JournalStorage(backend))
+    assert len(study.trials) == 4
+    assert {trial.state for trial in study.trials} <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
+    # A trial can be trained by its number
+    output = run(
+        tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 20, "--eval-freq", -1,
+        "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
+    )  # fmt: skip
+    expected = zoo.convert_cesd_params(study.trials[1].params)
+    assert f"('n_skills', {expected['n_skills']})" in output and f"'critic': '{expected['relabel_kwargs']['critic']}'" in output
+
+
+def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
+    import optuna
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    seen = set()
+    for _ in range(12):
+        trial = study.ask()
+        params = zoo.sample_cesd_params(trial, 1, 1, {})
+        assert params == zoo.convert_cesd_params(trial.params)
+        if params["policy_kwargs"]["net_arch"]["pi"] != [1024, 1024]:
+            CeSD("MlpPolicy", "Pendulum-v1", buffer_size=100, **params)
+        seen.add((params["encoder"], params["relabel_kwargs"]["critic"]))
+    assert len(seen) > 4
+
+
+def test_objective_is_the_mean_over_all_skills():
+    class Callback:
+        n_eval_episodes = 5
+
+        def _init_callback(self):
+            self.initialised = True
+
+    for n_skills, expected in ((4, 8), (5, 5), (16, 16), (None, 5)):
+        callback = zoo.evaluate_every_skill(Callback)()
+        callback.model = type("Model", (), {} if n_skills is None else {"n_skills": n_skills})()
+        callback._init_callback()
+        assert callback.n_eval_episodes == expected and callback.initialised
+
+
+def test_bad_draw_is_pruned(tmp_path):
+    """A learning rate that diverges ends the trial, not the study."""
+    code = (
+        "import sys; sys.argv[1:] = ['--algo', 'cesd', '--env', 'Pendulum-v1', '-n', '200', '-optimize', '--n-trials', '1',"
+        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '-params', 'learning_starts:100', 'buffer_size:2000']\n"
+        "import rl_zoo3.train\n"
+        "from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER\n"
+        "sample = HYPERPARAMS_SAMPLER['cesd']\n"
+        "def bad(*args): return {**sample(*args), 'learning_rate': 1e30}\n"
+        "HYPERPARAMS_SAMPLER['cesd'] = bad\n"
+        "try: rl_zoo3.train.train()\n"
+        "except ValueError as error: assert 'No trials are completed' in str(error), error\n"
+    )
+    output = run(tmp_path, sys.executable, "-c", code, module=None)
+    assert "pruned" in output and "training has diverged" in output
+
+
+def test_other_algorithms_are_left_alone(tmp_path):
+    output = run(tmp_path, "--algo", "ppo", "--env", "Pendulum-v1", "-n", 64, "--eval-freq", -1, "-params", "n_envs:1", "n_steps:32")
+    assert "rl_zoo3/hyperparams/ppo.yml" in output.replace(os.sep, "/")
+
+
+@pytest.mark.parametrize("name", ["cesd", "cesd_laptop", "cesd_released"])
+def test_hyperparameters_hold_every_robot_and_a_default(name):
+    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
+    assert {env_id for env_id in ENVS if not env_id.startswith("Maze")} | {"default"} <= set(entries)
+    for env_id, entry in entries.items():
+        alpha = 0.1 if env_id.startswith("Jaco") else 1.0
+        assert entry["alpha"] == alpha, env_id
+        iterations = {"Walk": 6, "Quad": 5, "Jaco": 4}.get(env_id[:4])
+        assert iterations is None or entry["prototype_kwargs"]["sinkhorn_iterations"] == iterations
+        assert float(entry["n_timesteps"]) == (2e5 if name == "cesd_laptop" else 2e6)
+
+
+def test_released_setting_is_written_out():
+    """Every choice is named, so that it does not follow the defaults of the constructor."""
+    entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Quadruped-v0"]
+    assert entry["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
+    assert entry["constraint_kwargs"] == {"lambda_": 1.0, "count": "released"}
+    assert entry["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
+    assert entry["prototype_kwargs"] == {
+        "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next",
+    }  # fmt: skip
+    assert entry["encoder"] == "contrastive"
