@@ -1,9 +1,10 @@
 """
 Makes sb3_cesd known to RL Zoo whenever RL Zoo is imported.
 
-RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. This module is imported at every start of
-Python (by ``sb3_cesd_rl_zoo3.pth``), so it does almost nothing: it waits for modules of ``rl_zoo3``. It stands outside the package,
-whose import would load PyTorch.
+RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. This module is imported at every
+start of
+Python (by ``sb3_cesd_rl_zoo3.pth``), so it does almost nothing: it waits for modules of ``rl_zoo3``. It stands outside the
+package, whose import would load PyTorch.
 """
 
 import sys
@@ -12,7 +13,7 @@ PATCHED = ("rl_zoo3.utils", "rl_zoo3.hyperparams_opt", "rl_zoo3.exp_manager")
 
 
 class RLZooFinder:
-    """Finds modules as the others on ``sys.meta_path`` do, and lets ``sb3_cesd.zoo`` extend those of RL Zoo after their import."""
+    """Finds modules as the others on ``sys.meta_path`` do, and has ``sb3_cesd.zoo`` extend those of RL Zoo once imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in PATCHED:

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from sb3_cesd import CeSD
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.utils import minimum
 
 
 class DenseCeSD(CeSD):
@@ -20,8 +21,7 @@ class DenseCeSD(CeSD):
         with th.no_grad():
             next_actions = self.actor.act(replay_data.next_observations, replay_data.skills)
             next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
-            next_q_values = self.critic_target.q_values_dense(replay_data.next_observations, next_actions)
-            next_q_values = th.stack(next_q_values).min(dim=0).values  # (n_skills, batch_size, 1)
+            next_q_values = minimum(self.critic_target.q_values_dense(replay_data.next_observations, next_actions))
             target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
         q_values = self.critic.q_values_dense(replay_data.observations, replay_data.actions)
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
@@ -32,7 +32,7 @@ class DenseCeSD(CeSD):
         actions = actions + self._clipped_noise(actions)
         actions = actions + (actions.clamp(-1, 1) - actions).detach()
         q_values = self.critic.q_values_dense(replay_data.observations, actions)
-        return -(th.stack(q_values).min(dim=0).values * mask).mean()
+        return -(minimum(q_values) * mask).mean()
 
     def _mask(self, skills: th.Tensor) -> th.Tensor:
         return F.one_hot(skills, self.n_skills).T[:, :, None].float()

@@ -3,7 +3,8 @@ Time of one whole update (sampling, encoder, clusters, rewards, critic, actor, p
 
     python benchmarks/update_cost.py --json results/update_cost.json
 
-All forms take turns in one process, so that a slow moment of the machine hits them alike; medians and their ratio are reported.
+All forms take turns in one process, so that a slow moment of the machine hits them alike; medians and their ratio are
+reported.
 """
 
 import argparse
@@ -128,7 +129,9 @@ def main() -> None:
         "versions": {"python": platform.python_version(), "torch": th.__version__, "sb3_cesd": sb3_cesd.__version__},
     }
     print(f"{args.robot}, median of {args.repeats} updates [ms]")
-    print(f"{'size':>10} {'threads':>8} {'routed':>9} {'dense':>9} {'released':>9} {'dense/routed':>13} {'released/routed':>16}")
+    print(
+        f"{'size':>10} {'threads':>8} {'routed':>9} {'dense':>9} {'released':>9} {'dense/routed':>13} {'released/routed':>16}"
+    )
     for size in args.sizes:
         for threads in args.threads:
             th.set_num_threads(threads)

@@ -16,7 +16,8 @@ class SkillRollout(NamedTuple):
     :param skill: index of the skill
     :param episode_return: sum of the rewards of the environment
     :param observations: shape ``(n_steps + 1, obs_dim)``
-    :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``; ``None`` if the environment has no ``position``
+    :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``; ``None`` if the environment has no
+        ``position``
     :param frames: images at equal distances in time, each of shape ``(height, width, 3)``; empty if it can't render
     """
 
@@ -64,6 +65,4 @@ def play_skill(
         observations.append(observation)
         if terminated or truncated:
             break
-    return SkillRollout(
-        skill, episode_return, np.array(observations), np.array(positions) if has_position else None, frames
-    )
+    return SkillRollout(skill, episode_return, np.array(observations), np.array(positions) if has_position else None, frames)

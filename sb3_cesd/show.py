@@ -82,7 +82,7 @@ def draw(rollouts: list[SkillRollout], title: str) -> Figure:
     figure = Figure(figsize=(sum(widths), max(1.25 * n_rows, 4.0) + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    left, right = figure.subfigures(1, 2, width_ratios=widths)
+    left, right = figure.subfigures(1, 2, width_ratios=widths)  # type: ignore[misc]
     colors = colormaps["tab10" if n_rows <= 10 else "tab20"].colors  # type: ignore[attr-defined]
     for row, rollout in enumerate(rollouts):
         for column, frame in enumerate(rollout.frames):
@@ -155,7 +155,9 @@ def main() -> None:
     output = args.output or args.model.parent
     output.mkdir(parents=True, exist_ok=True)
     path = output / "skills.png"
-    draw(rollouts, f"{env_id}: {args.steps} steps of each skill, {model.num_timesteps} steps of training").savefig(path, dpi=110)
+    draw(rollouts, f"{env_id}: {args.steps} steps of each skill, {model.num_timesteps} steps of training").savefig(
+        path, dpi=110
+    )
     print(f"Saved {path}")
 
 

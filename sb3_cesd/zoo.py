@@ -7,7 +7,6 @@ RL Zoo calls nothing of this by itself: a start-up hook calls :func:`extend` for
 import inspect
 from functools import wraps
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -23,7 +22,7 @@ NET_ARCHS: dict[str, dict[str, list[int]]] = {
 }
 
 
-def extend(module: ModuleType) -> None:
+def extend(module: Any) -> None:
     """
     :param module: a module of rl_zoo3 that was just imported; others than the three extended here are left alone
     """
@@ -70,7 +69,8 @@ def evaluate_every_skill(callback_class: Any) -> Any:
     """
     Make the objective of a trial the return averaged over all skills.
 
-    Episode j of an evaluation follows skill j modulo ``n_skills``, so a multiple of ``n_skills`` episodes holds every skill as often.
+    Episode j of an evaluation follows skill j modulo ``n_skills``, so a multiple of ``n_skills`` episodes holds every skill
+    as often.
 
     :param callback_class: RL Zoo's ``TrialEvalCallback``
     :return: the same, with ``n_eval_episodes`` rounded up for models that have skills

@@ -49,7 +49,11 @@ class BrokenEnv(gym.Env):
 @pytest.mark.parametrize(
     ("what", "when", "message"),
     [
-        ("observation", 17, r"BrokenEnv, environment 1, time step 34: the observation is not finite \(\[0\] = .*, \[2\] = .*clip"),
+        (
+            "observation",
+            17,
+            r"BrokenEnv, environment 1, time step 34: the observation is not finite \(\[0\] = .*, \[2\] = .*clip",
+        ),
         ("last observation", 30, r"environment 1, time step 60: the observation"),
         ("reset", 0, r"environment 1, time step 60: the reset observation is not finite \(\[1\]"),
         ("reward", 12, r"environment 1, time step 24: the reward is not finite.*It was not stored.*clip the reward"),

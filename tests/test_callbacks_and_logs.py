@@ -14,7 +14,9 @@ from stable_baselines3.common.logger import KVWriter, Logger, configure
 
 from sb3_cesd import CeSD, VecSkillObservation
 
-PER_SKILL = [f"{name}_{skill:02d}" for name in ("clusters/share", "skills/share", "rollout/ep_rew_skill") for skill in range(4)]
+PER_SKILL = [
+    f"{name}_{skill:02d}" for name in ("clusters/share", "skills/share", "rollout/ep_rew_skill") for skill in range(4)
+]
 SCALARS = [
     "train/critic_loss",
     "train/actor_loss",
@@ -126,7 +128,12 @@ def test_progress_bar(make_model):
 def test_evaluations_go_through_the_skills(make_model, tmp_path):
     model = make_model()
     callback = EvalCallback(
-        make_vec_env("Pendulum-v1"), eval_freq=100, n_eval_episodes=4, log_path=str(tmp_path), best_model_save_path=str(tmp_path), verbose=0
+        make_vec_env("Pendulum-v1"),
+        eval_freq=100,
+        n_eval_episodes=4,
+        log_path=str(tmp_path),
+        best_model_save_path=str(tmp_path),
+        verbose=0,
     )
     followed = []
     callback._log_success_callback = lambda local, _: followed.append(local["info"]["skill"])

@@ -27,7 +27,9 @@ def test_hook_is_installed():
 
 
 def test_bare_python_loads_the_hook_alone():
-    stdout, _ = python("import sys; print('_sb3_cesd_rl_zoo3' in sys.modules, 'sb3_cesd' in sys.modules, 'torch' in sys.modules)")
+    stdout, _ = python(
+        "import sys; print('_sb3_cesd_rl_zoo3' in sys.modules, 'sb3_cesd' in sys.modules, 'torch' in sys.modules)"
+    )
     assert stdout.split() == ["True", "False", "False"]
     _, importtime = python("pass", "-X", "importtime")
     # The hook needs nothing that Python did not load anyway
@@ -66,7 +68,18 @@ def test_rl_zoo_knows_us_once_and_environments_are_registered():
 @pytest.mark.slow
 def test_wheel(tmp_path):
     """A wheel holds what an installed package needs, and nothing of the repository around it."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        str(ROOT),
+    ]
     subprocess.run(command, check=True, timeout=300)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

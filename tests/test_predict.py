@@ -83,7 +83,7 @@ def test_evaluate_policy_goes_through_the_skills(model, n_envs, monkeypatch):
     monkeypatch.setattr(model.policy.actor, "forward", spy)
     evaluate_policy(model, make_vec_env("Pendulum-v1", n_envs), n_eval_episodes=4 * n_envs)
     episodes = [followed[start] for start in range(0, 800, 200)]
-    assert sorted(sum(episodes, [])) == sorted(list(range(4)) * n_envs)
+    assert sorted(skill for episode in episodes for skill in episode) == sorted(list(range(4)) * n_envs)
     # The skill stays for the episode
     assert all(followed[step] == episodes[step // 200] for step in range(800))
 

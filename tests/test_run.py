@@ -107,7 +107,9 @@ def test_pairs_do_not_reach_the_encoder_and_prototypes_do_not_train_it(make_mode
     model = make_model().learn(60)
     batch = model.replay_buffer.sample(32)
     model.intrinsic.encoder.zero_grad()
-    model.intrinsic._train_prototypes(batch, model.intrinsic.prototypes.scores(model.intrinsic.encoder(batch.next_observations).detach()))
+    model.intrinsic._train_prototypes(
+        batch, model.intrinsic.prototypes.scores(model.intrinsic.encoder(batch.next_observations).detach())
+    )
     assert all(parameter.grad is None for parameter in model.intrinsic.encoder.parameters())
 
 
@@ -156,7 +158,9 @@ def test_warmup_is_uniform_and_then_noise_is_added(make_model):
     actions = model.replay_buffer.actions[:400, 0, 0]
     assert np.histogram(actions[:300], bins=4, range=(-1, 1))[0] == pytest.approx(75, abs=30)
     noisy = make_model(learning_starts=40, exploration_noise=0.5, learning_rate=1e-12).learn(400)
-    obs = np.concatenate([noisy.replay_buffer.observations[50:400, 0], np.eye(4)[noisy.replay_buffer.skills[50:400, 0]]], axis=1)
+    obs = np.concatenate(
+        [noisy.replay_buffer.observations[50:400, 0], np.eye(4)[noisy.replay_buffer.skills[50:400, 0]]], axis=1
+    )
     greedy = noisy.policy.scale_action(noisy.predict(obs.astype(np.float32))[0])
     noise = noisy.replay_buffer.actions[50:400, 0] - greedy
     assert noise.std() == pytest.approx(0.5, abs=0.1)
@@ -181,7 +185,9 @@ def test_net_arch(make_model, net_arch):
 
 
 def test_optimizer_of_the_user(make_model):
-    model = make_model(policy_kwargs={"net_arch": [8], "optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}})
+    model = make_model(
+        policy_kwargs={"net_arch": [8], "optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}}
+    )
     for optimizer in (model.actor.optimizer, model.critic.optimizer, model.intrinsic.encoder_optimizer):
         assert isinstance(optimizer, th.optim.AdamW) and optimizer.param_groups[0]["weight_decay"] == 0.1
     model.learn(60)

@@ -142,7 +142,7 @@ def test_set_env(trained):
     trained.learn(60)
     with pytest.raises(AssertionError, match=r"load\(path, env\)"):
         trained.set_env(make_vec_env("Pendulum-v1", 2))
-    with pytest.raises(ValueError, match="spaces do not match.*train a new model"):
+    with pytest.raises(ValueError, match=r"spaces do not match.*train a new model"):
         trained.set_env(make_vec_env("MountainCarContinuous-v0"))
 
 

@@ -59,7 +59,18 @@ def test_command(walker_model, tmp_path, gl):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if gl is not None:
         environment["MUJOCO_GL"] = gl
-    command = [sys.executable, "-m", "sb3_cesd.show", str(walker_model[1]), "--output", str(tmp_path), "--steps", "10", "--frames", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "sb3_cesd.show",
+        str(walker_model[1]),
+        "--output",
+        str(tmp_path),
+        "--steps",
+        "10",
+        "--frames",
+        "2",
+    ]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "skills.png").stat().st_size > 10_000

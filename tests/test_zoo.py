@@ -113,12 +113,16 @@ def test_console_script_with_parallel_environments(tmp_path):
 def test_any_environment_trains_by_the_default_entry_and_with_normalisation(tmp_path):
     output = run(tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 300, "--eval-freq", 200, *SMALL, "normalize:True")
     assert "Using 'default' hyperparameters" in output
-    enjoy = run(tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 210, "-f", "logs", "--no-render", module="rl_zoo3.enjoy")
+    enjoy = run(
+        tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 210, "-f", "logs", "--no-render", module="rl_zoo3.enjoy"
+    )
     assert "Loading running average" in enjoy and "Episode Reward:" in enjoy
 
 
 def test_config_by_bare_name(tmp_path):
-    output = run(tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "--eval-freq", -1, "--conf-file", "cesd_laptop.yml")
+    output = run(
+        tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "--eval-freq", -1, "--conf-file", "cesd_laptop.yml"
+    )
     assert "('n_skills', 8)" in output
     # A file of the user comes first
     (tmp_path / "cesd_laptop.yml").write_text("default: {policy: MlpPolicy, n_timesteps: 20, n_skills: 3, batch_size: 32}\n")
@@ -156,7 +160,9 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
         "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
     )  # fmt: skip
     expected = zoo.convert_cesd_params(study.trials[1].params)
-    assert f"('n_skills', {expected['n_skills']})" in output and f"'critic': '{expected['relabel_kwargs']['critic']}'" in output
+    assert (
+        f"('n_skills', {expected['n_skills']})" in output and f"'critic': '{expected['relabel_kwargs']['critic']}'" in output
+    )
 
 
 def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
@@ -192,7 +198,8 @@ def test_bad_draw_is_pruned(tmp_path):
     """A learning rate that diverges ends the trial, not the study."""
     code = (
         "import sys; sys.argv[1:] = ['--algo', 'cesd', '--env', 'Pendulum-v1', '-n', '200', '-optimize', '--n-trials', '1',"
-        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '-params', 'learning_starts:100', 'buffer_size:2000']\n"
+        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '-params',"
+        " 'learning_starts:100', 'buffer_size:2000']\n"
         "import rl_zoo3.train\n"
         "from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER\n"
         "sample = HYPERPARAMS_SAMPLER['cesd']\n"
@@ -206,7 +213,9 @@ def test_bad_draw_is_pruned(tmp_path):
 
 
 def test_other_algorithms_are_left_alone(tmp_path):
-    output = run(tmp_path, "--algo", "ppo", "--env", "Pendulum-v1", "-n", 64, "--eval-freq", -1, "-params", "n_envs:1", "n_steps:32")
+    output = run(
+        tmp_path, "--algo", "ppo", "--env", "Pendulum-v1", "-n", 64, "--eval-freq", -1, "-params", "n_envs:1", "n_steps:32"
+    )
     assert "rl_zoo3/hyperparams/ppo.yml" in output.replace(os.sep, "/")
 
 

@@ -23,11 +23,12 @@ class CeSD(SkillDDPG):
     """
     Constrained Ensemble exploration for Skill Discovery (CeSD).
 
-    Learns ``n_skills`` distinct behaviours without any reward: states are clustered by prototypes, each skill has a value function of its
-    own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
+    Learns ``n_skills`` distinct behaviours without any reward: states are clustered by prototypes, each skill has a value
+    function of its own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
 
     Paper: https://arxiv.org/abs/2405.16030
-    The defaults are those of the released code (https://github.com/Baichenjia/CeSD); the README lists where it differs from the paper.
+    The defaults are those of the released code (https://github.com/Baichenjia/CeSD); the README lists where it differs from
+    the paper.
 
     :param policy: The policy model to use (MlpPolicy)
     :param env: The environment to learn from (if registered in Gym, can be str), with a 1D Box observation space
@@ -35,8 +36,8 @@ class CeSD(SkillDDPG):
     :param n_skills: number of skills and of clusters, at least 2
     :param skill_duration: environment steps after which a new skill is drawn (also drawn at reset); ``None`` keeps it for the
         whole episode
-    :param ensemble_size: number of critic heads, a divisor of ``n_skills``; ``None`` for one a skill. With fewer, one head serves
-        several skills; 1 is exploration alone.
+    :param ensemble_size: number of critic heads, a divisor of ``n_skills``; ``None`` for one a skill. With fewer, one head
+        serves several skills; 1 is exploration alone.
     :param alpha: weight of the constraint reward
     :param learning_rate: learning rate of all networks;
         it can be a function of the current progress remaining (from 1 to 0)
@@ -58,20 +59,23 @@ class CeSD(SkillDDPG):
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]) and ``temperature`` (0.5)
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.cesd.prototypes.Prototypes`: ``temperature`` (0.1),
-        ``sinkhorn_temperature`` (the same), ``sinkhorn_iterations`` (5), ``swap`` ("next"); and ``learning_rate`` for a constant one of
-        their own
+        ``sinkhorn_temperature`` (the same), ``sinkhorn_iterations`` (5), ``swap`` ("next"); and ``learning_rate`` for a
+        constant one of their own
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
         ``scale`` ("variance"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (True)
-    :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count`` ("released")
+    :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
+        ("released")
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("cluster"),
-        ``n_random_heads`` (2), ``kappa``, ``kappa_final`` and ``kappa_switch`` (0, 0, 0.7), ``actor`` ("skill"), ``actor_probability`` (0.5)
+        ``n_random_heads`` (2), ``kappa``, ``kappa_final`` and ``kappa_switch`` (0, 0, 0.7), ``actor`` ("skill"),
+        ``actor_probability`` (0.5)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
         the reported success rate, mean episode length, and mean reward over
     :param tensorboard_log: the log location for tensorboard (if None, no logging)
-    :param policy_kwargs: additional arguments to be passed to the policy on creation, see :class:`~sb3_cesd.cesd.policies.CeSDPolicy`
+    :param policy_kwargs: additional arguments to be passed to the policy on creation, see
+        :class:`~sb3_cesd.cesd.policies.CeSDPolicy`
     :param verbose: Verbosity level: 0 for no output, 1 for info messages (such as device or wrappers used), 2 for
         debug messages
     :param seed: Seed for the pseudo random generators
@@ -179,8 +183,8 @@ class CeSD(SkillDDPG):
         super()._setup_model()
         if self.batch_size <= self.intrinsic.entropy.k:
             raise ValueError(
-                f"batch_size={self.batch_size} is not larger than k={self.intrinsic.entropy.k}, so no cluster could get a reward: "
-                "raise batch_size, or lower k in entropy_kwargs."
+                f"batch_size={self.batch_size} is not larger than k={self.intrinsic.entropy.k}, so no cluster could "
+                "get a reward: raise batch_size, or lower k in entropy_kwargs."
             )
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:

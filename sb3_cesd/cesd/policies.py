@@ -69,7 +69,7 @@ class EnsembleCritic(SkillCritic):
         :return: one tensor of shape ``(ensemble_size, batch_size, 1)`` for each of the ``n_critics``
         """
         hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
-        return [q_network.forward_dense(hidden) for q_network in self.q_networks]
+        return [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
 
 
 class CeSDPolicy(SkillPolicy):
@@ -81,8 +81,8 @@ class CeSDPolicy(SkillPolicy):
     :param lr_schedule: learning rate schedule (could be constant)
     :param n_skills: number of skills
     :param ensemble_size: number of critic heads, ``None`` for one a skill
-    :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. ``qf`` holds the size of the trunk,
-        then those of the hidden layers of each head. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
+    :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. ``qf`` holds the size of the
+        trunk, then those of the hidden layers of each head. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
     :param activation_fn: activation of the hidden layers but the first (which has LayerNorm and Tanh)
     :param features_extractor_class: features extractor of the plain observation
     :param features_extractor_kwargs: its arguments

@@ -27,15 +27,18 @@ def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> 
 
 class Prototypes(nn.Module):
     """
-    Clusters of states: one unit vector c_i in feature space for each skill, learned by swapped prediction (paper, section 3.2).
+    Clusters of states: one unit vector c_i in feature space for each skill, learned by swapped prediction (paper, section
+    3.2).
 
     :param n_prototypes: number of clusters
     :param features_dim: size of the features
-    :param temperature: tau of the softmax ``p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau)`` with normalised features u (paper eq. 3)
+    :param temperature: tau of the softmax ``p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau)`` with normalised features u
+        (paper eq. 3)
     :param sinkhorn_temperature: temperature of the target assignment; ``None`` for the same as ``temperature`` (the
         released code); a lower one keeps the clusters from dissolving
     :param sinkhorn_iterations: Sinkhorn-Knopp iterations
-    :param swap: ``"next"`` predicts the assignment of s' from s (the released code), ``"self"`` that of the same state (the paper)
+    :param swap: ``"next"`` predicts the assignment of s' from s (the released code), ``"self"`` that of the same state (the
+        paper)
     """
 
     def __init__(

@@ -9,9 +9,10 @@ class CriticRelabelling:
 
     - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
       A head never sees a low reward for leaving its cluster.
-    - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if that is
-      another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
-    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at sampling.
+    - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
+      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
+    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at
+      sampling.
 
     In the last two the target action is by the policy of the head that learns.
 
@@ -20,8 +21,8 @@ class CriticRelabelling:
     :param kappa: share of the entropy reward that a foreign head gets, during the first ``kappa_switch`` of training
     :param kappa_final: the same share afterwards
     :param kappa_switch: when to change, as a share of the training budget
-    :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a ``"random"``
-        one, or that of its ``"cluster"``
+    :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a
+        ``"random"`` one, or that of its ``"cluster"``
     :param actor_probability: probability with which ``actor`` replaces the collecting skill
     """
 

@@ -51,6 +51,14 @@ def choose(name: str, choice: str, options: Mapping[str, Callable[..., T]], kwar
     return build(f"{name}_kwargs", options[choice], kwargs)
 
 
+def minimum(tensors: list[th.Tensor]) -> th.Tensor:
+    """
+    :param tensors: of equal shape
+    :return: their elementwise minimum
+    """
+    return th.stack(tensors).min(dim=0).values
+
+
 @th.no_grad()
 def polyak_update(params: Iterable[th.Tensor], target_params: Iterable[th.Tensor], tau: float) -> None:
     """

@@ -43,7 +43,7 @@ class VecSkillObservation(VecEnvWrapper):
         """
         self.clock.set_skill(skill)
 
-    def seed(self, seed: int | None = None) -> list[None | int]:  # type: ignore[override]
+    def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         self.clock.seed(seed)
         return self.venv.seed(seed)  # type: ignore[return-value]
 

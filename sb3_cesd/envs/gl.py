@@ -10,8 +10,8 @@ def choose_gl_backend() -> None:
     """
     Let a machine without a display render off screen; call it before MuJoCo or dm_control is imported.
 
-    Sets ``MUJOCO_GL`` to ``egl`` where EGL works and to ``off`` where it doesn't, as both libraries would look for a display, and
-    warn. Does nothing if ``MUJOCO_GL`` is set, if there is a display, or on another system than Linux.
+    Sets ``MUJOCO_GL`` to ``egl`` where EGL works and to ``off`` where it doesn't, as both libraries would look for a display,
+    and warn. Does nothing if ``MUJOCO_GL`` is set, if there is a display, or on another system than Linux.
     """
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return

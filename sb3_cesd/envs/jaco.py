@@ -74,7 +74,6 @@ def make(task: str, environment_class: Any = FastResetEnvironment) -> dm_env.Env
     return environment_class(reach_task, time_limit=TIME_LIMIT)
 
 
-
 def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
     """
     :param observation: dm_control's observation of the reach task

@@ -1,5 +1,5 @@
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +22,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
 
-    Observations are float32 vectors in the order of the benchmark. Actions are in [-1, 1], values outside are clipped, and scaled
+    Observations are float32 vectors in the order of the benchmark. Actions are in [-1, 1], values outside are clipped, and
+    scaled
     linearly to the bounds of the actuators. Episodes end by truncation only. A pickled copy starts a new, unseeded episode.
 
     :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
@@ -35,7 +36,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     :raises ValueError: if there is no such domain, task or render mode
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "human"]}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         self._closed = False
         self.render_mode = render_mode
         # Of this instance: the class attribute is shared by all domains
-        self.metadata = {**self.metadata, "render_fps": round(1 / self.dt)}  # type: ignore[misc]
+        self.metadata = {**self.metadata, "render_fps": round(1 / self.dt)}
 
         bounds = self._dm_env.action_spec()
         self._action_center = (bounds.maximum + bounds.minimum) / 2
@@ -119,8 +120,9 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             return self._shimmy_env.render()
         except Exception as error:  # each backend of MuJoCo fails in a way of its own
             raise RuntimeError(
-                f"MuJoCo can't render here ({type(error).__name__}: {error}). Without a display, install EGL "
-                "(libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
+                f"MuJoCo can't render here ({type(error).__name__}: {error}). Without a display, "
+                "install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
+                "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
             ) from error
 
     def close(self) -> None:

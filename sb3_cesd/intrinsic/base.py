@@ -10,8 +10,8 @@ class IntrinsicReward(nn.Module, ABC):
     """
     Turns sampled transitions into transitions with intrinsic rewards; what it learns for that is learned here too.
 
-    The replay buffer calls :meth:`relabel` on every batch. As with batch normalisation, a module in training mode also learns from
-    the batch (its networks, prototypes and running statistics), in evaluation mode it does not.
+    The replay buffer calls :meth:`relabel` on every batch. As with batch normalisation, a module in training mode also learns
+    from the batch (its networks, prototypes and running statistics), in evaluation mode it does not.
 
     Parameters, buffers and the optimizers kept as attributes are saved with the model.
     """

@@ -84,7 +84,7 @@ class ContrastiveEncoder(Encoder):
     """
     Features learned by telling which skill led from s to s' (the contrastive encoder of CIC, which CeSD's released code uses).
 
-    With query ``= skill_net(z)`` and key ``= pred_net([f(s), f(s')])``, both normalised, and ``S = query key^T / temperature``,
+    With query ``= skill_net(z)``, key ``= pred_net([f(s), f(s')])``, both normalised, and ``S = query key^T / temperature``
     the loss is the mean of ``-log(exp S_jj / (max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6))``.
 
     :param obs_dim: size of the state

@@ -80,7 +80,8 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             return json.loads(archive.read("data").decode())
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise ValueError(
-            f"{path} is not a complete saved model (truncated, or not written by model.save): save it again, or load another checkpoint."
+            f"{path} is not a complete saved model (truncated, or not written by model.save): "
+            "save it again, or load another checkpoint."
         ) from error
     finally:
         if file is path:

@@ -107,6 +107,7 @@ class SkillCritic(BaseModel):
         share_features_extractor: bool,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor=features_extractor)
+        self.features_extractor: BaseFeaturesExtractor = features_extractor
         self.share_features_extractor = share_features_extractor
 
     @abstractmethod
@@ -143,8 +144,8 @@ class SkillPolicy(BasePolicy):
     """
     Skill-conditioned actor with a critic, target critic and no target actor (URLB's DDPG).
 
-    ``predict`` takes skill-augmented observations as they are. Plain ones get a skill: the one passed as ``skill=``; or the one fixed by
-    ``set_skill``; or a skill for each episode, going through all skills in turn, which travels in ``state`` like
+    ``predict`` takes skill-augmented observations as they are. Plain ones get a skill: the one passed as ``skill=``; or the
+    one fixed by ``set_skill``; or a skill for each episode, going through all skills in turn, which travels in ``state`` like
     the memory of a recurrent policy (``evaluate_policy`` and RL Zoo's enjoy carry it).
 
     :param observation_space: skill-augmented observation space
@@ -314,7 +315,8 @@ class SkillPolicy(BasePolicy):
         if size not in (obs_dim, obs_dim + self.n_skills):
             raise ValueError(
                 f"Observation of shape {observation.shape}: this model takes {obs_dim} numbers an observation, or "
-                f"{obs_dim + self.n_skills} with a one-hot of its {self.n_skills} skills; pass those of the environment it was trained on."
+                f"{obs_dim + self.n_skills} with a one-hot of its {self.n_skills} skills; "
+                "pass those of the environment it was trained on."
             )
         if skill is not None:
             for value in np.unique(skill):

@@ -20,7 +20,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.logging import MeanLogs, SkillReturns
 from sb3_cesd.common.skills import append_skill, check_n_skills, check_skill, split_skill
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import check_positive, polyak_update
+from sb3_cesd.common.utils import check_positive, minimum, polyak_update
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, explain_other_spaces, read_saved_data
@@ -124,7 +124,8 @@ class SkillDDPG(OffPolicyAlgorithm):
                 env = self._add_skills(env)
         if replay_buffer_class is not None and not issubclass(replay_buffer_class, SkillReplayBuffer):
             raise ValueError(
-                f"{replay_buffer_class.__name__} does not know skills: leave replay_buffer_class out, or subclass SkillReplayBuffer."
+                f"{replay_buffer_class.__name__} does not know skills: "
+                "leave replay_buffer_class out, or subclass SkillReplayBuffer."
             )
 
         super().__init__(
@@ -268,8 +269,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             next_observations = replay_data.next_observations.index_select(0, pairs.rows)
             next_actions = self.actor.act(next_observations, pairs.target_skills)
             next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
-            next_q_values = self.critic_target.q_values(next_observations, next_actions, pairs.skills)
-            next_q_values = th.stack(next_q_values).min(dim=0).values  # (n_pairs, 1)
+            next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))  # (n_pairs, 1)
             discounts = ((1 - replay_data.dones) * replay_data.discounts).index_select(0, pairs.rows)
             target_q_values = pairs.rewards + discounts * next_q_values
 
@@ -290,7 +290,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         # The value is that of the clipped action, the gradient passes as if it were not clipped (as in URLB)
         actions = actions + (actions.clamp(-1, 1) - actions).detach()
         q_values = self.critic.q_values(replay_data.observations, actions, skills)
-        return -th.stack(q_values).min(dim=0).values.sum() / (self._n_heads() * len(skills))
+        return -minimum(q_values).sum() / (self._n_heads() * len(skills))
 
     def _clipped_noise(self, actions: th.Tensor) -> th.Tensor:
         noise = th.randn_like(actions) * self.target_policy_noise
@@ -508,13 +508,14 @@ class SkillDDPG(OffPolicyAlgorithm):
         missing = [name for name in cls.fixed_by_save if name not in saved]
         if missing:
             raise ValueError(
-                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): load it with the class that saved it."
+                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
+                "load it with the class that saved it."
             )
         for name in cls.fixed_by_save:
             if name in kwargs and kwargs[name] != saved[name]:
                 raise ValueError(
-                    f"{name}={kwargs[name]!r} does not fit {path}, which was trained with {name}={saved[name]!r} and can't change it: "
-                    f"pass {name}={saved[name]!r} or leave it out."
+                    f"{name}={kwargs[name]!r} does not fit {path}, which was trained with {name}={saved[name]!r} and can't "
+                    f"change it: pass {name}={saved[name]!r} or leave it out."
                 )
         if "gradient_steps" in kwargs:
             kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None

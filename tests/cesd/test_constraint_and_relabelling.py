@@ -36,7 +36,8 @@ def test_cluster_trains_the_head_of_the_cluster_with_the_policy_of_the_skill():
 def test_union_adds_the_collecting_skill_with_no_reward_off_its_cluster():
     pairs = pairs_of(critic="union")
     assert (pairs.skills == pairs.target_skills).all()
-    added = [(row, skill, reward) for row, skill, reward in zip(*(x.flatten().tolist() for x in pairs[:2]), pairs.rewards.flatten().tolist())][6:]
+    columns = (pairs.rows, pairs.skills, pairs.rewards.squeeze(1))
+    added = list(zip(*(column.tolist()[6:] for column in columns), strict=True))
     # Where skill and cluster agree (rows 0 and 3) nothing is added
     assert added == [(1, 0, 0.0), (2, 0, 0.0), (4, 1, 0.0), (5, 2, 0.0)]
 

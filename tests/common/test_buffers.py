@@ -45,7 +45,7 @@ def test_windows_equal_a_plain_loop(n_envs, n_added, n_steps):
         env, time = samples.observations[j].int().tolist()
         n_window, ret = 0, 0.0
         while True:
-            ends, timeouts, _, rewards = history[time + n_window]
+            ends, _, _, rewards = history[time + n_window]
             ret += GAMMA**n_window * rewards[env]
             n_window += 1
             # An episode's end, the newest transition, or n_steps: whatever comes first

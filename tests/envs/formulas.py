@@ -77,7 +77,10 @@ REWARDS = {
         walker_flip,
         [lambda m, d: walker_flip(m, d, sign=-1), lambda m, d: walker_flip(m, d, part="right_thigh")],
     ),
-    "Quadruped-v0": (lambda m, d: quadruped_move(m, d, 0.5), [lambda m, d: quadruped_move(m, d, 0.5, sign=-1), quadruped_stand]),
+    "Quadruped-v0": (
+        lambda m, d: quadruped_move(m, d, 0.5),
+        [lambda m, d: quadruped_move(m, d, 0.5, sign=-1), quadruped_stand],
+    ),
     "QuadrupedStand-v0": (
         quadruped_stand,
         [lambda m, d: quadruped_stand(m, d, sign=-1), lambda m, d: quadruped_stand(m, d, part="toe_front_left")],
@@ -95,7 +98,10 @@ REWARDS = {
         [lambda m, d: quadruped_jump(m, d, part="toe_front_left"), lambda m, d: quadruped_jump(m, d, bound=0.8)],
     ),
     **{
-        env_id: (jaco_reach, [lambda m, d: jaco_reach(m, d, site="jaco_arm/jaco_hand/gripsite"), lambda m, d: jaco_reach(m, d, 0.01)])
+        env_id: (
+            jaco_reach,
+            [lambda m, d: jaco_reach(m, d, site="jaco_arm/jaco_hand/gripsite"), lambda m, d: jaco_reach(m, d, 0.01)],
+        )
         for env_id in ("Jaco-v0", *(f"JacoReach{place}-v0" for place in ("TopLeft", "TopRight", "BottomLeft", "BottomRight")))
     },
 }
@@ -107,12 +113,14 @@ def walker_observation(model, data):
 
 
 def quadruped_observation(model, data):
-    """Hinges (positions, velocities), activations; velocimeter; upright; gyro and accelerometer; arcsinh of forces and torques."""
+    """Hinges (positions, velocities), activations; velocimeter; upright; gyro, accelerometer; arcsinh of forces, torques."""
     hinges = np.nonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE)[0]
 
     def of_types(*types):
         sensors = np.nonzero(np.isin(model.sensor_type, types))[0]
-        return np.concatenate([data.sensordata[model.sensor_adr[s] : model.sensor_adr[s] + model.sensor_dim[s]] for s in sensors])
+        return np.concatenate(
+            [data.sensordata[model.sensor_adr[s] : model.sensor_adr[s] + model.sensor_dim[s]] for s in sensors]
+        )
 
     kinds = mujoco.mjtSensor
     return np.concatenate(

@@ -303,7 +303,9 @@ def test_bad_arguments(args, message):
 
 
 def test_registration_imports_no_physics_engine():
-    code = "import sb3_cesd, sys; sb3_cesd.envs.register_envs(); assert not {'mujoco', 'dm_control', 'shimmy'} & set(sys.modules)"
+    code = (
+        "import sb3_cesd, sys; sb3_cesd.envs.register_envs(); assert not {'mujoco', 'dm_control', 'shimmy'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
