@@ -79,7 +79,7 @@ def test_continue_training(trained):
 def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained):
     folder, _ = trained
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
-    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, success=False)
+    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "-f", "refused", success=False)
     assert "pass n_skills=4 or leave it out" in output
 
 
