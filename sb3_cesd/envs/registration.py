@@ -21,6 +21,10 @@ def _robot(domain: str, task: str, max_episode_steps: int) -> EnvEntry:
     return EnvEntry("sb3_cesd.envs.robot:RobotEnv", max_episode_steps, {"domain": domain, "task": task})
 
 
+def _maze(layout: str) -> EnvEntry:
+    return EnvEntry("sb3_cesd.envs.maze:MazeEnv", 50, {"layout": layout})
+
+
 #: All ids. ``<Domain>-v0`` are for pre-training; their reward is that of the primal task and only reported.
 ENVS: dict[str, EnvEntry] = {
     "Walker-v0": _robot("walker", "stand", 1000),
@@ -38,6 +42,13 @@ ENVS: dict[str, EnvEntry] = {
     "JacoReachTopRight-v0": _robot("jaco", "reach_top_right", 250),
     "JacoReachBottomLeft-v0": _robot("jaco", "reach_bottom_left", 250),
     "JacoReachBottomRight-v0": _robot("jaco", "reach_bottom_right", 250),
+    "MazeSquareA-v0": _maze("square_a"),
+    "MazeSquareB-v0": _maze("square_b"),
+    "MazeSquareC-v0": _maze("square_c"),
+    "MazeSquareD-v0": _maze("square_d"),
+    "MazeTree-v0": _maze("tree"),
+    "MazeBottleneck-v0": _maze("bottleneck"),
+    "MazeCorridor-v0": _maze("corridor"),
 }
 
 
