@@ -2,9 +2,8 @@
 Makes sb3_cesd known to RL Zoo whenever RL Zoo is imported.
 
 RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. This module is imported at every
-start of
-Python (by ``sb3_cesd_rl_zoo3.pth``), so it does almost nothing: it waits for modules of ``rl_zoo3``. It stands outside the
-package, whose import would load PyTorch.
+start of Python (by ``sb3_cesd_rl_zoo3.pth``), so it does almost nothing: it waits for modules of ``rl_zoo3``. It stands
+outside the package, whose import would load PyTorch.
 """
 
 import sys
@@ -15,31 +14,53 @@ PATCHED = ("rl_zoo3.utils", "rl_zoo3.hyperparams_opt", "rl_zoo3.exp_manager")
 class RLZooFinder:
     """Finds modules as the others on ``sys.meta_path`` do, and has ``sb3_cesd.zoo`` extend those of RL Zoo once imported."""
 
+    def __init__(self):
+        self.searched = set()
+        self.complaints = set()
+
     def find_spec(self, name, path=None, target=None):
-        if name not in PATCHED:
+        if name not in PATCHED or name in self.searched:
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path, target)
-            if spec is not None:
-                extend_after_import(spec.loader)
-                return spec
-        return None
+        # Another finder may ask all the others in turn, too: don't go round in circles
+        self.searched.add(name)
+        try:
+            for finder in sys.meta_path:
+                find_spec = getattr(finder, "find_spec", None)
+                spec = None if finder is self or find_spec is None else find_spec(name, path, target)
+                if spec is not None:
+                    self.extend_after_import(spec.loader)
+                    return spec
+            return None
+        finally:
+            self.searched.discard(name)
 
+    def extend_after_import(self, loader):
+        exec_module = getattr(loader, "exec_module", None)
+        if exec_module is None:
+            return
 
-def extend_after_import(loader):
-    exec_module = loader.exec_module
+        def exec_and_extend(module):
+            exec_module(module)
+            if module.__name__ in PATCHED:
+                self.extend(module)
 
-    def exec_and_extend(module):
-        exec_module(module)
+        loader.exec_module = exec_and_extend
+
+    def extend(self, module):
         try:
             from sb3_cesd import zoo
 
             zoo.extend(module)
         except Exception as error:
             # RL Zoo must go on working without us
-            print(f"sb3_cesd could not be added to RL Zoo: {type(error).__name__}: {error}", file=sys.stderr)
-
-    loader.exec_module = exec_and_extend
+            complaint = f"{type(error).__name__}: {error}"
+            if complaint not in self.complaints:
+                self.complaints.add(complaint)
+                print(
+                    f"sb3_cesd could not be added to RL Zoo, which goes on without it: {complaint}. "
+                    "Install sb3_cesd again, or remove it with: pip uninstall sb3_cesd",
+                    file=sys.stderr,
+                )
 
 
 if not any(type(finder).__name__ == "RLZooFinder" for finder in sys.meta_path):

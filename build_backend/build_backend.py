@@ -48,7 +48,10 @@ def add_hook(wheel: Path) -> None:
                 lines = [record_line(name, content) for name, content in hook.items()]
                 content = "".join(lines).encode() + content
                 for name, hook_content in hook.items():
-                    archive.writestr(name, hook_content)
+                    # As readable as the others, whoever unpacks it
+                    entry = zipfile.ZipInfo(name, info.date_time)
+                    entry.external_attr, entry.compress_type = info.external_attr, info.compress_type
+                    archive.writestr(entry, hook_content)
             archive.writestr(info, content)
 
 

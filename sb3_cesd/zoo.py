@@ -2,18 +2,20 @@
 CeSD in RL Zoo: its name, its hyperparameters, its search space. The only file that knows rl_zoo3.
 
 RL Zoo calls nothing of this by itself: a start-up hook calls :func:`extend` for each of its modules right after their import.
+Where packages are installed without such hooks (``pip install --target``, a folder on ``PYTHONPATH``), call :func:`register`.
 """
 
 import inspect
+import math
+import sys
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sb3_cesd.cesd import CeSD
-
-ALGORITHMS: dict[str, type[BaseAlgorithm]] = {"cesd": CeSD}
 
 NET_ARCHS: dict[str, dict[str, list[int]]] = {
     "small": {"pi": [64, 64], "qf": [64, 64]},
@@ -22,18 +24,51 @@ NET_ARCHS: dict[str, dict[str, list[int]]] = {
 }
 
 
+class Algorithm(NamedTuple):
+    """
+    What RL Zoo has to know about an algorithm.
+
+    :param model_class: the algorithm
+    :param sample: draws hyperparameters from an Optuna trial
+    :param convert: makes arguments of the constructor from what was drawn, by name of the draw
+    """
+
+    model_class: type[BaseAlgorithm]
+    sample: Callable[[Any, int, int, dict[str, Any]], dict[str, Any]]
+    convert: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def register() -> None:
+    """
+    Make our algorithms known to RL Zoo. The start-up hook does so by itself; calling this again does no harm.
+
+    What RL Zoo imported so far is extended now, the rest right after its import; so call it before ``rl_zoo3.train`` is
+    imported or afterwards.
+    """
+    import _sb3_cesd_rl_zoo3
+
+    for name in _sb3_cesd_rl_zoo3.PATCHED:
+        module = sys.modules.get(name)
+        # A module in the midst of its import lacks what is to be extended
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            extend(module)
+
+
 def extend(module: Any) -> None:
     """
-    :param module: a module of rl_zoo3 that was just imported; others than the three extended here are left alone
+    :param module: a module of rl_zoo3 whose import has ended; others than the three extended here are left alone, and so is
+        one that is extended already
     """
     if module.__name__ == "rl_zoo3.utils":
-        module.ALGOS.update(ALGORITHMS)
+        module.ALGOS.update({name: algorithm.model_class for name, algorithm in ALGORITHMS.items()})
     elif module.__name__ == "rl_zoo3.hyperparams_opt":
-        module.HYPERPARAMS_SAMPLER.update(dict.fromkeys(ALGORITHMS, sample_cesd_params))
-        module.HYPERPARAMS_CONVERTER.update(dict.fromkeys(ALGORITHMS, convert_cesd_params))
+        module.HYPERPARAMS_SAMPLER.update({name: algorithm.sample for name, algorithm in ALGORITHMS.items()})
+        module.HYPERPARAMS_CONVERTER.update({name: algorithm.convert for name, algorithm in ALGORITHMS.items()})
     elif module.__name__ == "rl_zoo3.exp_manager":
-        module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
-        module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
+        if not hasattr(module.ExperimentManager.__init__, "finds_packaged_config"):
+            module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
+        if not hasattr(module.TrialEvalCallback, "evaluates_every_skill"):
+            module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
 
 
 def hyperparams_folder() -> Path:
@@ -62,6 +97,7 @@ def find_packaged_config(init: Any) -> Any:
             if packaged.is_file() and not (config and Path(config).exists()):
                 self.config = str(packaged)
 
+    init_with_config.finds_packaged_config = True  # type: ignore[attr-defined]
     return init_with_config
 
 
@@ -70,17 +106,19 @@ def evaluate_every_skill(callback_class: Any) -> Any:
     Make the objective of a trial the return averaged over all skills.
 
     Episode j of an evaluation follows skill j modulo ``n_skills``, so a multiple of ``n_skills`` episodes holds every skill
-    as often.
+    as often, provided that the environments have an equal number of them (else one of them draws skills that don't count).
 
     :param callback_class: RL Zoo's ``TrialEvalCallback``
     :return: the same, with ``n_eval_episodes`` rounded up for models that have skills
     """
 
     class SkillTrialEvalCallback(callback_class):
+        evaluates_every_skill = True
+
         def _init_callback(self) -> None:
             super()._init_callback()
-            n_skills = getattr(self.model, "n_skills", 1)
-            self.n_eval_episodes += -self.n_eval_episodes % n_skills
+            if hasattr(self.model, "n_skills"):
+                self.n_eval_episodes += -self.n_eval_episodes % math.lcm(self.model.n_skills, self.eval_env.num_envs)
 
     return SkillTrialEvalCallback
 
@@ -88,6 +126,9 @@ def evaluate_every_skill(callback_class: Any) -> Any:
 def sample_cesd_params(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
     """
     Search space for CeSD.
+
+    A trial replaces arguments as a whole, so the ``*_kwargs`` drawn here take the place of those in the yml file: they hold
+    all that our files set, and otherwise the constructor's defaults.
 
     :param trial: Optuna trial
     :param n_actions: not used
@@ -107,10 +148,15 @@ def sample_cesd_params(trial: Any, n_actions: int, n_envs: int, additional_args:
             "n_steps": trial.suggest_int("n_steps", 1, 5),
             "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
             "k": trial.suggest_int("k", 3, 24, log=True),
+            "scale": trial.suggest_categorical("scale", ["variance", "std"]),
             "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "identity"]),
+            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
             "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
+            "sinkhorn_iterations": trial.suggest_int("sinkhorn_iterations", 3, 6),
             "swap": trial.suggest_categorical("swap", ["next", "self"]),
             "critic": trial.suggest_categorical("critic", ["cluster", "union", "hindsight"]),
+            "kappa": trial.suggest_categorical("kappa", [0.0, 1.0]),
+            "actor": trial.suggest_categorical("actor", ["skill", "random"]),
             "count": trial.suggest_categorical("count", ["released", "paper"]),
             "net_arch": trial.suggest_categorical("net_arch", ["small", "medium", "big"]),
         }
@@ -129,11 +175,17 @@ def convert_cesd_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
         "n_skills": 2 ** params.pop("n_skills_pow"),
         "batch_size": 2 ** params.pop("batch_size_pow"),
         "gamma": 1 - params.pop("one_minus_gamma"),
-        "entropy_kwargs": {"k": params.pop("k")},
+        "entropy_kwargs": {name: params.pop(name) for name in ("k", "scale")},
         "encoder_kwargs": encoder_kwargs,
-        "prototype_kwargs": {name: params.pop(name) for name in ("sinkhorn_temperature", "swap")},
-        "relabel_kwargs": {"critic": params.pop("critic")},
+        "prototype_kwargs": {
+            name: params.pop(name) for name in ("temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap")
+        },
+        "relabel_kwargs": {name: params.pop(name) for name in ("critic", "kappa", "actor")},
         "constraint_kwargs": {"count": params.pop("count")},
         "policy_kwargs": {"net_arch": net_arch},
         **params,
     }
+
+
+#: By the name that RL Zoo's ``--algo`` takes
+ALGORITHMS: dict[str, Algorithm] = {"cesd": Algorithm(CeSD, sample_cesd_params, convert_cesd_params)}

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import CeSD, zoo
 from sb3_cesd.envs.gl import egl_works
@@ -65,15 +67,15 @@ def test_continue_training(trained):
     folder, _ = trained
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
     output = run(
-        folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "--eval-freq", -1, "-f", "continued", *SMALL
+        folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 200, "--eval-freq", -1, "-f", "continued", *SMALL
     )
     assert "Loading pretrained agent" in output and "Loading replay buffer" in output
     continued = CeSD.load(folder / "continued/cesd/Walker-v0_1/Walker-v0.zip")
     before = CeSD.load(agent)
-    # The loaded buffer is full enough to learn right after the warm-up
-    assert continued._n_updates > before._n_updates - 1
-    first, second = (model.get_parameters()["actor.optimizer"]["param_groups"] for model in (before, continued))
-    assert first[0]["lr"] == second[0]["lr"]
+    # 100 steps of warm-up, then one update for every two steps; optimisers go on where they were
+    assert continued._n_updates == before._n_updates + 50
+    first, second = (model.get_parameters()["actor.optimizer"]["state"][0]["step"] for model in (before, continued))
+    assert second == first + 50
 
 
 def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained):
@@ -83,6 +85,7 @@ def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained)
     assert "pass n_skills=4 or leave it out" in output
 
 
+@pytest.mark.slow
 def test_enjoy(trained):
     folder, _ = trained
     for which in ([], ["--load-best"], ["--load-checkpoint", 400], ["--load-last-checkpoint"]):
@@ -92,6 +95,7 @@ def test_enjoy(trained):
             assert "Episode Reward:" in output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
 def test_record_video(trained):
     folder, _ = trained
@@ -100,6 +104,7 @@ def test_record_video(trained):
     assert len(videos) == 1 and videos[0].stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_console_script_with_parallel_environments(tmp_path):
     script = Path(sys.executable).with_name("rl_zoo3")
     output = run(
@@ -110,6 +115,7 @@ def test_console_script_with_parallel_environments(tmp_path):
     assert CeSD.load(tmp_path / "logs/cesd/Walker-v0_1/Walker-v0.zip")._n_updates == pytest.approx(150, abs=4)
 
 
+@pytest.mark.slow
 def test_any_environment_trains_by_the_default_entry_and_with_normalisation(tmp_path):
     output = run(tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 300, "--eval-freq", 200, *SMALL, "normalize:True")
     assert "Using 'default' hyperparameters" in output
@@ -119,6 +125,7 @@ def test_any_environment_trains_by_the_default_entry_and_with_normalisation(tmp_
     assert "Loading running average" in enjoy and "Episode Reward:" in enjoy
 
 
+@pytest.mark.slow
 def test_config_by_bare_name(tmp_path):
     output = run(
         tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "--eval-freq", -1, "--conf-file", "cesd_laptop.yml"
@@ -130,6 +137,7 @@ def test_config_by_bare_name(tmp_path):
     assert "('n_skills', 3)" in output
 
 
+@pytest.mark.slow
 def test_tuning_in_two_processes_with_one_storage(tmp_path):
     import optuna
 
@@ -159,10 +167,12 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
         tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 20, "--eval-freq", -1,
         "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
     )  # fmt: skip
+    assert "Loading from Optuna study" in output
+    model = CeSD.load(tmp_path / "trial/cesd/Pendulum-v1_1/Pendulum-v1.zip")
     expected = zoo.convert_cesd_params(study.trials[1].params)
-    assert (
-        f"('n_skills', {expected['n_skills']})" in output and f"'critic': '{expected['relabel_kwargs']['critic']}'" in output
-    )
+    assert model.learning_rate(1) == expected.pop("learning_rate")
+    assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
+    assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
 
 
 def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
@@ -180,18 +190,49 @@ def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
     assert len(seen) > 4
 
 
-def test_objective_is_the_mean_over_all_skills():
-    class Callback:
-        n_eval_episodes = 5
+@pytest.mark.parametrize("name", ["cesd", "cesd_laptop"])
+def test_tuning_loses_nothing_of_our_files(name):
+    """A trial replaces ``*_kwargs`` as a whole, so it has to draw all that the files set in them."""
+    import optuna
 
-        def _init_callback(self):
-            self.initialised = True
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    draws = [zoo.sample_cesd_params(study.ask(), 1, 1, {}) for _ in range(10)]
+    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
+    for entry in entries.values():
+        for kwargs in ("prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs"):
+            assert all(set(entry.get(kwargs, {})) <= set(draw[kwargs]) for draw in draws)
 
-    for n_skills, expected in ((4, 8), (5, 5), (16, 16), (None, 5)):
-        callback = zoo.evaluate_every_skill(Callback)()
-        callback.model = type("Model", (), {} if n_skills is None else {"n_skills": n_skills})()
-        callback._init_callback()
-        assert callback.n_eval_episodes == expected and callback.initialised
+
+@pytest.mark.parametrize("n_envs, n_episodes, expected", [(1, 5, 8), (2, 4, 4), (3, 4, 12), (8, 1, 8)])
+def test_objective_is_the_mean_over_all_skills(make_model, n_envs, n_episodes, expected):
+    import optuna
+    import rl_zoo3.exp_manager
+
+    followed = {}
+
+    class Spy(rl_zoo3.exp_manager.TrialEvalCallback):
+        def _log_success_callback(self, locals_, globals_):
+            """Called for every step that counts."""
+            if locals_["done"]:
+                skill = int(locals_["observations"][locals_["i"], -4:].argmax())
+                followed.setdefault(self.n_calls, []).append(skill)
+
+    trial = optuna.create_study().ask()
+    env = make_vec_env("Pendulum-v1", n_envs)
+    make_model().learn(100, callback=Spy(env, trial, n_eval_episodes=n_episodes, eval_freq=50))
+    assert list(followed) == [50, 100]
+    for skills in followed.values():
+        assert sorted(skills) == sorted([0, 1, 2, 3] * (expected // 4))
+
+
+def test_objective_of_other_algorithms_is_left_alone():
+    import optuna
+    import rl_zoo3.exp_manager
+
+    env = make_vec_env("Pendulum-v1")
+    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
+    callback.init_callback(PPO("MlpPolicy", env))
+    assert callback.n_eval_episodes == 5
 
 
 def test_bad_draw_is_pruned(tmp_path):
