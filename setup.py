@@ -23,9 +23,16 @@ setup(
         "rl-zoo3>=2.9,<3.0",
         "torch>=2.4",
         "numpy",
-        "gymnasium>=1.0,<2.0",
+        # Shimmy imports the robots of Gymnasium, which need the extra
+        "gymnasium[mujoco]>=1.0,<2.0",
         "shimmy>=2.0,<3.0",
-        "dm_control>=1.0.50",
+        'dm_control>=1.0.50; python_version < "3.13"',
+        # Python 3.13: dm_control requires labmaze, of which there is no wheel and which our robots don't need. What dm_control
+        # requires besides stands here; itself it takes `pip install --no-deps dm_control`.
+        *[
+            f'{name}; python_version >= "3.13"'
+            for name in ("dm-env", "dm-tree", "glfw", "lxml", "protobuf", "pyopengl", "pyparsing", "requests", "scipy", "tqdm")
+        ],
         # dm_control 1.0.50 fails with MuJoCo 4, and does not say so
         "mujoco>=3.17,<4",
         "matplotlib",
