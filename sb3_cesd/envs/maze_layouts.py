@@ -76,6 +76,30 @@ class MazeLayout:
         return any(wall.level == level and wall.start <= along <= wall.end for wall in walls)
 
     @cached_property
+    def _is_free_cell(self) -> np.ndarray:
+        """By column and row of the bounding box, shape ``(n_columns, n_rows)``, bool."""
+        is_free = np.zeros((self.high - self.low).astype(int), dtype=bool)
+        columns, rows = (np.array(sorted(self.free_cells)) - self.low).astype(int).T
+        is_free[columns, rows] = True
+        return is_free
+
+    def is_free(self, positions: np.ndarray) -> np.ndarray:
+        """
+        :param positions: shape ``(n, 2)``
+        :return: whether each can be reached from the start, shape ``(n,)``
+        """
+        inside = np.all((positions > self.low) & (positions < self.high), axis=1)
+        columns, rows = np.where(inside[:, None], positions - self.low, 0).astype(int).T
+        return inside & self._is_free_cell[columns, rows]
+
+    @cached_property
+    def segments(self) -> np.ndarray:
+        """End points of all walls, shape ``(n_walls, 2, 2)``: wall, end, coordinate."""
+        horizontal = [((wall.start, wall.level), (wall.end, wall.level)) for wall in self.horizontal]
+        vertical = [((wall.level, wall.start), (wall.level, wall.end)) for wall in self.vertical]
+        return np.array(horizontal + vertical)
+
+    @cached_property
     def n_free_bins(self) -> int:
         """Number of bins in the free cells, the denominator of state coverage."""
         return len(self.free_cells) * round(1 / self.bin_size) ** 2
