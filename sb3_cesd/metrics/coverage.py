@@ -1,0 +1,54 @@
+import numpy as np
+
+from sb3_cesd.envs.maze_coverage import bin_indices
+from sb3_cesd.envs.maze_layouts import MazeLayout
+
+
+class CumulativeMazeCoverage:
+    """
+    State coverage of a maze over all states of a training, added as they come.
+
+    :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
+    """
+
+    def __init__(self, layout: MazeLayout) -> None:
+        self.layout = layout
+        self._visited = np.empty(0, dtype=np.int64)  # indices of bins
+
+    def add(self, states: np.ndarray) -> float:
+        """
+        :param states: (x, y), shape ``(n, 2)``
+        :return: share of the free bins that were visited so far, from 0 to 1
+        :raises ValueError: if a state can't be reached in this maze
+        """
+        free = self.layout.is_free(states)
+        if not free.all():
+            raise ValueError(
+                f"{np.count_nonzero(~free)} of {len(states)} states can't be reached in this maze, the first is "
+                f"{states[~free][0]}: pass (x, y) recorded in the same maze."
+            )
+        self._visited = np.union1d(self._visited, bin_indices(self.layout, states))
+        return len(self._visited) / self.layout.n_free_bins
+
+
+def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
+    """
+    State coverage of a maze: of the policy, if the states are those of 20 stochastic rollouts of each skill.
+
+    :param states: (x, y), shape ``(n, 2)``
+    :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
+    :return: share of the free bins that were visited, from 0 to 1
+    :raises ValueError: if a state can't be reached in this maze
+    """
+    return CumulativeMazeCoverage(layout).add(states)
+
+
+def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:
+    """
+    State coverage of a DeepMind Control robot.
+
+    :param positions: of the torso [m], (x, y), or x alone for a walker, shape ``(n, 2)`` or ``(n, 1)``
+    :param bin_size: side of the bins [m]
+    :return: number of occupied bins
+    """
+    return len(np.unique(np.floor(positions / bin_size), axis=0))

@@ -1,0 +1,46 @@
+import numpy as np
+
+from sb3_cesd.metrics.neighbors import nearest_neighbors
+
+
+def knn_accuracy(
+    states: np.ndarray, skills: np.ndarray, held_out_states: np.ndarray, held_out_skills: np.ndarray, k: int = 5
+) -> float:
+    """
+    :param states: what the classifier knows, shape ``(n, d)``
+    :param skills: their skills, shape ``(n,)``
+    :param held_out_states: what it is asked, shape ``(n_held_out, d)``
+    :param held_out_skills: their skills, shape ``(n_held_out,)``
+    :param k: number of nearest states that vote; of skills with equal votes, the one of the nearer first vote wins
+    :return: share of right answers, from 0 to 1; 1 / n_skills by chance
+    :raises ValueError: if there are fewer than k states
+    """
+    _, indices = nearest_neighbors(held_out_states, states, k)
+    votes = skills[indices]  # (n_held_out, k), nearest first
+    # Votes for the same skill as each vote; argmax takes the first of the largest
+    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    answers = votes[np.arange(len(votes)), counts.argmax(axis=1)]
+    return float(np.mean(answers == held_out_skills))
+
+
+def distinguishability(states: np.ndarray, k: int = 5) -> float:
+    """
+    Accuracy of a k-nearest-neighbour classifier from state to skill: knowing the first half of the rollouts of each skill, it
+    is asked about the other half.
+
+    All rollouts begin at the start, where skills can't be told apart: even perfect skills stay below 1.
+
+    :param states: shape ``(n_skills, n_rollouts, n_states, d)``
+    :param k: see :func:`knn_accuracy`
+    :return: see :func:`knn_accuracy`
+    :raises ValueError: if there is only one rollout of each skill, or there are fewer than k states
+    """
+    n_skills, n_rollouts, _, d = states.shape
+    if n_rollouts < 2:
+        raise ValueError("With one rollout of each skill none can be held out: record at least two.")
+    known, held_out = np.split(states, [n_rollouts // 2], axis=1)
+
+    def skills_of(part: np.ndarray) -> np.ndarray:
+        return np.repeat(np.arange(n_skills), part.shape[1] * part.shape[2])
+
+    return knn_accuracy(known.reshape(-1, d), skills_of(known), held_out.reshape(-1, d), skills_of(held_out), k)

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from sb3_cesd.metrics import mine_mutual_information, plug_in_mutual_information
+
+N_SKILLS = 4
+
+
+def make_states(kind, n_per_skill=1500, seed=0):
+    """States whose skills can all be told, none, or in pairs, and their skills."""
+    rng = np.random.default_rng(seed)
+    skills = np.repeat(np.arange(N_SKILLS), n_per_skill)
+    shift = {"disjoint": skills, "same": 0 * skills, "pairs": skills // 2}[kind]
+    return rng.random((len(skills), 2)) + np.stack([2 * shift, 0 * shift], axis=1), skills
+
+
+KNOWN = {"disjoint": np.log(N_SKILLS), "same": 0.0, "pairs": np.log(2)}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_plug_in(kind):
+    states, skills = make_states(kind)
+    # 16 bins a square, 4 skills and 6000 states: the bias is 45 / 12000 for one square
+    assert plug_in_mutual_information(states, skills) == pytest.approx(KNOWN[kind], abs=1e-9 if kind == "disjoint" else 0.01)
+
+
+def test_plug_in_by_hand():
+    # Skill 0: both in one bin. Skill 1: one in the same, one in another
+    states, skills = np.array([[0.1, 0.1], [0.2, 0.2], [0.1, 0.2], [0.3, 0.1]]), np.array([7, 7, 9, 9])
+    expected = 0.5 * np.log(0.5 / (0.75 * 0.5)) + 0.25 * np.log(0.25 / (0.75 * 0.5)) + 0.25 * np.log(0.25 / (0.25 * 0.5))
+    assert plug_in_mutual_information(states, skills) == pytest.approx(expected)
+    assert plug_in_mutual_information(states, skills, bin_size=0.5) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_mine(kind):
+    states, skills = make_states(kind)
+    estimate = mine_mutual_information(states, skills, n_iterations=600)
+    assert estimate.mutual_information == pytest.approx(KNOWN[kind], abs=0.1)
+    assert estimate.bounds.shape == (600,) and estimate.mutual_information == estimate.bounds[-50:].mean()
+
+
+def test_mine_is_reproducible():
+    states, skills = make_states("pairs", 100)
+    runs = [mine_mutual_information(states, skills, n_iterations=20, seed=seed).bounds for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0], runs[1]) and not np.array_equal(runs[0], runs[2])
+
+
+def test_mine_takes_whole_rollouts():
+    rng = np.random.default_rng(0)
+    skills = np.repeat(np.arange(10), 100)
+    angles = 2 * np.pi * skills / 10
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    rollouts = np.arange(51)[:, None] / 10 * directions[:, None] + rng.normal(0, 0.05, (1000, 51, 2))
+    estimate = mine_mutual_information(rollouts.reshape(1000, 102), skills, n_iterations=600, learning_rate=3e-3)
+    assert estimate.mutual_information == pytest.approx(np.log(10), abs=0.35)

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from sb3_cesd.metrics import cluster_size_entropy, distinguishability, knn_accuracy, on_cluster_share, particle_entropy
+from sb3_cesd.metrics.neighbors import nearest_neighbors
+
+
+def brute_force_neighbors(queries, points, k):
+    distances = np.linalg.norm(queries[:, None] - points[None], axis=-1)
+    order = np.argsort(distances, axis=1)[:, :k]
+    return np.take_along_axis(distances, order, axis=1), order
+
+
+@pytest.mark.parametrize("chunk_size", [7, 1000])
+def test_neighbors(chunk_size):
+    rng = np.random.default_rng(0)
+    queries, points = rng.random((50, 3)), rng.random((40, 3))
+    distances, indices = nearest_neighbors(queries, points, 5, chunk_size)
+    expected = brute_force_neighbors(queries, points, 5)
+    assert distances == pytest.approx(expected[0], abs=1e-6) and np.array_equal(indices, expected[1])
+    with pytest.raises(ValueError, match=r"There are no 41 nearest among 40 states.*pass a smaller k\.$"):
+        nearest_neighbors(queries, points, 41)
+
+
+def test_neighbors_that_are_far_from_the_origin():
+    points = np.array([[1000.0, 0.0], [1000.01, 0.0], [1000.03, 0.0]])
+    assert nearest_neighbors(points, points, 2)[0][:, 1] == pytest.approx([0.01, 0.01, 0.02], abs=1e-3)
+
+
+def test_particle_entropy_by_brute_force():
+    states = np.random.default_rng(0).normal(size=(60, 2))
+    distances, _ = brute_force_neighbors(states, states, 16)
+    assert (distances[:, 0] == 0).all()
+    assert particle_entropy(states) == pytest.approx(np.log(1 + distances.mean(axis=1)).mean(), rel=1e-5)
+
+
+def test_particle_entropy_orders_distributions():
+    rng = np.random.default_rng(0)
+    wide, narrow, line = rng.random((1000, 2)), 0.5 * rng.random((1000, 2)), rng.random((1000, 2)) * (1, 0)
+    clumps = rng.integers(3, size=(1000, 2)) / 3 + 0.01 * rng.random((1000, 2))
+    values = [particle_entropy(states) for states in (wide, narrow, line, clumps, np.zeros((1000, 2)))]
+    assert values == sorted(values, reverse=True) and len(set(values)) == 5 and values[-1] == 0.0
+
+
+def test_knn_accuracy_by_brute_force():
+    rng = np.random.default_rng(0)
+    states, skills, asked, truth = (
+        rng.random((200, 2)),
+        rng.integers(3, size=200),
+        rng.random((80, 2)),
+        rng.integers(3, size=80),
+    )
+    _, order = brute_force_neighbors(asked, states, 5)
+    answers = []
+    for row in order:
+        counts = np.bincount(skills[row], minlength=3)
+        answers.append(next(skill for skill in skills[row] if counts[skill] == counts.max()))
+    assert knn_accuracy(states, skills, asked, truth, k=5) == np.mean(answers == truth)
+
+
+def make_rollouts(distance, n_skills=5):
+    """Skills that hover around points at this distance from each other."""
+    centers = distance * np.stack([np.arange(n_skills), np.zeros(n_skills)], axis=1)
+    return centers[:, None, None] + np.random.default_rng(0).random((n_skills, 20, 30, 2))
+
+
+def test_distinguishability():
+    assert distinguishability(make_rollouts(2.0)) == 1.0
+    assert distinguishability(make_rollouts(0.0)) == pytest.approx(1 / 5, abs=0.03)
+    # Half of what a skill visits is visited by no other skill, half by one other: three of four answers are right
+    assert distinguishability(make_rollouts(0.5)) == pytest.approx(0.6, abs=0.05)
+    with pytest.raises(ValueError, match=r"record at least two\.$"):
+        distinguishability(make_rollouts(1.0)[:, :1])
+
+
+def test_distinguishability_asks_about_rollouts_it_does_not_know():
+    # Each rollout stays at one point of its own: knowing the others does not help
+    points = np.random.default_rng(0).random((4, 30, 1, 2))
+    assert distinguishability(np.tile(points, (1, 1, 10, 1))) < 0.5
+
+
+def test_on_cluster_share():
+    assert on_cluster_share(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1])) == 0.75
+    assert on_cluster_share(np.array([1, 0]), np.array([0, 1])) == 0.0
+
+
+def test_cluster_size_entropy():
+    assert cluster_size_entropy(np.repeat(np.arange(8), 5), 8) == pytest.approx(np.log(8))
+    assert cluster_size_entropy(np.zeros(9, dtype=int), 8) == 0.0
+    assert cluster_size_entropy(np.array([0, 0, 0, 5]), 8) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
