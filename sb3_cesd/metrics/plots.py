@@ -1,0 +1,109 @@
+"""Pictures of the paths of skills, as in the paper's figures 3, 6 and 7."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from sb3_cesd.envs.maze_layouts import MazeLayout
+
+#: Around a maze [cells]
+MARGIN = 0.2
+
+
+def draw_maze_panels(
+    layout: MazeLayout, panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 2.4
+) -> Figure:
+    """
+    Paths of the skills of some methods in a maze. The paper draws 20 stochastic rollouts of each skill from one start.
+
+    :param layout: the maze
+    :param panels: title (the method) -> states, shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
+    :param legend: tell the colours of the skills
+    :param panel_width: width of a panel [inch]
+    :return: one panel for each method
+    """
+    width, height = layout.high - layout.low + 2 * MARGIN
+    figure, all_axes = _make_panels(len(panels), panel_width, panel_width * height / width)
+    for axes, (title, states) in zip(all_axes, panels.items(), strict=True):
+        _draw_paths(axes, states)
+        axes.add_collection(
+            LineCollection(list(layout.segments), colors="black", linewidths=1.5, capstyle="projecting", zorder=3)
+        )
+        axes.plot(*states[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
+        axes.set(title=title, aspect="equal")
+        axes.set(
+            xlim=(layout.low[0] - MARGIN, layout.high[0] + MARGIN), ylim=(layout.low[1] - MARGIN, layout.high[1] + MARGIN)
+        )
+        axes.axis("off")
+    if legend:
+        _add_legend(figure, panels)
+    return figure
+
+
+def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 3.0) -> Figure:
+    """
+    Paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
+
+    :param panels: title (the method) -> positions of the torso [m], x, y and any more that are not drawn, shape
+        ``(n_skills, n_rollouts, n_steps + 1, d)``
+    :param legend: tell the colours of the skills
+    :param panel_width: width of a panel [inch]
+    :return: one panel for each method, all of the same scale
+    """
+    figure, all_axes = _make_panels(len(panels), panel_width, panel_width, share=True)
+    on_a_line = all(np.ptp(positions[..., 1]) < 1e-6 for positions in panels.values())
+    for axes, (title, positions) in zip(all_axes, panels.items(), strict=True):
+        if on_a_line:
+            steps = np.broadcast_to(np.arange(positions.shape[2]), positions.shape[:3])
+            paths = np.stack([steps, positions[..., 0]], axis=-1)
+            axes.set(xlabel="step", ylabel="x [m]")
+        else:
+            paths = positions[..., :2]
+            axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
+        _draw_paths(axes, paths)
+        axes.plot(*paths[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
+        axes.set_title(title)
+        axes.label_outer()
+    if legend:
+        _add_legend(figure, panels)
+    return figure
+
+
+def _make_panels(n_panels: int, width: float, height: float, share: bool = False) -> tuple[Figure, list[Axes]]:
+    title_height = 0.35  # [inch]
+    figure = Figure(figsize=(n_panels * width, height + title_height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(1, n_panels, squeeze=False, sharex=share, sharey=share)[0])
+
+
+def _skill_color(skill: int, n_skills: int) -> tuple[float, float, float]:
+    colors = colormaps["tab10" if n_skills <= 10 else "tab20"].colors  # type: ignore[attr-defined]
+    return colors[skill % len(colors)]
+
+
+def _draw_paths(axes: Axes, states: np.ndarray) -> None:
+    """
+    :param axes: where to draw
+    :param states: shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
+    """
+    n_skills, n_rollouts = states.shape[:2]
+    # The first rollout of each skill, then the second of each, ...: no skill hides the others
+    paths = [path for paths in states.swapaxes(0, 1) for path in paths]
+    colors = [_skill_color(skill, n_skills) for skill in range(n_skills)] * n_rollouts
+    axes.add_collection(LineCollection(paths, colors=colors, alpha=0.2, linewidths=2))
+    axes.autoscale_view()
+
+
+def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray]) -> None:
+    n_skills = max(len(states) for states in panels.values())
+    handles = [Line2D([], [], color=_skill_color(skill, n_skills), linewidth=2, label=f"{skill}") for skill in range(n_skills)]
+    n_columns = min(n_skills, 5 * len(panels))
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.25 + 0.15 * -(-n_skills // n_columns))
+    figure.legend(handles=handles, title="skill", loc="outside lower center", ncols=n_columns, fontsize=7, title_fontsize=7)
