@@ -1,7 +1,7 @@
 """
 Time of one whole update (sampling, encoder, clusters, rewards, critic, actor, prototypes, Polyak), routed against dense.
 
-    python benchmarks/update_cost.py --json results/update_cost.json
+    python benchmarks/update_cost.py --json benchmarks/results/update_cost.json
 
 All forms take turns in one process, so that a slow moment of the machine hits them alike; medians and their ratio are
 reported.

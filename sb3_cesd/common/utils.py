@@ -1,6 +1,7 @@
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch as th
@@ -49,6 +50,23 @@ def choose(name: str, choice: str, options: Mapping[str, Callable[..., T]], kwar
     if choice not in options:
         raise ValueError(f"Unknown {name} {choice!r}: choose one of {', '.join(map(repr, options))}.")
     return build(f"{name}_kwargs", options[choice], kwargs)
+
+
+@contextmanager
+def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
+    """
+    What is computed within sends no gradient to these parameters, and costs none.
+
+    :param parameters: trainable parameters
+    """
+    parameters = list(parameters)
+    for parameter in parameters:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
 
 
 def minimum(tensors: list[th.Tensor]) -> th.Tensor:

@@ -48,9 +48,7 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
-    def __init__(
-        self, layout: str, reward: str = "none", coverage_episodes: int = 10, render_mode: str | None = None
-    ) -> None:
+    def __init__(self, layout: str, reward: str = "none", coverage_episodes: int = 10, render_mode: str | None = None) -> None:
         EzPickle.__init__(self, layout, reward, coverage_episodes, render_mode)
         if reward not in ("none", "coverage"):
             raise ValueError(f"Unknown reward {reward!r}: choose 'none' or 'coverage'.")
@@ -78,7 +76,9 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         displacement = np.clip(action, -MAX_DISPLACEMENT, MAX_DISPLACEMENT)
         if not np.isfinite(displacement).all():
-            raise ValueError(f"Action {action} is not finite: pass numbers between {-MAX_DISPLACEMENT} and {MAX_DISPLACEMENT}.")
+            raise ValueError(
+                f"Action {action} is not finite: pass numbers between {-MAX_DISPLACEMENT} and {MAX_DISPLACEMENT}."
+            )
         self._path.append(self._dynamics.move(self._path[-1][None], displacement[None], self.np_random)[0])
         reward = 0.0 if self._coverage is None else self._coverage(self._path[-1])
         return self._path[-1].astype(np.float32), reward, False, len(self._path) > HORIZON, {}

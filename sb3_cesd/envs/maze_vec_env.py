@@ -54,7 +54,11 @@ class MazeVecEnv(VecEnv):
         if dones.any():
             episode = {"r": 0.0, "l": HORIZON, "t": round(time.time() - self._start_time, 6)}
             for idx in np.nonzero(dones)[0]:
-                infos[idx] = {"TimeLimit.truncated": True, "terminal_observation": observations[idx].copy(), "episode": episode}
+                infos[idx] = {
+                    "TimeLimit.truncated": True,
+                    "terminal_observation": observations[idx].copy(),
+                    "episode": episode,
+                }
             self._positions[dones] = self._dynamics.start_positions(int(dones.sum()), self._rng)
             self._n_steps[dones] = 0
             observations[dones] = self._positions[dones]
@@ -67,7 +71,9 @@ class MazeVecEnv(VecEnv):
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None) -> None:
-        raise ValueError("The points of a MazeVecEnv have no attributes of their own: use make_vec_env with a maze id instead.")
+        raise ValueError(
+            "The points of a MazeVecEnv have no attributes of their own: use make_vec_env with a maze id instead."
+        )
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
         raise ValueError("The points of a MazeVecEnv have no methods of their own: use make_vec_env with a maze id instead.")

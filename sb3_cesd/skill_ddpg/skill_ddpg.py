@@ -20,7 +20,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.logging import MeanLogs, SkillReturns
 from sb3_cesd.common.skills import append_skill, check_n_skills, check_skill, split_skill
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import check_positive, minimum, polyak_update
+from sb3_cesd.common.utils import check_positive, frozen, minimum, polyak_update
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, explain_other_spaces, read_saved_data
@@ -232,7 +232,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._update_learning_rate(
             [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
         )
-        actor_parameters = list(self.actor.parameters())
+        critic_parameters, target_parameters = self.critic.own_parameters(), self.critic_target.own_parameters()
 
         for _ in range(gradient_steps):
             self._n_updates += 1
@@ -244,13 +244,14 @@ class SkillDDPG(OffPolicyAlgorithm):
             critic_loss.backward()
             self.critic.optimizer.step()  # type: ignore[union-attr]
 
-            actor_loss = self.actor_loss(replay_data)
-            self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
             # The gradient flows through the critic, but not into it
-            actor_loss.backward(inputs=actor_parameters)
+            with frozen(critic_parameters):
+                actor_loss = self.actor_loss(replay_data)
+            self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
+            actor_loss.backward()
             self.actor.optimizer.step()  # type: ignore[union-attr]
 
-            polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)
+            polyak_update(critic_parameters, target_parameters, self.tau)
             losses = {"train/critic_loss": critic_loss.detach(), "train/actor_loss": actor_loss.detach()}
             self._mean_logs.add({**losses, **self.intrinsic.logs})
 

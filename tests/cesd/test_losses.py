@@ -96,13 +96,28 @@ def test_head_of_an_empty_cluster_has_a_zero_gradient_and_moving_moments(model, 
     assert (before != 0).any()
 
 
-def test_actor_step_leaves_the_critic_alone(make_model):
+def test_actor_step_leaves_the_critic_alone(make_model, monkeypatch):
     model = make_model().learn(60)
-    batch = model.replay_buffer.sample(32)
-    model.critic.optimizer.zero_grad()
-    model.actor_loss(batch).backward(inputs=list(model.actor.parameters()))
+    actor_loss, critic_step = model.actor_loss, model.critic.optimizer.step
+    gradients_of_the_critic = []
+
+    def step_and_clear():
+        critic_step()
+        model.critic.optimizer.zero_grad()
+
+    def loss_and_look(batch):
+        loss = actor_loss(batch)
+        assert not any(parameter.requires_grad for parameter in model.critic.parameters())
+        loss.register_hook(lambda _: gradients_of_the_critic.append([p.grad for p in model.critic.parameters()]))
+        return loss
+
+    monkeypatch.setattr(model.critic.optimizer, "step", step_and_clear)
+    monkeypatch.setattr(model, "actor_loss", loss_and_look)
+    model.train(1, 32)
     assert all(parameter.grad is None for parameter in model.critic.parameters())
+    assert all(parameter.requires_grad for parameter in model.critic.parameters())
     assert all(parameter.grad is not None for parameter in model.actor.parameters())
+    assert len(gradients_of_the_critic) == 1
 
 
 def test_gradient_passes_a_clipped_action(model, batch, monkeypatch):
