@@ -39,10 +39,10 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     after 50 steps.
 
     :param layout: name of the maze, one of ``square_a`` to ``square_d``, ``tree``, ``bottleneck`` and ``corridor``
-    :param reward: ``"none"`` for 0; ``"coverage"`` for the share of the free bins that a step is the first to visit, an objective
-        for hyperparameter tuning
-    :param coverage_episodes: with ``"coverage"``: what was visited is forgotten after this many episodes (and by ``reset(seed=...)``),
-        so that the rewards of this many episodes sum up to the coverage of these episodes
+    :param reward: ``"none"`` for 0; ``"coverage"`` for the share of the free bins that a step is the first to visit, an
+        objective for hyperparameter tuning
+    :param coverage_episodes: with ``"coverage"``: what was visited is forgotten after this many episodes (and by
+        ``reset(seed=...)``), so that the rewards of this many episodes sum up to the coverage of these episodes
     :param render_mode: ``"rgb_array"`` for a picture of the maze and the path of the episode, or ``None``
     """
 

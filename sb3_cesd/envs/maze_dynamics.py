@@ -15,9 +15,10 @@ class MazeDynamics:
     """
     Points that move among walls, many at once.
 
-    A move goes straight to the first wall, backs off along its normal by U(0, 0.01), and goes on with the tangential part of what is left;
-    after three bounces it stops at the contact. Walls are as thick as ``CLEARANCE`` to either side, which is what the original lacks:
-    there, points in contact with two walls slip through a corner now and then.
+    A move goes straight to the first wall, backs off along its normal by U(0, 0.01), and goes on with the tangential part of
+    what is left;
+    after three bounces it stops at the contact. Walls are as thick as ``CLEARANCE`` to either side, which is what the
+    original lacks: there, points in contact with two walls slip through a corner now and then.
 
     :param layout: the maze
     """
@@ -81,8 +82,8 @@ class MazeDynamics:
         """
         :param start: shape ``(n, 2)``
         :param step: shape ``(n, 2)``
-        :return: by axis of the wall's normal: share of the step at which the agent comes within ``CLEARANCE`` of the first wall
-            (infinity if it meets none), and the level of this wall; both of shape ``(n, 2)``
+        :return: by axis of the wall's normal: share of the step at which the agent comes within ``CLEARANCE`` of the first
+            wall (infinity if it meets none), and the level of this wall; both of shape ``(n, 2)``
         """
         times, levels = np.full(start.shape, np.inf), np.zeros(start.shape)
         for axis, walls in enumerate(self._walls):

@@ -13,8 +13,8 @@ from sb3_cesd.envs.maze_dynamics import MazeDynamics
 
 class MazeVecEnv(VecEnv):
     """
-    Many points in a maze of their own each, moved together by numpy: the dynamics of :class:`~sb3_cesd.envs.maze.MazeEnv` for thousands
-    of agents. There is no reward; episodes are reported as by ``Monitor``.
+    Many points in a maze of their own each, moved together by numpy: the dynamics of :class:`~sb3_cesd.envs.maze.MazeEnv` for
+    thousands of agents. There is no reward; episodes are reported as by ``Monitor``.
 
     :param layout: name of the maze
     :param n_envs: number of points
@@ -67,10 +67,10 @@ class MazeVecEnv(VecEnv):
     def close(self) -> None:
         pass
 
-    def get_attr(self, attr_name: str, indices: None | int | Iterable[int] = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
-    def set_attr(self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None) -> None:
+    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
         raise ValueError(
             "The points of a MazeVecEnv have no attributes of their own: use make_vec_env with a maze id instead."
         )
@@ -78,6 +78,6 @@ class MazeVecEnv(VecEnv):
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
         raise ValueError("The points of a MazeVecEnv have no methods of their own: use make_vec_env with a maze id instead.")
 
-    def env_is_wrapped(self, wrapper_class: type, indices: None | int | Iterable[int] = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: int | Iterable[int] | None = None) -> list[bool]:
         # Episodes are reported as Monitor and VecMonitor do
         return [wrapper_class in (Monitor, VecMonitor) for _ in self._get_indices(indices)]

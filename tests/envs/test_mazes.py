@@ -132,7 +132,7 @@ def test_coverage_reward_sums_up_to_the_coverage():
     for block in range(2):
         total, visited, starts = 0.0, set(), set()
         for episode in range(3):
-            observation, _ = env.reset(seed=0 if block == episode == 0 else None)
+            env.reset(seed=0 if block == episode == 0 else None)
             starts.add(int(bin_indices(env.layout, env._path[0])))
             for _ in range(HORIZON):
                 total += env.step(env.action_space.sample())[1]
