@@ -3,93 +3,109 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import EzPickle
 
 from sb3_cesd.envs.maze_coverage import CoverageReward
-from sb3_cesd.envs.maze_dynamics import MazeDynamics
-from sb3_cesd.envs.maze_layouts import LAYOUTS, MazeLayout
+from sb3_cesd.envs.maze_drawing import draw_trail
+from sb3_cesd.envs.maze_dynamics import MAX_ACTION, move, place, sample_starts
+from sb3_cesd.envs.maze_layouts import MazeLayout, get_layout
 
-MAX_DISPLACEMENT = 0.95
-HORIZON = 50
-
-
-def get_layout(name: str) -> MazeLayout:
-    """
-    :param name: one of ``LAYOUTS``
-    :return: the layout
-    :raises ValueError: if there is no such maze
-    """
-    if name not in LAYOUTS:
-        raise ValueError(f"Unknown maze {name!r}: choose one of {', '.join(LAYOUTS)}.")
-    return LAYOUTS[name]
+RENDER_MODES = ("rgb_array",)
 
 
-def make_spaces(layout: MazeLayout) -> tuple[spaces.Box, spaces.Box]:
+def maze_spaces(layout: MazeLayout) -> tuple[spaces.Box, spaces.Box]:
     """
     :param layout: the maze
-    :return: observation space (x, y) and action space (dx, dy)
+    :return: observation space, (x, y) in the bounding box, and action space, (dx, dy)
     """
-    observation_space = spaces.Box(layout.low.astype(np.float32), layout.high.astype(np.float32))
-    return observation_space, spaces.Box(-MAX_DISPLACEMENT, MAX_DISPLACEMENT, (2,), np.float32)
+    low, high = layout.low.astype(np.float32), layout.high.astype(np.float32)
+    return spaces.Box(low, high, dtype=np.float32), spaces.Box(-MAX_ACTION, MAX_ACTION, (2,), np.float32)
 
 
-class MazeEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
+def make_coverage(reward: str, layout: MazeLayout, n_envs: int) -> CoverageReward | None:
     """
-    A point in a 2D maze (Campos et al., 2020). It observes its position and acts by displacement; episodes are truncated
-    after 50 steps.
+    :param reward: ``"none"`` or ``"coverage"``
+    :param layout: the maze
+    :param n_envs: number of environments
+    :return: what computes the reward, ``None`` if there is none
+    :raises ValueError: if there is no such reward
+    """
+    if reward not in ("none", "coverage"):
+        raise ValueError(f"Unknown reward {reward!r} of a maze: choose 'none' or 'coverage'.")
+    return CoverageReward(layout, n_envs) if reward == "coverage" else None
 
-    :param layout: name of the maze, one of ``square_a`` to ``square_d``, ``tree``, ``bottleneck`` and ``corridor``
-    :param reward: ``"none"`` for 0; ``"coverage"`` for the share of the free bins that a step is the first to visit, an
-        objective for hyperparameter tuning
-    :param coverage_episodes: with ``"coverage"``: what was visited is forgotten after this many episodes (and by
-        ``reset(seed=...)``), so that the rewards of this many episodes sum up to the coverage of these episodes
-    :param render_mode: ``"rgb_array"`` for a picture of the maze and the path of the episode, or ``None``
+
+def check_render_mode(render_mode: str | None) -> str | None:
+    """
+    :param render_mode: ``"rgb_array"`` or ``None``
+    :return: the same
+    :raises ValueError: if there is no such mode
+    """
+    if render_mode not in (None, *RENDER_MODES):
+        raise ValueError(f"Unknown render mode {render_mode!r} of a maze: choose 'rgb_array' or None.")
+    return render_mode
+
+
+def start_option(options: dict[str, Any] | None) -> Any:
+    """
+    :param options: of ``reset``
+    :return: the wanted start, ``None`` for a random one
+    :raises ValueError: if there is an unknown option
+    """
+    unknown = sorted(set(options or {}) - {"position"})
+    if unknown:
+        raise ValueError(f"A maze has no reset option {', '.join(map(repr, unknown))}: use 'position' alone.")
+    return (options or {}).get("position")
+
+
+class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
+    """
+    A point in a maze (Campos et al., 2020). It sees where it is, (x, y), and chooses where to go, (dx, dy), each in ±0.95.
+
+    An episode never ends by itself: the registered ids truncate it after 50 steps. It starts at a random place of the start
+    cell, or where ``reset(options={"position": (x, y)})`` puts it.
+
+    The reward ``"coverage"`` is an objective for tuning hyperparameters: the share of the free bins (0.05 wide, 0.1 in the
+    bottleneck) that a step is the first to reach. Bins are remembered over episodes, so that the rewards of an evaluation sum
+    up to its state coverage. They are forgotten by a reset with a seed, and by a second reset in a row: SB3's
+    ``evaluate_policy`` resets what the end of its last call has reset already, hence every evaluation counts from zero.
+
+    :param layout: square_a, square_b, square_c, square_d, tree, bottleneck or corridor
+    :param reward: ``"none"`` for 0, or ``"coverage"``
+    :param render_mode: ``"rgb_array"`` for images of the maze and the trail of the episode, or ``None``
+    :raises ValueError: if there is no such layout, reward or render mode
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
 
-    def __init__(self, layout: str, reward: str = "none", coverage_episodes: int = 10, render_mode: str | None = None) -> None:
-        EzPickle.__init__(self, layout, reward, coverage_episodes, render_mode)
-        if reward not in ("none", "coverage"):
-            raise ValueError(f"Unknown reward {reward!r}: choose 'none' or 'coverage'.")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array' or None.")
+    def __init__(self, layout: str, reward: str = "none", render_mode: str | None = None) -> None:
         self.layout = get_layout(layout)
-        self.render_mode = render_mode
-        self.observation_space, self.action_space = make_spaces(self.layout)
-        self._dynamics = MazeDynamics(self.layout)
-        self._coverage = CoverageReward(self.layout, coverage_episodes) if reward == "coverage" else None
-        self._path: list[np.ndarray] = []
+        self.render_mode = check_render_mode(render_mode)
+        self.observation_space, self.action_space = maze_spaces(self.layout)
+        self._coverage = make_coverage(reward, self.layout, n_envs=1)
+        self._trail: list[np.ndarray] = []  # positions in this episode, (1, 2) each
 
     @property
     def position(self) -> np.ndarray:
-        """(x, y, 0), shape ``(3,)``."""
-        return np.append(self._path[-1], 0.0)
+        """(x, y, 0), shape ``(3,)``: of the form that robots have, too."""
+        return np.append(self._trail[-1], 0.0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        self._path = [self._dynamics.start_positions(1, self.np_random)[0]]
-        if self._coverage is not None:
-            self._coverage.start_episode(self._path[0], forget=seed is not None)
-        return self._path[0].astype(np.float32), {}
+        wanted = start_option(options)
+        start = sample_starts(self.layout, 1, self.np_random) if wanted is None else place(self.layout, wanted)[None]
+        if self._coverage is not None and (seed is not None or len(self._trail) == 1):
+            self._coverage.forget()
+        self._trail = [start]
+        return start[0].astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        displacement = np.clip(action, -MAX_DISPLACEMENT, MAX_DISPLACEMENT)
-        if not np.isfinite(displacement).all():
-            raise ValueError(
-                f"Action {action} is not finite: pass numbers between {-MAX_DISPLACEMENT} and {MAX_DISPLACEMENT}."
-            )
-        self._path.append(self._dynamics.move(self._path[-1][None], displacement[None], self.np_random)[0])
-        reward = 0.0 if self._coverage is None else self._coverage(self._path[-1])
-        return self._path[-1].astype(np.float32), reward, False, len(self._path) > HORIZON, {}
+        positions = move(self.layout, self._trail[-1], np.asarray(action)[None], self.np_random)
+        self._trail.append(positions)
+        reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
+        return positions[0].astype(np.float32), reward, False, False, {}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """
-        :return: the maze with the path of the episode, shape ``(height, width, 3)``, uint8
+        :return: the image of ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
         """
-        if self.render_mode is None:
-            return None
-        # Not before: matplotlib is slow to import
-        from sb3_cesd.envs.maze_drawing import render_path
-
-        return render_path(self.layout, np.array(self._path))
+        return None if self.render_mode is None else draw_trail(self.layout, np.concatenate(self._trail))

@@ -1,3 +1,5 @@
+"""Which part of a maze was visited, in square bins."""
+
 import numpy as np
 
 from sb3_cesd.envs.maze_layouts import MazeLayout
@@ -6,48 +8,38 @@ from sb3_cesd.envs.maze_layouts import MazeLayout
 def bin_indices(layout: MazeLayout, positions: np.ndarray) -> np.ndarray:
     """
     :param layout: the maze
-    :param positions: shape ``(..., 2)``
-    :return: index of the bin each position is in, over the bounding box, row by row, shape ``(...)``
+    :param positions: in free cells (:meth:`MazeLayout.is_free`), shape ``(n, 2)``
+    :return: index of the free bin of each position, from 0 to ``layout.n_free_bins - 1``, shape ``(n,)``
     """
-    n_columns, n_rows = np.round((layout.high - layout.low) / layout.bin_size).astype(int)
-    cells = np.floor((positions - layout.low) / layout.bin_size).astype(int)
-    column, row = np.clip(cells[..., 0], 0, n_columns - 1), np.clip(cells[..., 1], 0, n_rows - 1)
-    return row * n_columns + column
+    # Counted from the outer corner of the ring of outside cells, which has the index (0, 0)
+    bins = np.floor((positions - (layout.origin - 0.5)) * layout.bins_per_cell).astype(np.int64)
+    cells, bins_in_cell = np.divmod(bins, layout.bins_per_cell)
+    ranks = layout.cell_ranks[cells[:, 0], cells[:, 1]]
+    return (ranks * layout.bins_per_cell + bins_in_cell[:, 0]) * layout.bins_per_cell + bins_in_cell[:, 1]
 
 
 class CoverageReward:
     """
-    The share of the free bins that a step is the first to visit; its sum over some episodes is the coverage of these episodes.
+    Reward of reaching bins for the first time, as a share of all free bins: rewards sum up to the state coverage.
 
     :param layout: the maze
-    :param n_episodes: what was visited is forgotten after this many episodes
+    :param n_envs: number of environments, each with a memory of its own
     """
 
-    def __init__(self, layout: MazeLayout, n_episodes: int) -> None:
-        if n_episodes < 1:
-            raise ValueError(f"coverage_episodes={n_episodes}: coverage is counted over at least one episode, pass 1 or more.")
+    def __init__(self, layout: MazeLayout, n_envs: int) -> None:
         self.layout = layout
-        self.n_episodes = n_episodes
-        self._visited: set[int] = set()
-        self._n_started = 0
+        self._visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
 
-    def start_episode(self, position: np.ndarray, forget: bool = False) -> None:
-        """
-        :param position: where the episode starts, which earns nothing, shape ``(2,)``
-        :param forget: begin to count anew
-        """
-        if forget or self._n_started == self.n_episodes:
-            self._visited.clear()
-            self._n_started = 0
-        self._n_started += 1
-        self._visited.add(int(bin_indices(self.layout, position)))
+    def forget(self) -> None:
+        """Begin again with no bin visited."""
+        self._visited[:] = False
 
-    def __call__(self, position: np.ndarray) -> float:
+    def __call__(self, positions: np.ndarray) -> np.ndarray:
         """
-        :param position: where a step led, shape ``(2,)``
-        :return: reward of the step
+        :param positions: one in each environment, shape ``(n_envs, 2)``
+        :return: rewards, shape ``(n_envs,)``, float32
         """
-        index = int(bin_indices(self.layout, position))
-        is_new = index not in self._visited
-        self._visited.add(index)
-        return float(is_new) / self.layout.n_free_bins
+        visited = (np.arange(len(positions)), bin_indices(self.layout, positions))
+        rewards = ~self._visited[visited] / np.float32(self._visited.shape[1])
+        self._visited[visited] = True
+        return rewards

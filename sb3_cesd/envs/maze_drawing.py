@@ -1,40 +1,38 @@
+"""Images of a maze, drawn with Pillow."""
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from PIL import Image, ImageDraw
 
 from sb3_cesd.envs.maze_layouts import MazeLayout
 
-
-def draw_maze(axes: Axes, layout: MazeLayout) -> None:
-    """
-    :param axes: where to draw the walls
-    :param layout: the maze
-    """
-    for wall in layout.horizontal:
-        axes.plot([wall.start, wall.end], [wall.level, wall.level], color="black", linewidth=2, solid_capstyle="round")
-    for wall in layout.vertical:
-        axes.plot([wall.level, wall.level], [wall.start, wall.end], color="black", linewidth=2, solid_capstyle="round")
-    axes.set_aspect("equal")
-    axes.axis("off")
-    axes.set_xlim(layout.low[0] - 0.1, layout.high[0] + 0.1)
-    axes.set_ylim(layout.low[1] - 0.1, layout.high[1] + 0.1)
+WALL_COLOR, TRAIL_COLOR, AGENT_COLOR = (0, 0, 0), (31, 119, 180), (214, 39, 40)
+#: Drawn this many times larger and scaled down, for smooth lines
+OVERSAMPLING = 3
+#: Around the maze, and sizes of what is drawn [cells]
+MARGIN, WALL_WIDTH, TRAIL_WIDTH, START_RADIUS, AGENT_RADIUS = 0.15, 0.06, 0.04, 0.06, 0.1
 
 
-def render_path(layout: MazeLayout, path: np.ndarray, pixels_per_cell: int = 40) -> np.ndarray:
+def draw_trail(layout: MazeLayout, trail: np.ndarray, pixels_per_cell: int = 48) -> np.ndarray:
     """
     :param layout: the maze
-    :param path: positions, the last one is where the point is now, shape ``(n, 2)``
-    :param pixels_per_cell: size of the image
-    :return: shape ``(height, width, 3)``, uint8
+    :param trail: positions in the episode, from the start to the present, shape ``(n, 2)``
+    :param pixels_per_cell: scale
+    :return: the walls, the trail, its start (black) and the agent (red), shape ``(height, width, 3)``, uint8
     """
-    width, height = (layout.high - layout.low + 0.2) * pixels_per_cell / 100
-    figure = Figure(figsize=(width, height), dpi=100)
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1))
-    draw_maze(axes, layout)
-    axes.plot(path[:, 0], path[:, 1], color="tab:blue", linewidth=1, alpha=0.6)
-    axes.plot(*path[0], "o", color="black", markersize=4)
-    axes.plot(*path[-1], "o", color="tab:red", markersize=7)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    scale = pixels_per_cell * OVERSAMPLING
+    size = np.rint((layout.high - layout.low + 2 * MARGIN) * pixels_per_cell).astype(int)
+    image = Image.new("RGB", (int(size[0]) * OVERSAMPLING, int(size[1]) * OVERSAMPLING), "white")
+    draw = ImageDraw.Draw(image)
+
+    def pixels(points: np.ndarray) -> list[tuple[float, float]]:
+        x, y = ((points - layout.low + MARGIN) * scale).T
+        return list(zip(x.tolist(), (image.height - y).tolist(), strict=True))
+
+    draw.line(pixels(trail), fill=TRAIL_COLOR, width=round(TRAIL_WIDTH * scale), joint="curve")
+    for segment in layout.segments:
+        draw.line(pixels(segment), fill=WALL_COLOR, width=round(WALL_WIDTH * scale))
+    for end in pixels(layout.segments.reshape(-1, 2)):
+        draw.circle(end, WALL_WIDTH / 2 * scale, fill=WALL_COLOR)
+    draw.circle(pixels(trail[:1])[0], START_RADIUS * scale, fill=WALL_COLOR)
+    draw.circle(pixels(trail[-1:])[0], AGENT_RADIUS * scale, fill=AGENT_COLOR)
+    return np.asarray(image.resize((int(size[0]), int(size[1])), Image.Resampling.BOX))

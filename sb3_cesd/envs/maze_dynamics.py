@@ -1,115 +1,116 @@
+"""
+How points move in a maze, many at once.
+
+All positions are odd multiples of :data:`RESOLUTION`. Float32 holds them exactly, none lies on a wall, and which of two walls
+a step meets first is decided without rounding: no point can slip through a corner.
+"""
+
 import numpy as np
 
-from sb3_cesd.envs.maze_layouts import MazeLayout, Wall
+from sb3_cesd.envs.maze_layouts import MazeLayout
 
-MAX_BOUNCES = 3
-#: After contact an agent backs off by a random distance up to this
+#: Largest change of a coordinate in a step: less than the side of a cell, so that a step meets two walls at most
+MAX_ACTION = 0.95
+#: A point that met a wall stands back from it by U(0, MAX_BACK_OFF)
 MAX_BACK_OFF = 0.01
-#: Agents stop at this distance before a wall
-CLEARANCE = 1e-4
-#: A start is drawn again if a step of this length along an axis meets a wall
-START_MARGIN = 0.05
+#: No wall is met by a step of this length on both axes, away from the centre of the cell, from the start of an episode
+START_CLEARANCE = 0.05
+RESOLUTION = 2.0**-20
 
 
-class MazeDynamics:
+def snap(coordinates: np.ndarray) -> np.ndarray:
     """
-    Points that move among walls, many at once.
+    :param coordinates: absolute values below 16, any shape
+    :return: the odd multiple of :data:`RESOLUTION` in the same interval between even ones, same shape
+    """
+    return (2 * np.floor(coordinates / (2 * RESOLUTION)) + 1) * RESOLUTION
 
-    A move goes straight to the first wall, backs off along its normal by U(0, 0.01), and goes on with the tangential part of
-    what is left;
-    after three bounces it stops at the contact. Walls are as thick as ``CLEARANCE`` to either side, which is what the
-    original lacks: there, points in contact with two walls slip through a corner now and then.
+
+def move(layout: MazeLayout, positions: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """
+    Go straight to the first wall, stand back from it along its normal, go on with what is left of the step along the wall.
+
+    In EDL this repeats until three walls were met. Here it takes no loop: walls are parallel to the axes, so that each one met
+    ends the motion along one axis and leaves the other as it was.
 
     :param layout: the maze
+    :param positions: float64 as returned by this module, shape ``(n, 2)``
+    :param actions: wanted displacements, clipped to :data:`MAX_ACTION`, shape ``(n, 2)``
+    :param rng: source of the distances from walls
+    :return: new positions, shape ``(n, 2)``
+    :raises ValueError: if an action is not finite
     """
-
-    def __init__(self, layout: MazeLayout) -> None:
-        self.layout = layout
-        # By axis of the normal: 0 for vertical walls, 1 for horizontal ones. The end of a wall is a tiny wall across it
-        self._walls = (
-            _as_array(layout.vertical + _ends(layout.horizontal)),
-            _as_array(layout.horizontal + _ends(layout.vertical)),
+    if not np.isfinite(actions).all():
+        rows = np.flatnonzero(~np.isfinite(actions).all(axis=1)).tolist()
+        raise ValueError(
+            f"The actions of environments {rows} are not finite: pass numbers between {-MAX_ACTION} and {MAX_ACTION}; "
+            "if a policy computed them, its training has diverged (lower its learning rate)."
         )
-
-    def start_positions(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """
-        :param n: number of agents
-        :param rng: source of randomness
-        :return: uniform in the start cell, a margin away from walls, shape ``(n, 2)``
-        """
-        center = np.array(self.layout.start, dtype=np.float64)
-        positions = np.empty((n, 2))
-        missing = np.arange(n)
-        while len(missing) > 0:
-            positions[missing] = center + rng.uniform(-0.5, 0.5, size=(len(missing), 2))
-            outward = START_MARGIN * np.where(positions[missing] > center, 1.0, -1.0)
-            blocked = np.zeros(len(missing), dtype=bool)
-            for axis in (0, 1):
-                step = np.zeros_like(outward)
-                step[:, axis] = outward[:, axis]
-                blocked |= np.isfinite(self._first_contact(positions[missing], step)[0]).any(axis=1)
-            missing = missing[blocked]
-        return positions
-
-    def move(self, positions: np.ndarray, displacements: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """
-        :param positions: shape ``(n, 2)``
-        :param displacements: shape ``(n, 2)``
-        :param rng: source of randomness of the back-off
-        :return: new positions, shape ``(n, 2)``
-        """
-        positions, remaining = positions.astype(np.float64), displacements.astype(np.float64)
-        moving = np.nonzero((remaining != 0).any(axis=1))[0]
-        for _ in range(MAX_BOUNCES):
-            if len(moving) == 0:
-                break
-            start, step = positions[moving], remaining[moving]
-            times, levels = self._first_contact(start, step)
-            first = times.min(axis=1, keepdims=True)  # (n, 1)
-            # Walls met within the clearance of the first contact are met together: an inner corner
-            together = CLEARANCE / np.linalg.norm(step, axis=1, keepdims=True)
-            hit = np.isfinite(times) & (times <= first + together)
-            travelled = np.minimum(first, 1.0)
-            # Back off to the side the move came from, but not behind where it started
-            back_off = rng.uniform(CLEARANCE, MAX_BACK_OFF, size=step.shape)
-            back_off = np.minimum(back_off, np.maximum(np.abs(levels - start), CLEARANCE))
-            positions[moving] = np.where(hit, levels - np.sign(step) * back_off, start + travelled * step)
-            remaining[moving] = np.where(hit, 0.0, (1.0 - travelled) * step)
-            moving = moving[hit.any(axis=1) & (remaining[moving] != 0).any(axis=1)]
-        return positions
-
-    def _first_contact(self, start: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """
-        :param start: shape ``(n, 2)``
-        :param step: shape ``(n, 2)``
-        :return: by axis of the wall's normal: share of the step at which the agent comes within ``CLEARANCE`` of the first
-            wall (infinity if it meets none), and the level of this wall; both of shape ``(n, 2)``
-        """
-        times, levels = np.full(start.shape, np.inf), np.zeros(start.shape)
-        for axis, walls in enumerate(self._walls):
-            speed = step[:, axis, None]  # (n, 1)
-            towards = np.sign(speed)
-            # Distance to go until CLEARANCE before the wall, along the normal; negative once passed
-            distance = (walls[:, 0] - start[:, axis, None]) * towards - CLEARANCE  # (n, n_walls)
-            ahead = (distance + CLEARANCE > 0) & (distance < np.abs(speed)) & (speed != 0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                time = np.maximum(distance, 0.0) / np.abs(speed)
-                # Where the agent is along the wall when it gets there, and when it would cross it
-                along = start[:, 1 - axis, None] + time * step[:, 1 - axis, None]
-                crossing = start[:, 1 - axis, None] + (distance + CLEARANCE) / np.abs(speed) * step[:, 1 - axis, None]
-            low, high = np.minimum(along, crossing), np.maximum(along, crossing)
-            met = ahead & (high >= walls[:, 1] - CLEARANCE) & (low <= walls[:, 2] + CLEARANCE)
-            time = np.where(met, time, np.inf)
-            nearest = time.argmin(axis=1)
-            times[:, axis] = time[np.arange(len(start)), nearest]
-            levels[:, axis] = walls[nearest, 0]
-        return times, levels
+    targets = snap(positions + np.minimum(np.maximum(actions, -MAX_ACTION), MAX_ACTION))
+    blocked, contacts = _collide(layout, positions, targets)
+    back_off = snap(MAX_BACK_OFF * rng.random(positions.shape))
+    return np.where(blocked, contacts - np.copysign(back_off, targets - positions), targets)
 
 
-def _ends(walls: list[Wall]) -> list[Wall]:
-    return [Wall(end, wall.level, wall.level) for wall in walls for end in (wall.start, wall.end)]
+def sample_starts(layout: MazeLayout, n: int, rng: np.random.Generator) -> np.ndarray:
+    """
+    :param layout: the maze
+    :param n: number of points
+    :param rng: source of the positions
+    :return: float64 positions in the start cell, uniform but for the strips along its walls, shape ``(n, 2)``
+    """
+    center = np.array(layout.start_cell)
+    starts = np.empty((n, 2))
+    missing = np.arange(n)
+    while missing.size > 0:
+        draws = snap(center + rng.uniform(-0.5, 0.5, size=(missing.size, 2)))
+        outward = snap(draws + START_CLEARANCE * np.sign(draws - center))
+        starts[missing] = draws
+        missing = missing[_collide(layout, draws, outward)[0].any(axis=1)]
+    return starts
 
 
-def _as_array(walls: list[Wall]) -> np.ndarray:
-    """(level, start, end) of each wall, shape ``(n_walls, 3)``"""
-    return np.array(walls, dtype=np.float64)
+def place(layout: MazeLayout, position: np.ndarray) -> np.ndarray:
+    """
+    :param layout: the maze
+    :param position: shape ``(2,)``
+    :return: float64 position that :func:`move` takes, shape ``(2,)``
+    :raises ValueError: if the position can't be reached
+    """
+    snapped = snap(np.asarray(position, dtype=np.float64))
+    if snapped.shape != (2,) or not layout.is_free(snapped):
+        raise ValueError(f"Nothing can start from {position} in this maze: pass (x, y) in one of its free cells.")
+    return snapped
+
+
+def _collide(layout: MazeLayout, positions: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    :param layout: the maze
+    :param positions: shape ``(n, 2)``
+    :param targets: where the steps lead without walls, less than 1 away on each axis, shape ``(n, 2)``
+    :return: whether the motion along each axis ends at a wall, and coordinates of the lines between cells that the step would
+        cross, both of shape ``(n, 2)``
+    """
+    centers = np.rint(positions)
+    crossings = np.rint(targets) - centers  # -1, 0 or 1
+    lines = centers + 0.5 * crossings
+    i, j = (centers - layout.origin).astype(np.int64).T
+    di, dj = crossings.astype(np.int64).T
+    crosses_x, crosses_y = di != 0, dj != 0
+    column, row = i + (di > 0), j + (dj > 0)  # index of the edge ahead
+    edges_x, edges_y = layout.edges
+
+    # From the cell of the start, and from its neighbour once the line of the other axis was crossed
+    x_wall, y_wall = edges_x[column, j] & crosses_x, edges_y[i, row] & crosses_y
+    x_wall_later, y_wall_later = edges_x[column, j + dj] & crosses_x, edges_y[i + di, row] & crosses_y
+
+    # Share of the step to the x-line against share to the y-line, as products: exact in float64
+    to_line, steps = np.abs(lines - positions), np.abs(targets - positions)
+    x_share, y_share = to_line[:, 0] * steps[:, 1], to_line[:, 1] * steps[:, 0]
+    # Straight through a corner: free only if both ways around it are
+    x_first = (x_share < y_share) | ((x_share == y_share) & (x_wall | y_wall_later))
+
+    blocked = np.empty(positions.shape, dtype=bool)
+    blocked[:, 0] = np.where(x_first | y_wall, x_wall, x_wall_later)
+    blocked[:, 1] = np.where(x_first & ~x_wall, y_wall_later, y_wall)
+    return blocked, lines

@@ -1,83 +1,167 @@
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.envs.maze import HORIZON, MAX_DISPLACEMENT, get_layout, make_spaces
-from sb3_cesd.envs.maze_dynamics import MazeDynamics
+from sb3_cesd.envs.maze import check_render_mode, make_coverage, maze_spaces, start_option
+from sb3_cesd.envs.maze_drawing import draw_trail
+from sb3_cesd.envs.maze_dynamics import move, place, sample_starts
+from sb3_cesd.envs.maze_layouts import get_layout
+from sb3_cesd.envs.maze_registration import HORIZON
 
 
 class MazeVecEnv(VecEnv):
     """
-    Many points in a maze of their own each, moved together by numpy: the dynamics of :class:`~sb3_cesd.envs.maze.MazeEnv` for
-    thousands of agents. There is no reward; episodes are reported as by ``Monitor``.
+    Thousands of :class:`~sb3_cesd.envs.maze.MazeEnv` in one, whose points are moved together by a few numpy calls.
 
-    :param layout: name of the maze
-    :param n_envs: number of points
+    All episodes start and end together. ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``. All points
+    draw from one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the bins visited.
+
+    :param layout: see :class:`~sb3_cesd.envs.maze.MazeEnv`
+    :param n_envs: number of environments
+    :param max_episode_steps: length of an episode, in steps
+    :param reward: see :class:`~sb3_cesd.envs.maze.MazeEnv`; ``"coverage"`` takes a byte for each environment and bin (7 to 12
+        KB an environment)
+    :param render_mode: see :class:`~sb3_cesd.envs.maze.MazeEnv`
+    :raises ValueError: if there is no such layout, reward or render mode, or no environment or step
     """
 
-    def __init__(self, layout: str, n_envs: int) -> None:
+    actions: np.ndarray
+
+    def __init__(
+        self,
+        layout: str,
+        n_envs: int,
+        max_episode_steps: int = HORIZON,
+        reward: str = "none",
+        render_mode: str | None = None,
+    ) -> None:
+        for name, value in (("n_envs", n_envs), ("max_episode_steps", max_episode_steps)):
+            if value < 1:
+                raise ValueError(f"{name}={value}: pass at least 1.")
         self.layout = get_layout(layout)
-        self.num_envs = n_envs  # read by the constructor of VecEnv through get_attr
-        self.render_mode = None
-        super().__init__(n_envs, *make_spaces(self.layout))
-        self._dynamics = MazeDynamics(self.layout)
+        self.max_episode_steps = max_episode_steps
+        self.render_mode = check_render_mode(render_mode)  # read by VecEnv.__init__
+        super().__init__(n_envs, *maze_spaces(self.layout))
+        self._coverage = make_coverage(reward, self.layout, n_envs)
         self._rng = np.random.default_rng()
-        self._positions = np.zeros((n_envs, 2))
-        self._n_steps = np.zeros(n_envs, dtype=int)
-        self._displacements = np.zeros((n_envs, 2))
+        self._positions = np.empty((n_envs, 2))
+        self._trails: list[np.ndarray] = []  # positions in this episode, (n_envs, 2) each; only if they are to be drawn
+        self._n_steps = 0
+        self._returns = np.zeros(n_envs)
         self._start_time = time.time()
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        # One stream of random numbers moves all points: the seed counts from now on
-        self._rng = np.random.default_rng(seed)
-        return [seed] * self.num_envs
+    @property
+    def position(self) -> np.ndarray:
+        """(x, y, 0) of each point, shape ``(n_envs, 3)``."""
+        return np.pad(self._positions, ((0, 0), (0, 1)))
 
     def reset(self) -> np.ndarray:
-        self._positions = self._dynamics.start_positions(self.num_envs, self._rng)
-        self._n_steps[:] = 0
+        if self._seeds[0] is not None:
+            self._rng = np.random.default_rng(self._seeds[0])
+        if self._coverage is not None:
+            self._coverage.forget()
+        self._start_episodes()
+        # Seeds and options are only used once
+        self._reset_seeds()
+        self._reset_options()
         return self._positions.astype(np.float32)
 
     def step_async(self, actions: np.ndarray) -> None:
-        self._displacements = np.clip(actions, -MAX_DISPLACEMENT, MAX_DISPLACEMENT)
+        self.actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        self._positions = self._dynamics.move(self._positions, self._displacements, self._rng)
+        self._positions = move(self.layout, self._positions, self.actions, self._rng)
         self._n_steps += 1
+        if self._coverage is None:
+            rewards = np.zeros(self.num_envs, dtype=np.float32)
+        else:
+            rewards = self._coverage(self._positions)
+        self._returns += rewards
         observations = self._positions.astype(np.float32)
-        dones = self._n_steps >= HORIZON
-        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        if dones.any():
-            episode = {"r": 0.0, "l": HORIZON, "t": round(time.time() - self._start_time, 6)}
-            for idx in np.nonzero(dones)[0]:
-                infos[idx] = {
-                    "TimeLimit.truncated": True,
-                    "terminal_observation": observations[idx].copy(),
-                    "episode": episode,
-                }
-            self._positions[dones] = self._dynamics.start_positions(int(dones.sum()), self._rng)
-            self._n_steps[dones] = 0
-            observations[dones] = self._positions[dones]
-        return observations, np.zeros(self.num_envs, dtype=np.float32), dones, infos
+        done = self._n_steps == self.max_episode_steps
+        if done:
+            infos = self._final_infos(observations)
+            self._start_episodes()
+            observations = self._positions.astype(np.float32)
+        else:
+            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+            self._record()
+        return observations, rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         pass
 
-    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
-        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        return self.env_method("render")
 
-    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
-        raise ValueError(
-            "The points of a MazeVecEnv have no attributes of their own: use make_vec_env with a maze id instead."
-        )
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return attribute: ``position`` is that of each environment, all others are shared."""
+        value = getattr(self, attr_name)
+        return [value[idx] if attr_name == "position" else value for idx in self._get_indices(indices)]
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        raise ValueError("The points of a MazeVecEnv have no methods of their own: use make_vec_env with a maze id instead.")
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """
+        Set a shared attribute.
 
-    def env_is_wrapped(self, wrapper_class: type, indices: int | Iterable[int] | None = None) -> list[bool]:
-        # Episodes are reported as Monitor and VecMonitor do
-        return [wrapper_class in (Monitor, VecMonitor) for _ in self._get_indices(indices)]
+        :raises ValueError: if it is to be set for some of the environments only
+        """
+        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+            raise ValueError(
+                f"The environments of MazeVecEnv share {attr_name!r}: set it for all of them, or use DummyVecEnv with MazeEnv."
+            )
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
+        """
+        Call a method of the environments: ``render`` is all there is.
+
+        :raises AttributeError: for any other
+        """
+        if method_name != "render":
+            raise AttributeError(
+                f"MazeVecEnv has no method {method_name!r} for each environment: use DummyVecEnv with MazeEnv."
+            )
+        if self.render_mode is None:
+            return [None for _ in self._get_indices(indices)]
+        trails = np.stack(self._trails, axis=1)  # (n_envs, n_steps + 1, 2)
+        return [draw_trail(self.layout, trails[idx]) for idx in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """True for ``Monitor``, whose ``infos`` these are; SB3 trusts them then."""
+        return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
+
+    def _start_episodes(self) -> None:
+        self._positions = sample_starts(self.layout, self.num_envs, self._rng)
+        for idx, options in enumerate(self._options):
+            wanted = start_option(options)
+            if wanted is not None:
+                self._positions[idx] = place(self.layout, wanted)
+        self._n_steps = 0
+        self._returns[:] = 0.0
+        self._trails.clear()
+        self._record()
+
+    def _record(self) -> None:
+        if self.render_mode is not None:
+            self._trails.append(self._positions.copy())
+
+    def _final_infos(self, observations: np.ndarray) -> list[dict[str, Any]]:
+        """
+        :param observations: the last of the episodes, shape ``(n_envs, 2)``
+        :return: one for each environment
+        """
+        seconds = round(time.time() - self._start_time, 6)
+        return [
+            {
+                "TimeLimit.truncated": True,
+                "terminal_observation": observation,
+                "episode": {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds},
+            }
+            for observation, episode_return in zip(observations, self._returns.tolist(), strict=True)
+        ]

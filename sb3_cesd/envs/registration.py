@@ -2,6 +2,8 @@ from typing import Any, NamedTuple
 
 from gymnasium.envs.registration import register, registry
 
+from sb3_cesd.envs.maze_registration import HORIZON, MAZES
+
 
 class EnvEntry(NamedTuple):
     """
@@ -21,10 +23,6 @@ def _robot(domain: str, task: str, max_episode_steps: int) -> EnvEntry:
     return EnvEntry("sb3_cesd.envs.robot:RobotEnv", max_episode_steps, {"domain": domain, "task": task})
 
 
-def _maze(layout: str) -> EnvEntry:
-    return EnvEntry("sb3_cesd.envs.maze:MazeEnv", 50, {"layout": layout})
-
-
 #: All ids. ``<Domain>-v0`` are for pre-training; their reward is that of the primal task and only reported.
 ENVS: dict[str, EnvEntry] = {
     "Walker-v0": _robot("walker", "stand", 1000),
@@ -42,13 +40,7 @@ ENVS: dict[str, EnvEntry] = {
     "JacoReachTopRight-v0": _robot("jaco", "reach_top_right", 250),
     "JacoReachBottomLeft-v0": _robot("jaco", "reach_bottom_left", 250),
     "JacoReachBottomRight-v0": _robot("jaco", "reach_bottom_right", 250),
-    "MazeSquareA-v0": _maze("square_a"),
-    "MazeSquareB-v0": _maze("square_b"),
-    "MazeSquareC-v0": _maze("square_c"),
-    "MazeSquareD-v0": _maze("square_d"),
-    "MazeTree-v0": _maze("tree"),
-    "MazeBottleneck-v0": _maze("bottleneck"),
-    "MazeCorridor-v0": _maze("corridor"),
+    **{env_id: EnvEntry("sb3_cesd.envs.maze:MazeEnv", HORIZON, {"layout": layout}) for env_id, layout in MAZES.items()},
 }
 
 

@@ -129,3 +129,12 @@ def test_robot_positions():
     rollouts = collect_rollouts(Still(), env, n_rollouts=1, n_steps=3, position_fn=env_positions)
     assert rollouts.states.shape == (2, 1, 4, 3)
     assert rollouts.states[1, 0, -1] == pytest.approx(env.envs[1].unwrapped.physics.named.data.xpos["torso"])
+
+
+def test_a_maze_is_played_from_a_chosen_start():
+    rollouts = collect_rollouts(Compass(), MazeVecEnv("bottleneck", 12), n_rollouts=3, reset_options={"position": (2.0, 2.0)})
+    assert rollouts.states[:, :, 0] == pytest.approx(2.0, abs=1e-5)
+    ends = np.array([[4.5, 2.0], [2.0, 4.49], [-0.49, 2.0], [2.0, -0.49]])
+    assert rollouts.states[:, 1, 50] == pytest.approx(ends, abs=0.02)
+    positions = collect_rollouts(Compass(), MazeVecEnv("tree", 4), n_rollouts=1, n_steps=3, position_fn=env_positions)
+    assert positions.states.shape == (4, 1, 4, 3)
