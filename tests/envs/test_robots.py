@@ -151,7 +151,7 @@ def test_episode_is_truncated_at_its_length(envs, domain):
     assert env.spec.max_episode_steps == LENGTHS[domain]
 
 
-@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("env_id", REWARDS)
 def test_checkers_have_nothing_to_say(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
