@@ -104,6 +104,23 @@ def test_observation_order(envs, domain):
         observation = env.step(rng.uniform(-1, 1, SIZES[domain][1]))[0]
 
 
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_wrong_observation_would_be_caught(envs, domain):
+    """The comparison above tells every entry: another order, sign or body does not pass."""
+    env = envs(DOMAINS[domain])
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    observations = np.array([env.step(rng.uniform(-1, 1, SIZES[domain][1]))[0] for _ in range(60)])
+    # No two entries that change are alike, so none can stand for another
+    moving = np.ptp(observations, axis=0) > 0
+    assert moving.mean() > 0.9
+    columns = observations[:, moving].T
+    assert len(np.unique(columns, axis=0)) == len(columns)
+    assert (np.abs(columns + columns[:, None]).max(axis=2) > 0).all(), "an entry is the negative of another"
+    # Another order
+    assert (OBSERVATIONS[domain](*pointers(env))[::-1].astype(np.float32) != observations[-1]).mean() > 0.9
+
+
 @pytest.mark.parametrize(
     ("domain", "low", "high"),
     [
