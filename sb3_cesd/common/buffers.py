@@ -106,6 +106,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.skills[self.pos] = skills
         super().add(plain_obs, split_skill(next_obs, self.n_skills)[0], action, reward, done, infos)
 
+    def end_trajectories(self) -> None:
+        """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
+        if self.size() > 0:
+            newest = (self.pos - 1) % self.buffer_size
+            # As after a timeout the value is bootstrapped; a true termination stays one
+            self.timeouts[newest, self.dones[newest] == 0] = 1
+
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
         :param batch_size: number of transitions

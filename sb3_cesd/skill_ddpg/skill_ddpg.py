@@ -330,6 +330,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
+            # SB3 resets the environments now, which SB3's own buffers do not note
+            self.replay_buffer.end_trajectories()
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         assert isinstance(self._last_obs, np.ndarray)
         check_finite(self._env_name(), "observation", self._last_obs, self.num_timesteps)

@@ -1,0 +1,101 @@
+"""No n-step window reaches over a reset that the buffer did not see: a second ``learn``, a loaded model, another environment."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_cesd import CeSD
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.skills import append_skill
+
+
+def windows_of(buffer, *times):
+    times = np.array(times)
+    return [buffer._window_lengths(times, np.full_like(times, env)).tolist() for env in range(buffer.n_envs)]
+
+
+def fill(n_added, dones=(False, False), size=10):
+    buffer = SkillReplayBuffer(
+        2 * size, spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (1,)), "cpu", n_envs=2, n_skills=2, n_steps=3, gamma=0.9
+    )
+    for time in range(n_added):
+        obs = append_skill(np.full((2, 1), time, np.float32), 0, 2)
+        done = np.array(dones) & (time == n_added - 1)
+        buffer.add(obs, obs, np.zeros((2, 1)), np.ones(2), done, [{}, {}])
+    return buffer
+
+
+def add_one(buffer):
+    obs = append_skill(np.full((2, 1), -1, np.float32), 0, 2)
+    buffer.add(obs, obs, np.zeros((2, 1)), np.ones(2), np.zeros(2), [{}, {}])
+
+
+@pytest.mark.parametrize("n_added", [5, 10, 14])
+def test_windows_end_where_the_environments_were_reset(n_added):
+    uncut, cut = fill(n_added), fill(n_added)
+    cut.end_trajectories()
+    for buffer in (uncut, cut):
+        for _ in range(3):
+            add_one(buffer)
+    times = [time % 10 for time in range(n_added - 3, n_added)]
+    assert windows_of(uncut, *times) == [[3, 3, 3]] * 2
+    assert windows_of(cut, *times) == [[3, 2, 1]] * 2
+
+
+def test_a_cut_is_bootstrapped_and_a_termination_stays_one():
+    buffer = fill(5, dones=(True, False))
+    buffer.end_trajectories()
+    add_one(buffer)
+    assert buffer.timeouts[4].tolist() == [0, 1]
+    np.random.seed(0)
+    samples = buffer.sample(400)
+    # Zero after the end of the first environment, gamma ** window of the second
+    last = samples.observations[:, 0] == 4
+    assert set(samples.dones[last, 0].tolist()) == {0.0, 1.0}
+    assert samples.discounts[last].unique().tolist() == pytest.approx([0.9])
+    first_of_next_episode = samples.observations[:, 0] == -1
+    assert (samples.dones[first_of_next_episode] == 0).all()
+
+
+def test_empty_buffer():
+    buffer = fill(0)
+    buffer.end_trajectories()
+    assert not buffer.timeouts.any()
+
+
+def second_learn(model, tmp_path):
+    return model.learn(30)
+
+
+def load_and_go_on(model, tmp_path):
+    model.save(tmp_path / "model.zip")
+    model.save_replay_buffer(tmp_path / "buffer.pkl")
+    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", 2), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "buffer.pkl")
+    return loaded.learn(30, reset_num_timesteps=False)
+
+
+def set_env(model, tmp_path):
+    model.set_env(make_vec_env("Pendulum-v1", 2))
+    return model.learn(30, reset_num_timesteps=False)
+
+
+def set_skill(model, tmp_path):
+    model.set_skill(2)
+    return model.learn(30, reset_num_timesteps=False)
+
+
+@pytest.mark.parametrize("go_on", [second_learn, load_and_go_on, set_env, set_skill])
+def test_every_way_to_go_on_after_a_reset(make_model, tmp_path, go_on):
+    model = go_on(make_model(make_vec_env("Pendulum-v1", 2)).learn(60), tmp_path)
+    buffer = model.replay_buffer
+    # Pendulum's episodes last 200 steps: only the reset parts steps 29 and 30
+    assert (buffer.next_observations[29] != buffer.observations[30]).any()
+    assert windows_of(buffer, 27, 28, 29, 30) == [[3, 2, 1, 3]] * 2
+
+
+def test_training_that_goes_on_without_a_reset_is_not_cut(make_model):
+    model = make_model(make_vec_env("Pendulum-v1", 2)).learn(60).learn(30, reset_num_timesteps=False)
+    assert (model.replay_buffer.next_observations[29] == model.replay_buffer.observations[30]).all()
+    assert windows_of(model.replay_buffer, 27, 28, 29, 30) == [[3, 3, 3, 3]] * 2
