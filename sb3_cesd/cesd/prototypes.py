@@ -76,6 +76,16 @@ class Prototypes(nn.Module):
         return F.normalize(features, dim=1) @ self.vectors.T
 
     @th.no_grad()
+    def predict(self, features: th.Tensor) -> th.Tensor:
+        """
+        The most likely cluster, also right after an update of the vectors, when their lengths differ.
+
+        :param features: shape ``(n, features_dim)``
+        :return: shape ``(n,)``
+        """
+        return (features @ F.normalize(self.vectors, dim=1).T).argmax(dim=1)
+
+    @th.no_grad()
     def sample(self, scores: th.Tensor) -> th.Tensor:
         """
         Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))``.

@@ -67,7 +67,7 @@ class CeSDReward(IntrinsicReward):
 
     @th.no_grad()
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor:
-        return self.prototypes.scores(self.encoder(observations)).argmax(dim=1)
+        return self.prototypes.predict(self.encoder(observations))
 
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         if self.training:

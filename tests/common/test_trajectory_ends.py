@@ -1,4 +1,4 @@
-"""No n-step window reaches over a reset that the buffer did not see: a second ``learn``, a loaded model, another environment."""
+"""No n-step window reaches over a reset between two calls of ``learn``, which the buffer can not see."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,157 @@
+"""The relabelling of a batch, step by step, against its description."""
+
+import numpy as np
+import pytest
+import torch as th
+from torch.nn import functional as F
+
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
+
+N_SKILLS, BATCH_SIZE = 4, 48
+
+
+@pytest.fixture
+def batch():
+    th.manual_seed(3)
+    skills = th.randint(N_SKILLS, (BATCH_SIZE,))
+    rewards = th.full((BATCH_SIZE, 1), -7.0)
+    return SkillReplayBufferSamples(
+        observations=th.randn(BATCH_SIZE, 3),
+        actions=th.rand(BATCH_SIZE, 1) * 2 - 1,
+        next_observations=th.randn(BATCH_SIZE, 3),
+        dones=th.zeros(BATCH_SIZE, 1),
+        rewards=rewards,
+        discounts=th.full((BATCH_SIZE, 1), 0.97),
+        skills=skills,
+        clusters=skills,
+        actor_skills=skills,
+        pairs=one_pair_per_transition(skills, skills, rewards),
+    )
+
+
+@pytest.fixture
+def make_intrinsic(make_model):
+    """An untrained reward that does not learn, with prototypes that are not of unit length."""
+
+    def make(**kwargs):
+        intrinsic = make_model(**kwargs).intrinsic.eval()
+        with th.no_grad():
+            intrinsic.prototypes.vectors.mul_(th.tensor([[3.0], [0.2], [1.0], [5.0]]))
+        return intrinsic
+
+    return make
+
+
+def test_clusters_are_those_of_the_next_state(make_intrinsic, batch, monkeypatch):
+    intrinsic = make_intrinsic()
+    seen = []
+    monkeypatch.setattr(intrinsic.prototypes, "sample", lambda scores: seen.append(scores) or scores.argmax(dim=1))
+    clusters = intrinsic.relabel(batch).clusters
+    features = F.normalize(intrinsic.encoder(batch.next_observations), dim=1)
+    cosine = features @ F.normalize(intrinsic.prototypes.vectors, dim=1).T
+    th.testing.assert_close(seen[0], cosine)
+    assert (clusters == cosine.argmax(dim=1)).all()
+    of_this_state = F.normalize(intrinsic.encoder(batch.observations), dim=1) @ intrinsic.prototypes.vectors.T
+    assert (clusters != of_this_state.argmax(dim=1)).any()
+
+
+def test_features_of_the_next_state_are_measured(make_intrinsic, batch, monkeypatch):
+    intrinsic = make_intrinsic()
+    seen, entropy = [], intrinsic.entropy.forward
+    monkeypatch.setattr(intrinsic.entropy, "forward", lambda *args: seen.append(args[0]) or entropy(*args))
+    intrinsic.relabel(batch)
+    th.testing.assert_close(seen[0], intrinsic.encoder(batch.next_observations))
+
+
+@pytest.mark.parametrize("count", ["released", "paper"])
+@pytest.mark.parametrize("alpha", [0.0, 2.5])
+def test_bonus_is_alpha_over_count_plus_lambda_in_large_clusters_only(make_intrinsic, batch, count, alpha):
+    k = 11
+    intrinsic = make_intrinsic(alpha=alpha, constraint_kwargs={"count": count, "lambda_": 2.0}, entropy_kwargs={"k": k})
+    # Some clusters have k members or fewer; clusters are drawn, so that they differ from call to call
+    for _ in range(20):
+        relabelled = intrinsic.relabel(batch)
+        clusters = relabelled.clusters
+        sizes = th.bincount(clusters, minlength=N_SKILLS)
+        if 0 < ((sizes > 0) & (sizes <= k)).sum() and (sizes > k).any():
+            break
+    else:
+        pytest.fail("no batch had both small and large clusters")
+    entropy, _ = intrinsic.entropy(intrinsic.encoder(batch.next_observations), clusters, N_SKILLS)
+    for j, cluster in enumerate(clusters.tolist()):
+        collected, members = (batch.skills == cluster), (clusters == cluster)
+        n_foreign = (members & ~collected).sum() if count == "released" else (collected & ~members).sum()
+        bonus = alpha / (n_foreign.item() + 2.0) if sizes[cluster] > k else 0.0
+        assert relabelled.rewards[j].item() == pytest.approx(entropy[j].item() + bonus, rel=1e-5)
+    assert (relabelled.rewards[sizes[clusters] <= k] == 0).all(), "neither entropy nor bonus"
+    assert relabelled.pairs.weights.sum() == BATCH_SIZE, "but they train the critic"
+
+
+def test_what_is_logged(make_intrinsic, batch):
+    intrinsic = make_intrinsic(alpha=2.0)
+    batch = batch._replace(skills=th.zeros(BATCH_SIZE, dtype=th.long))
+    clusters = intrinsic.relabel(batch).clusters
+    logs = intrinsic.logs
+    shares = th.bincount(clusters, minlength=N_SKILLS) / BATCH_SIZE
+    th.testing.assert_close(logs["clusters/share"], shares)
+    assert logs["skills/share"].tolist() == [1, 0, 0, 0]
+    # Agreement is not disagreement, and empty clusters are not skills that were not followed
+    assert logs["intrinsic/agreement"].item() == pytest.approx(shares[0].item()) and shares[0] != 0.5
+    assert logs["intrinsic/empty_clusters"].item() == (shares == 0).sum().item() != 3
+
+
+@pytest.mark.parametrize(("swap", "predicted_from"), [("next", "observations"), ("self", "next_observations")])
+def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(make_intrinsic, batch, monkeypatch, swap, predicted_from):
+    intrinsic = make_intrinsic(prototype_kwargs={"swap": swap})
+    seen, loss = [], intrinsic.prototypes.loss
+    monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *args: seen.append(args) or loss(*args))
+    monkeypatch.setattr(intrinsic, "_train_encoder", lambda samples: None)
+    intrinsic.train()
+    vectors = F.normalize(intrinsic.prototypes.vectors.detach(), dim=1)
+    intrinsic.relabel(batch)
+    for scores, name in zip(seen[0], (predicted_from, "next_observations"), strict=True):
+        features = F.normalize(intrinsic.encoder(getattr(batch, name)), dim=1)
+        th.testing.assert_close(scores, features @ vectors.T)
+
+
+def test_prototypes_are_of_unit_length_in_every_use(make_model, monkeypatch):
+    model = make_model(prototype_kwargs={"learning_rate": 0.3})
+    scores, lengths = model.intrinsic.prototypes.scores, []
+
+    def spy(features):
+        lengths.append(model.intrinsic.prototypes.vectors.norm(dim=1))
+        return scores(features)
+
+    monkeypatch.setattr(model.intrinsic.prototypes, "scores", spy)
+    model.learn(80)
+    assert len(lengths) > 20
+    th.testing.assert_close(th.stack(lengths), th.ones(len(lengths), N_SKILLS))
+    assert (model.intrinsic.prototypes.vectors.norm(dim=1) - 1).abs().max() > 0.01, "the last update changed their length"
+
+
+def test_predicted_clusters_do_not_depend_on_the_length_of_the_vectors(make_model):
+    model = make_model().learn(60)
+    obs = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    model.intrinsic.prototypes.normalize()
+    clusters = model.predict_clusters(obs)
+    assert len(np.unique(clusters)) > 1
+    with th.no_grad():
+        model.intrinsic.prototypes.vectors.mul_(th.tensor([[100.0], [0.01], [1.0], [3.0]]))
+    stored = model.intrinsic.prototypes.vectors.clone()
+    assert (model.predict_clusters(obs) == clusters).all()
+    assert (model.intrinsic.prototypes.vectors == stored).all(), "a prediction changes nothing"
+
+
+def test_kappa_follows_the_progress_of_training(make_model, monkeypatch):
+    model = make_model(relabel_kwargs={"critic": "union", "kappa": 1.0, "kappa_final": 0.0, "kappa_switch": 0.5})
+    kappas, kappa_at = [], model.intrinsic.relabelling.kappa_at
+
+    def spy(progress_remaining):
+        kappas.append(kappa_at(progress_remaining))
+        return kappas[-1]
+
+    monkeypatch.setattr(model.intrinsic.relabelling, "kappa_at", spy)
+    model.learn(200)
+    # 80 updates from step 41 on; the switch comes at step 100
+    assert sorted(kappas, reverse=True) == kappas and set(kappas) == {0.0, 1.0}
+    assert kappas.count(1.0) == pytest.approx(30, abs=2) and kappas.count(0.0) == pytest.approx(50, abs=2)
