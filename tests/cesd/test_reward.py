@@ -101,7 +101,9 @@ def test_what_is_logged(make_intrinsic, batch):
 
 
 @pytest.mark.parametrize(("swap", "predicted_from"), [("next", "observations"), ("self", "next_observations")])
-def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(make_intrinsic, batch, monkeypatch, swap, predicted_from):
+def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(
+    make_intrinsic, batch, monkeypatch, swap, predicted_from
+):
     intrinsic = make_intrinsic(prototype_kwargs={"swap": swap})
     seen, loss = [], intrinsic.prototypes.loss
     monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *args: seen.append(args) or loss(*args))

@@ -1,0 +1,206 @@
+"""The losses for any list of (transition, skill) pairs and any number of heads, and an update that never waits for a GPU."""
+
+import pytest
+import torch as th
+from torch.nn import functional as F
+
+from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.common import torch_layers
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
+
+N_SKILLS = 6
+# With 3 heads (skill % 3): 9 rows on head 0, one row on head 1, none on head 2
+CLUSTERS = th.tensor([0] * 5 + [3] * 4 + [4])
+
+
+def make_batch(clusters=CLUSTERS, seed=1):
+    th.manual_seed(seed)
+    n = len(clusters)
+    skills = th.randint(N_SKILLS, (n,))
+    rewards = th.rand(n, 1, dtype=th.float64)
+    return SkillReplayBufferSamples(
+        observations=th.randn(n, 3, dtype=th.float64),
+        actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
+        next_observations=th.randn(n, 3, dtype=th.float64),
+        dones=(th.rand(n, 1) < 0.3).double(),
+        rewards=rewards,
+        discounts=0.97 ** th.randint(1, 4, (n, 1)).double(),
+        skills=skills,
+        clusters=clusters,
+        actor_skills=th.randint(N_SKILLS, (n,)),
+        pairs=one_pair_per_transition(clusters, skills, rewards),
+    )
+
+
+def double(model):
+    model.policy.double()
+    return model
+
+
+def assert_same_gradients(loss, expected, parameters):
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-9)
+    gradients = th.autograd.grad(loss, parameters, allow_unused=True)
+    expected_gradients = th.autograd.grad(expected, parameters, allow_unused=True)
+    assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert (gradient is None) == (expected_gradient is None)
+        if gradient is not None:
+            assert (gradient - expected_gradient).norm() <= 1e-9 * expected_gradient.norm()
+
+
+@pytest.mark.parametrize("ensemble_size", [1, 2, 3, 6])
+@pytest.mark.parametrize("tile_size", [None, 1, 3, 64])
+def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size):
+    """The mean runs over the masked zeros of the heads there are, n = ensemble_size."""
+    plan = torch_layers.route
+    monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
+    model = double(make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
+    batch = make_batch()
+
+    def mask_of(skills):
+        return F.one_hot(skills % ensemble_size, ensemble_size).T[:, :, None].double()  # (ensemble_size, batch_size, 1)
+
+    mask = mask_of(batch.clusters)
+    with th.no_grad():
+        next_actions = model.actor.act(batch.next_observations, batch.skills)
+        next_q = th.minimum(*model.critic_target.q_values_dense(batch.next_observations, next_actions))
+        target = batch.rewards + (1 - batch.dones) * batch.discounts * next_q
+    q_values = model.critic.q_values_dense(batch.observations, batch.actions)
+    assert q_values[0].shape == (ensemble_size, len(CLUSTERS), 1)
+    dense_critic_loss = sum(F.mse_loss(q * mask, target * mask) for q in q_values)
+    assert_same_gradients(model.critic_loss(batch), dense_critic_loss, list(model.critic.parameters()))
+
+    actions = model.actor.act(batch.observations, batch.actor_skills)
+    q = th.minimum(*model.critic.q_values_dense(batch.observations, actions))
+    dense_actor_loss = -(q * mask_of(batch.actor_skills)).mean()
+    assert_same_gradients(model.actor_loss(batch), dense_actor_loss, list(model.actor.parameters()))
+
+
+def pair_by_pair(model, batch):
+    """One pair after another, each evaluated alone."""
+    loss = 0.0
+    pairs = batch.pairs
+    for row, skill, target_skill, reward, weight in zip(*pairs, strict=True):
+        next_obs = batch.next_observations[row][None]
+        with th.no_grad():
+            next_action = model.actor.act(next_obs, target_skill[None])
+            next_q = min(q[skill].item() for q in model.critic_target.q_values_dense(next_obs, next_action))
+            target = reward + (1 - batch.dones[row]) * batch.discounts[row] * next_q
+        for q in model.critic.q_values_dense(batch.observations[row][None], batch.actions[row][None]):
+            loss = loss + (weight * (q[skill, 0] - target).square()).sum()
+    return loss / (N_SKILLS * len(batch.observations))
+
+
+@pytest.mark.parametrize("tile_size", [None, 3])
+@pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
+def test_critic_loss_is_the_sum_over_pairs(make_model, monkeypatch, critic, tile_size):
+    plan = torch_layers.route
+    monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
+    model = double(make_model(n_skills=N_SKILLS, target_policy_noise=0.0))
+    batch = make_batch()
+    entropy, bonus = th.rand(2, len(CLUSTERS), dtype=th.float64)
+    relabelling = CriticRelabelling(critic, n_random_heads=2, kappa=0.5)
+    batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS, 1.0))
+    assert_same_gradients(model.critic_loss(batch), pair_by_pair(model, batch), list(model.critic.parameters()))
+
+
+def test_padding_counts_for_nothing(make_model):
+    """On a GPU, pairs that do not count stay in the list with weight 0, so that its length does not depend on the data."""
+    model = double(make_model(n_skills=N_SKILLS, target_policy_noise=0.0))
+    batch = make_batch()
+    padding = one_pair_per_transition(batch.skills, batch.skills, th.full_like(batch.rewards, 1e3))
+    padding = padding._replace(weights=th.zeros_like(batch.rewards))
+    padded = [th.cat(entries) for entries in zip(batch.pairs, padding, strict=True)]
+    padded = batch._replace(pairs=type(padding)(*padded))
+    assert len(padded.pairs.rows) == 2 * len(batch.pairs.rows)
+    assert_same_gradients(model.critic_loss(padded), model.critic_loss(batch), list(model.critic.parameters()))
+
+
+@pytest.mark.parametrize(("noise", "clip"), [(0.2, 0.3), (5.0, 0.1)])
+def test_noise_of_the_target_is_clipped_and_the_action_stays_in_bounds(make_model, monkeypatch, noise, clip):
+    model = double(make_model(n_skills=N_SKILLS, target_policy_noise=noise, target_noise_clip=clip))
+    with th.no_grad():
+        model.actor.mu[-1].bias.fill_(2.0)  # actions near 1, so that noise leaves the bounds
+    batch = make_batch(th.arange(1200) % N_SKILLS)
+    seen, q_values = [], model.critic_target.q_values
+    monkeypatch.setattr(model.critic_target, "q_values", lambda *args: seen.append(args[1]) or q_values(*args))
+    model.critic_loss(batch)
+    without = model.actor.act(batch.next_observations, batch.skills)
+    noise_seen = (seen[0] - without).detach()
+    assert seen[0].abs().max() == 1.0
+    assert noise_seen.abs().max() <= clip + 1e-9
+    assert noise_seen.min() < -0.9 * clip, "there is noise"
+    assert noise_seen.unique().numel() > 100
+
+
+def test_actor_loss_has_the_same_noise(make_model, monkeypatch):
+    model = double(make_model(n_skills=N_SKILLS, target_policy_noise=5.0, target_noise_clip=0.1))
+    batch = make_batch(th.arange(600) % N_SKILLS)
+    seen, q_values = [], model.critic.q_values
+    monkeypatch.setattr(model.critic, "q_values", lambda *args: seen.append(args[1]) or q_values(*args))
+    model.actor_loss(batch)
+    noise_seen = (seen[0] - model.actor.act(batch.observations, batch.actor_skills)).detach()
+    assert noise_seen.abs().max() == pytest.approx(0.1) and seen[0].abs().max() <= 1.0
+    # Deviation 5 clipped at 0.1: nearly always one bound or the other
+    assert noise_seen.mean().abs() < 0.03 and noise_seen.std() > 0.09
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_loss_of_the_critic_trains_no_shared_extractor(make_model, share):
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+
+    class Extractor(BaseFeaturesExtractor):
+        def __init__(self, observation_space):
+            super().__init__(observation_space, 5)
+            self.net = th.nn.Linear(3, 5)
+
+        def forward(self, observations):
+            return self.net(observations)
+
+    kwargs = {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": share}
+    model = double(make_model(n_skills=N_SKILLS, policy_kwargs=kwargs))
+    assert all(parameter.requires_grad for parameter in model.actor.parameters()), "it learns from the actor loss"
+    model.critic_loss(make_batch()).backward()
+    assert (model.critic.features_extractor.net.weight.grad is None) == share
+    model.actor_loss(make_batch()).backward()
+    assert model.actor.features_extractor.net.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("ensemble_size", [4, 2])
+def test_whole_update_with_the_plan_of_a_gpu_reads_nothing_back(make_model, monkeypatch, ensemble_size):
+    plan = torch_layers.route
+    n_routed = []
+
+    def tiled(heads, n_heads):
+        n_routed.append(n_heads)
+        return plan(heads, n_heads, 8)
+
+    monkeypatch.setattr("sb3_cesd.cesd.policies.route", tiled)
+    model = make_model(ensemble_size=ensemble_size).learn(60)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("an update read a value from the device")
+
+    with monkeypatch.context() as patch:
+        for name in ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__", "__index__"):
+            patch.setattr(th.Tensor, name, refuse)
+        # The plan of a CPU does read back: this is how it would be caught
+        with pytest.raises(AssertionError, match="read a value"):
+            plan(CLUSTERS, N_SKILLS, None)
+        n_routed.clear()
+        before = [parameter.clone() for parameter in model.policy.parameters()]
+        model.train(3, 32)
+        # Once each for the target, the critic and the actor
+        assert n_routed == [ensemble_size] * 9
+        changed = [th.ne(old, new).any() for old, new in zip(before, model.policy.parameters(), strict=True)]
+    assert all(changed)
+
+
+def test_tiled_and_ragged_updates_are_the_same(make_model, monkeypatch):
+    plan, parameters = torch_layers.route, []
+    for tile_size in (None, 8):
+        monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n, tile_size=tile_size: plan(heads, n, tile_size))
+        # Adam would turn differences in the last digit of a gradient near zero into whole steps
+        model = make_model(learning_rate=0.1, policy_kwargs={"net_arch": [16, 16], "optimizer_class": th.optim.SGD}).learn(60)
+        parameters.append(th.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]))
+    th.testing.assert_close(*parameters, rtol=1e-4, atol=1e-5)
