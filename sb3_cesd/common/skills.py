@@ -1,7 +1,17 @@
 """The layout of a skill-augmented observation, ``[observation | one-hot skill]``, and when skills change."""
 
+from numbers import Real
+
 import numpy as np
 from gymnasium import spaces
+
+
+def is_whole(value: object) -> bool:
+    """
+    :param value: anything
+    :return: whether it is a whole number, of whatever type
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
 
 
 def check_skill(skill: int, n_skills: int) -> int:
@@ -11,7 +21,7 @@ def check_skill(skill: int, n_skills: int) -> int:
     :return: the skill as an int
     :raises ValueError: if there is no such skill
     """
-    if isinstance(skill, bool) or int(skill) != skill or not 0 <= skill < n_skills:
+    if not is_whole(skill) or not 0 <= skill < n_skills:
         raise ValueError(
             f"Unknown skill {skill!r}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
         )
@@ -24,7 +34,7 @@ def check_n_skills(n_skills: int) -> int:
     :return: the number as an int
     :raises ValueError: if there are fewer than two skills
     """
-    if isinstance(n_skills, bool) or int(n_skills) != n_skills or n_skills < 2:
+    if not is_whole(n_skills) or n_skills < 2:
         raise ValueError(f"n_skills={n_skills!r}: telling skills apart needs at least two of them, pass n_skills >= 2.")
     return int(n_skills)
 
@@ -110,7 +120,7 @@ class SkillClock:
         skill: int | None = None,
         order: str = "random",
     ) -> None:
-        if duration is not None and duration < 1:
+        if duration is not None and (not is_whole(duration) or duration < 1):
             raise ValueError(f"skill_duration={duration}: a skill lasts at least one step, pass a positive integer or None.")
         if order not in ("random", "cycle"):
             raise ValueError(f"Unknown order {order!r} of skills: choose 'random' or 'cycle'.")

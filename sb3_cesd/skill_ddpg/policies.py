@@ -319,9 +319,15 @@ class SkillPolicy(BasePolicy):
                 "pass those of the environment it was trained on."
             )
         if skill is not None:
+            skill = np.asarray(skill)
+            if skill.shape not in ((), observation.shape[:-1]):
+                raise ValueError(
+                    f"skill of shape {skill.shape} for observations of shape {observation.shape}: "
+                    "pass one skill, or one for each observation."
+                )
             for value in np.unique(skill):
                 check_skill(value, self.n_skills)
-            observation = append_skill(observation[..., :obs_dim], np.asarray(skill), self.n_skills)
+            observation = append_skill(observation[..., :obs_dim], skill, self.n_skills)
         elif size == obs_dim:
             skills, state = self._skills_of_episodes(observation[..., 0].size, state, episode_start)
             observation = append_skill(observation, skills if observation.ndim > 1 else skills[0], self.n_skills)
