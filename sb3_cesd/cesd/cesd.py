@@ -11,7 +11,7 @@ from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.reward import CeSDReward
-from sb3_cesd.common.utils import build
+from sb3_cesd.common.utils import build, check_not_negative, check_positive_integer
 from sb3_cesd.intrinsic.encoders import make_encoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -170,9 +170,10 @@ class CeSD(SkillDDPG):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        if self.alpha < 0:
-            raise ValueError(f"alpha={self.alpha} is negative, which would draw skills out of their clusters: pass 0 or more.")
+        check_not_negative(alpha=self.alpha)
         heads = self._n_heads()
+        if heads > 0:
+            check_positive_integer(ensemble_size=heads)
         if not 1 <= heads <= self.n_skills or self.n_skills % heads != 0:
             raise ValueError(
                 f"ensemble_size={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "
@@ -200,7 +201,7 @@ class CeSD(SkillDDPG):
         shapes = {"n_prototypes": self.n_skills, "features_dim": encoder.features_dim}
         return CeSDReward(
             encoder,
-            build("prototype_kwargs", Prototypes, {**prototype_kwargs, **shapes}),
+            build("prototype_kwargs", Prototypes, prototype_kwargs, shapes),
             build("entropy_kwargs", ParticleEntropy, self.entropy_kwargs),
             build("constraint_kwargs", ClusterConstraint, self.constraint_kwargs),
             build("relabel_kwargs", CriticRelabelling, self.relabel_kwargs),

@@ -4,7 +4,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.utils import check_positive
+from sb3_cesd.common.utils import check_positive, check_positive_integer
 
 
 def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:
@@ -52,9 +52,8 @@ class Prototypes(nn.Module):
     ) -> None:
         super().__init__()
         sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature
-        check_positive(
-            temperature=temperature, sinkhorn_temperature=sinkhorn_temperature, sinkhorn_iterations=sinkhorn_iterations
-        )
+        check_positive(temperature=temperature, sinkhorn_temperature=sinkhorn_temperature)
+        check_positive_integer(sinkhorn_iterations=sinkhorn_iterations)
         if swap not in ("next", "self"):
             raise ValueError(f"Unknown swap {swap!r}: choose 'next' or 'self'.")
         self.temperature = temperature

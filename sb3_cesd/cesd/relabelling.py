@@ -1,6 +1,7 @@
 import torch as th
 
 from sb3_cesd.common.type_aliases import SkillPairs, one_pair_per_transition
+from sb3_cesd.common.utils import check_not_negative, check_positive_integer
 
 
 class CriticRelabelling:
@@ -40,8 +41,10 @@ class CriticRelabelling:
             raise ValueError(f"Unknown critic relabelling {critic!r}: choose 'cluster', 'union' or 'hindsight'.")
         if actor not in ("skill", "random", "cluster"):
             raise ValueError(f"Unknown actor relabelling {actor!r}: choose 'skill', 'random' or 'cluster'.")
-        if n_random_heads < 0:
-            raise ValueError(f"n_random_heads={n_random_heads} is negative: pass 0 or more.")
+        if n_random_heads != 0:
+            check_not_negative(n_random_heads=n_random_heads)
+            check_positive_integer(n_random_heads=n_random_heads)
+        check_not_negative(kappa=kappa, kappa_final=kappa_final)
         for name, value in {"kappa_switch": kappa_switch, "actor_probability": actor_probability}.items():
             if not 0 <= value <= 1:
                 raise ValueError(f"{name}={value} must be a share: pass a number from 0 to 1.")

@@ -2,6 +2,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import torch as th
@@ -15,41 +16,71 @@ def check_positive(**values: float) -> None:
     :raises ValueError: if one is not a finite number above zero
     """
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name}={value} must be a positive number: set {name} above 0.")
+        if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+            raise ValueError(f"{name}={value!r} must be a positive number: set {name} above 0.")
 
 
-def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any]) -> T:
+def check_positive_integer(**values: int) -> None:
     """
-    Call ``factory(**kwargs)`` with a readable error for a misspelt argument.
+    :param values: numbers by the name under which the user knows them
+    :raises ValueError: if one is not an integer above zero
+    """
+    check_positive(**values)
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ValueError(f"{name}={value!r} must be an integer: pass a positive integer, e.g. {name}={math.ceil(value)}.")
+
+
+def check_not_negative(**values: float) -> None:
+    """
+    :param values: numbers by the name under which the user knows them
+    :raises ValueError: if one is not a finite number, zero or above
+    """
+    for name, value in values.items():
+        if not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
+            raise ValueError(f"{name}={value!r} must be zero or a positive number: pass 0 or more.")
+
+
+def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
+    """
+    Call ``factory(**kwargs, **given)`` with a readable error for a misspelt argument.
 
     :param group: name of the argument that holds the kwargs, e.g. ``"entropy_kwargs"``
     :param factory: class or function
-    :param kwargs: its arguments
+    :param kwargs: its arguments, by the user
+    :param given: more of its arguments, which are not the user's to choose
     :return: what the factory returns
     :raises ValueError: if there is no such argument
     """
-    known = inspect.signature(factory).parameters
-    unknown = sorted(set(kwargs) - set(known))
+    given = {} if given is None else given
+    known = set(inspect.signature(factory).parameters) - set(given)
+    unknown = sorted(set(kwargs) - known)
     if unknown:
         raise ValueError(f"{group} has no {', '.join(map(repr, unknown))}: use some of {', '.join(sorted(known))}.")
-    return factory(**kwargs)
+    return factory(**kwargs, **given)
 
 
-def choose(name: str, choice: str, options: Mapping[str, Callable[..., T]], kwargs: Mapping[str, Any]) -> T:
+def choose(
+    name: str,
+    choice: str,
+    options: Mapping[str, Callable[..., T]],
+    kwargs: Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+) -> T:
     """
     Build one of several named options.
 
     :param name: name of the argument that chooses, whose arguments are in ``<name>_kwargs``
     :param choice: the chosen option
     :param options: factories by name
-    :param kwargs: arguments of the chosen factory
+    :param kwargs: arguments of the chosen factory, by the user
+    :param given: more of its arguments, which are not the user's to choose
     :return: what the factory returns
     :raises ValueError: if there is no such option or argument
     """
     if choice not in options:
         raise ValueError(f"Unknown {name} {choice!r}: choose one of {', '.join(map(repr, options))}.")
-    return build(f"{name}_kwargs", options[choice], kwargs)
+    return build(f"{name}_kwargs", options[choice], kwargs, given)
 
 
 @contextmanager

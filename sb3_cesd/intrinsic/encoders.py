@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.torch_layers import orthogonal_init
-from sb3_cesd.common.utils import check_positive, choose
+from sb3_cesd.common.utils import check_positive, check_positive_integer, choose
 
 
 class Encoder(nn.Module, ABC):
@@ -72,7 +72,8 @@ class FourierEncoder(Encoder):
 
     def __init__(self, obs_dim: int, n_skills: int, features_dim: int = 64, length_scale: float = 1.0) -> None:
         super().__init__(features_dim)
-        check_positive(features_dim=features_dim, length_scale=length_scale)
+        check_positive_integer(features_dim=features_dim)
+        check_positive(length_scale=length_scale)
         self.register_buffer("weight", th.randn(features_dim, obs_dim) / length_scale)
         self.register_buffer("phase", th.rand(features_dim) * 2 * math.pi)
 
@@ -103,7 +104,8 @@ class ContrastiveEncoder(Encoder):
         temperature: float = 0.5,
     ) -> None:
         super().__init__(features_dim)
-        check_positive(features_dim=features_dim, temperature=temperature)
+        check_positive_integer(features_dim=features_dim)
+        check_positive(temperature=temperature)
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.n_skills = n_skills
         self.temperature = temperature
@@ -151,4 +153,4 @@ def make_encoder(name: str, obs_dim: int, n_skills: int, kwargs: dict[str, Any])
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
-    return choose("encoder", name, ENCODERS, {"obs_dim": obs_dim, "n_skills": n_skills, **kwargs})
+    return choose("encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "n_skills": n_skills})

@@ -2,7 +2,7 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.running_mean_std import RunningVariance
-from sb3_cesd.common.utils import check_positive
+from sb3_cesd.common.utils import check_not_negative, check_positive_integer
 
 
 class ParticleEntropy(nn.Module):
@@ -29,7 +29,8 @@ class ParticleEntropy(nn.Module):
         log1p: bool = True,
     ) -> None:
         super().__init__()
-        check_positive(k=k)
+        check_positive_integer(k=k)
+        check_not_negative(clip=clip)
         if scale not in ("variance", "std", "none"):
             raise ValueError(f"Unknown scale {scale!r} of distances: choose 'variance', 'std' or 'none'.")
         if aggregate not in ("mean", "kth"):

@@ -44,6 +44,23 @@ def explain_other_spaces() -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> Iterator[None]:
+    """
+    :param path: the zip file that is loaded within
+    :raises ValueError: if a network or an optimizer is missing in it
+    """
+    try:
+        yield
+    except KeyError as error:
+        # SB3 then takes the file for that of an old DQN, and fails to find its optimizer
+        if error.args != ("policy.optimizer",):
+            raise
+        raise ValueError(
+            f"{path} lacks some of the parameters of the model: save it again, or load another checkpoint."
+        ) from error
+
+
 def check_finite(env_name: str, kind: str, values: np.ndarray, step: int) -> None:
     """
     :param env_name: name of the environment

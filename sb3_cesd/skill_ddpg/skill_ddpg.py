@@ -20,10 +20,16 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.logging import MeanLogs, SkillReturns
 from sb3_cesd.common.skills import append_skill, check_n_skills, check_skill, split_skill
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import check_positive, frozen, minimum, polyak_update
+from sb3_cesd.common.utils import check_not_negative, check_positive, check_positive_integer, frozen, minimum, polyak_update
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, explain_other_spaces, read_saved_data
+from sb3_cesd.skill_ddpg.checks import (
+    check_env_spaces,
+    check_finite,
+    explain_missing_parameters,
+    explain_other_spaces,
+    read_saved_data,
+)
 from sb3_cesd.skill_ddpg.policies import SkillActor, SkillCritic, SkillPolicy
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
@@ -158,26 +164,25 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
         self.updates_follow_steps = gradient_steps is None
-        self._check_arguments()
 
         if _init_setup_model:
             self._setup_model()
 
     def _check_arguments(self) -> None:
-        check_positive(
-            buffer_size=self.buffer_size, batch_size=self.batch_size, n_steps=self.n_steps, tau=self.tau, gamma=self.gamma
-        )
+        check_positive_integer(buffer_size=self.buffer_size, batch_size=self.batch_size, n_steps=self.n_steps)
+        check_positive(tau=self.tau, gamma=self.gamma)
         for name in ("tau", "gamma"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name}={getattr(self, name)} is above 1: pass a number from 0 to 1.")
         for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)} is negative: pass 0 or more.")
+            check_not_negative(**{name: getattr(self, name)})
 
     def _add_skills(self, env: VecEnv) -> VecEnv:
         return add_skill_observation(env, self.n_skills, self.skill_duration, self.skill)
 
     def _setup_model(self) -> None:
+        # Not in __init__: load() replaces arguments after it
+        self._check_arguments()
         # SB3 stores the noise for the number of environments it was used with
         if isinstance(self.action_noise, VectorizedActionNoise) and self.action_noise.n_envs != self.n_envs:
             self.action_noise = self.action_noise.base_noise
@@ -320,7 +325,9 @@ class SkillDDPG(OffPolicyAlgorithm):
                 progress_bar=progress_bar,
             )
         finally:
-            self._mean_logs.flush(self.logger)
+            # There is no logger yet if the run failed to start
+            if hasattr(self, "_logger"):
+                self._mean_logs.flush(self.logger)
 
     def _setup_learn(
         self,
@@ -527,9 +534,12 @@ class SkillDDPG(OffPolicyAlgorithm):
             check_env_spaces(env.observation_space, env.action_space)
             skill_duration = kwargs.get("skill_duration", saved["skill_duration"])
             env = add_skill_observation(
-                cls._wrap_env(env, verbose=kwargs.get("verbose", 0)), saved["n_skills"], skill_duration, saved["skill"]
+                cls._wrap_env(env, verbose=kwargs.get("verbose", 0)),
+                saved["n_skills"],
+                skill_duration,
+                kwargs.get("skill", saved["skill"]),
             )
-        with explain_other_spaces():
+        with explain_other_spaces(), explain_missing_parameters(path):
             return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
 
     def load_replay_buffer(
