@@ -1,0 +1,191 @@
+"""A loaded model learns on as the one that was saved would have, to the last bit."""
+
+import numpy as np
+import pytest
+import torch as th
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd import CeSD
+from sb3_cesd.cesd.policies import CeSDPolicy
+
+
+class Extractor(BaseFeaturesExtractor):
+    """Must be importable, as policies are pickled by name."""
+
+    def __init__(self, observation_space, features_dim=5):
+        super().__init__(observation_space, features_dim)
+        self.net = th.nn.Sequential(th.nn.Linear(observation_space.shape[0], features_dim), th.nn.Tanh())
+
+    def forward(self, observations):
+        return self.net(observations)
+
+
+def tensors_of(model):
+    tensors = {}
+
+    def visit(name, value):
+        if isinstance(value, dict):
+            for key, child in value.items():
+                visit(f"{name}.{key}", child)
+        elif isinstance(value, list):
+            for idx, child in enumerate(value):
+                visit(f"{name}.{idx}", child)
+        elif isinstance(value, th.Tensor):
+            tensors[name] = value.clone()
+
+    visit("", model.get_parameters())
+    return tensors
+
+
+def learn_on(model, n_envs, steps=40):
+    model.set_env(make_vec_env("Pendulum-v1", n_envs))
+    model.set_random_seed(7)
+    return model.learn(steps, reset_num_timesteps=False)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"relabel_kwargs": {"critic": "hindsight", "kappa": 1.0, "kappa_switch": 0.9, "actor": "random"}},
+        {"encoder": "fourier", "encoder_kwargs": {}, "prototype_kwargs": {"learning_rate": 1e-2, "swap": "self"}},
+        {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": True}},
+        {"ensemble_size": 2, "learning_rate": lambda progress: 1e-3 * progress},
+    ],
+)
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwargs):
+    model = make_model(make_vec_env("Pendulum-v1", n_envs), **kwargs).learn(80)
+    model.save(tmp_path / "model.zip")
+    model.save_replay_buffer(tmp_path / "buffer.pkl")
+    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", n_envs), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "buffer.pkl")
+    n_updates = model._n_updates
+    before = tensors_of(model)
+    first, second = (learn_on(each, n_envs) for each in (model, loaded))
+    assert first.num_timesteps == second.num_timesteps >= 120
+    assert first._n_updates == second._n_updates >= n_updates + 18
+    for name in ("observations", "actions", "rewards", "skills", "timeouts"):
+        assert (getattr(first.replay_buffer, name) == getattr(second.replay_buffer, name)).all(), name
+    first, second = tensors_of(first), tensors_of(second)
+    assert first.keys() == second.keys() == before.keys()
+    assert all((value == second[name]).all() for name, value in first.items())
+    moved = {name.split(".")[1] for name, value in first.items() if (value != before[name]).any()}
+    assert {"policy", "intrinsic", "actor", "critic"} <= moved, "networks, intrinsic reward and optimizers"
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_features_extractor_is_saved(make_model, tmp_path, share):
+    policy_kwargs = {
+        "net_arch": {"pi": [8], "qf": [8, 6]},
+        "features_extractor_class": Extractor,
+        "features_extractor_kwargs": {"features_dim": 7},
+        "share_features_extractor": share,
+        "activation_fn": th.nn.ELU,
+        "n_critics": 3,
+    }
+    model = make_model(policy_kwargs=policy_kwargs).learn(60)
+    model.save(tmp_path / "model.zip")
+    model.policy.save(tmp_path / "policy.pkl")
+    loaded = CeSD.load(tmp_path / "model.zip", device="cpu")
+    assert (loaded.critic.features_extractor is loaded.actor.features_extractor) == share
+    policy = CeSDPolicy.load(tmp_path / "policy.pkl")
+    obs = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    for skill in range(4):
+        expected = model.predict(obs, skill=skill)[0]
+        assert (loaded.predict(obs, skill=skill)[0] == expected).all()
+        assert (policy.predict(obs, skill=skill)[0] == expected).all()
+    actions, skills = th.zeros(9, 1), th.arange(9) % 4
+    expected, *others = (th.stack(p.critic.q_values(th.as_tensor(obs), actions, skills)) for p in (model, loaded, policy))
+    assert len(expected) == 3
+    assert all((other == expected).all() for other in others)
+
+
+def test_progress_counts_from_the_start_when_training_goes_on(make_model):
+    model = make_model(relabel_kwargs={"critic": "union", "kappa": 1.0, "kappa_switch": 0.7}).learn(100)
+    assert model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.03)
+    model.learn(100, reset_num_timesteps=False)
+    assert model.num_timesteps == 200 and model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.02)
+
+
+def test_returns_are_normalised_before_they_are_summed(make_model):
+    """Three normalised rewards, each clipped, and not the clip of their sum."""
+    env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)
+    buffer = make_model(env).learn(120).replay_buffer
+    buffer.relabel_fn = None
+    np.random.seed(0)
+    samples = buffer.sample(64, env=env)
+    raw = env.unnormalize_obs(samples.observations.numpy())
+    for obs, ret, discount in zip(raw, samples.rewards, samples.discounts, strict=True):
+        time = int(np.abs(buffer.observations[:120, 0] - obs).sum(axis=1).argmin())
+        n_window = round(np.log(discount.item()) / np.log(buffer.gamma))
+        rewards = env.normalize_reward(buffer.rewards[time : time + n_window, 0])
+        expected = sum(buffer.gamma**step * reward for step, reward in enumerate(rewards))
+        assert ret.item() == pytest.approx(expected, rel=1e-4)
+    assert samples.rewards.min() < -0.1, "a sum of several clipped rewards"
+
+
+def test_training_samples_are_normalised(make_model, monkeypatch):
+    model = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
+    environments, sample = [], model.replay_buffer.sample
+    monkeypatch.setattr(model.replay_buffer, "sample", lambda n, env=None: environments.append(env) or sample(n, env=env))
+    model.train(1, 32)
+    assert environments == [model.get_vec_normalize_env()] != [None]
+
+
+class Memory(KVWriter):
+    def __init__(self):
+        self.names = set()
+
+    def write(self, key_values, key_excluded, step=0):
+        self.names |= set(key_values)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("encoder", ["contrastive", "identity"])
+def test_these_names_are_logged_and_no_others(make_model, encoder):
+    memory = Memory()
+    model = make_model(encoder=encoder, skill_duration=10, **({} if encoder == "contrastive" else {"encoder_kwargs": {}}))
+    model.set_logger(Logger(None, [memory]))
+    model.learn(200, log_interval=1)
+    names = {
+        "rollout": ["ep_rew_mean", "ep_len_mean", *(f"ep_rew_skill_{skill:02d}" for skill in range(4))],
+        "time": ["episodes", "fps", "time_elapsed", "total_timesteps"],
+        "train": ["critic_loss", "actor_loss", "prototype_loss", "learning_rate", "n_updates"],
+        "intrinsic": ["reward", "entropy", "constraint", "empty_clusters", "agreement"],
+        "clusters": [f"share_{skill:02d}" for skill in range(4)],
+        "skills": [f"share_{skill:02d}" for skill in range(4)],
+    }
+    if encoder == "contrastive":
+        names["train"].append("encoder_loss")
+    assert memory.names == {f"{group}/{name}" for group, group_names in names.items() for name in group_names}
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model, n_envs):
+    """Mean reward of the steps of each skill, times the mean length of an episode; skills change within episodes."""
+    model = make_model(make_vec_env("Pendulum-v1", n_envs), skill_duration=7, learning_starts=10_000)
+    rows = []
+
+    class Rows(KVWriter):
+        def write(self, key_values, key_excluded, step=0):
+            rows.append(dict(key_values))
+
+        def close(self):
+            pass
+
+    model.set_logger(Logger(None, [Rows()]))
+    model.learn(200 * n_envs, log_interval=n_envs)
+    buffer = model.replay_buffer
+    skills, rewards = buffer.skills[:200].ravel(), buffer.rewards[:200].ravel()
+    assert len(rows) == 1
+    for skill in range(4):
+        # The log is written before the last step is stored
+        expected = rewards[skills == skill].mean() * 200
+        assert rows[0][f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(expected, rel=0.05)
+    assert len({round(rows[0][f"rollout/ep_rew_skill_{skill:02d}"], 3) for skill in range(4)}) == 4
