@@ -54,7 +54,9 @@ def test_train_writes_what_rl_zoo_writes(trained):
     assert {f"rl_model_{steps}_steps.zip" for steps in (200, 400, 600)} <= files
     assert (run_folder / "Walker-v0/config.yml").is_file()
     assert np.load(run_folder / "evaluations.npz")["timesteps"].tolist() == [200, 400, 600]
-    assert "Warning" not in output.replace("TqdmExperimentalWarning", "")
+    # Python 3.13: Shimmy misses labmaze, which the robots don't need
+    expected = ("TqdmExperimentalWarning", "Warning, registration of `dm_control` locomotion envs has failed")
+    assert not [line for line in output.splitlines() if "Warning" in line and not any(text in line for text in expected)]
     model = CeSD.load(run_folder / "Walker-v0.zip")
     assert model.num_timesteps == 600 and model.n_skills == 4 and model._n_updates == 250
 
