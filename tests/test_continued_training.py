@@ -128,6 +128,14 @@ def test_returns_are_normalised_before_they_are_summed(make_model):
     assert samples.rewards.min() < -0.1, "a sum of several clipped rewards"
 
 
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_rewards_are_stored_as_the_environment_gave_them(make_model, n_envs):
+    env, raw = VecNormalize(make_vec_env("Pendulum-v1", n_envs), clip_reward=0.05), []
+    model = make_model(env).learn(60 * n_envs, callback=lambda *_: raw.append(env.get_original_reward()) or True)
+    stored = model.replay_buffer.rewards[:60]
+    assert stored == pytest.approx(np.array(raw)) and np.abs(stored).max() > 0.05
+
+
 def test_training_samples_are_normalised(make_model, monkeypatch):
     model = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
     environments, sample = [], model.replay_buffer.sample
@@ -185,7 +193,6 @@ def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model, n
     skills, rewards = buffer.skills[:200].ravel(), buffer.rewards[:200].ravel()
     assert len(rows) == 1
     for skill in range(4):
-        # The log is written before the last step is stored
         expected = rewards[skills == skill].mean() * 200
-        assert rows[0][f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(expected, rel=0.05)
+        assert rows[0][f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(expected, rel=1e-4)
     assert len({round(rows[0][f"rollout/ep_rew_skill_{skill:02d}"], 3) for skill in range(4)}) == 4

@@ -1,0 +1,94 @@
+"""
+An update on another device, without one.
+
+Tensors on PyTorch's "meta" device have shapes and no values. As on a GPU, an operation that mixes them with a tensor of the
+CPU is an error, and so is reading a value back.
+"""
+
+import pytest
+import torch as th
+
+from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.common import torch_layers
+from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
+
+N_SKILLS, BATCH_SIZE = 4, 32
+
+
+def to_meta(samples):
+    moved = {name: value.to("meta") for name, value in samples._asdict().items() if name != "pairs"}
+    return SkillReplayBufferSamples(**moved, pairs=SkillPairs(*(entry.to("meta") for entry in samples.pairs)))
+
+
+@pytest.fixture
+def make_meta(make_model):
+    """A model whose networks are on the meta device, and a batch there that is not relabelled yet."""
+
+    def make(**kwargs):
+        model = make_model(learning_starts=10_000, **kwargs).learn(60)
+        model.replay_buffer.relabel_fn = None
+        samples = to_meta(model.replay_buffer.sample(BATCH_SIZE))
+        model.policy.to("meta")
+        model.intrinsic.to("meta").eval()
+        return model, samples
+
+    return make
+
+
+def test_hidden_tensors_of_the_cpu_would_be_found():
+    on_meta = th.zeros(3, device="meta")
+    with pytest.raises(RuntimeError):
+        on_meta + th.zeros(3)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        on_meta.sum().item()
+
+
+@pytest.mark.parametrize("n_random_heads", [0, 2])
+@pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
+def test_number_of_pairs_does_not_depend_on_the_data(critic, n_random_heads):
+    n = 10
+    skills = th.zeros(n, dtype=th.long, device="meta")
+    pairs = CriticRelabelling(critic, n_random_heads=n_random_heads).pairs(
+        skills, skills, th.zeros(n, device="meta"), th.zeros(n, device="meta"), N_SKILLS, 1.0
+    )
+    n_pairs = n * {"cluster": 1, "union": 2, "hindsight": 2 + n_random_heads}[critic]
+    assert {entry.device.type for entry in pairs} == {"meta"}
+    assert [tuple(entry.shape) for entry in pairs] == [(n_pairs,)] * 3 + [(n_pairs, 1)] * 2
+
+
+@pytest.mark.parametrize("ensemble_size", [4, 2])
+@pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
+@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "identity"])
+@pytest.mark.parametrize("variant", ["released", "other"])
+def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_size):
+    kwargs = {"encoder": encoder, "ensemble_size": ensemble_size, "relabel_kwargs": {"critic": critic}}
+    if encoder != "contrastive":
+        kwargs["encoder_kwargs"] = {}
+    if variant == "other":
+        kwargs["relabel_kwargs"] |= {"actor": "random", "kappa": 1.0}
+        kwargs["entropy_kwargs"] = {"k": 3, "scale": "std", "aggregate": "kth"}
+        kwargs["prototype_kwargs"] = {"swap": "self"}
+        kwargs["constraint_kwargs"] = {"count": "paper"}
+    model, samples = make_meta(**kwargs)
+    # What learns in relabelling, but for the steps of optimizers
+    for optimizer in model.intrinsic.optimizer_names:
+        getattr(model.intrinsic, optimizer).step = lambda: None
+    model.intrinsic.train()
+    samples = model.intrinsic.relabel(samples)
+    for name, value in samples._asdict().items():
+        for tensor in value if name == "pairs" else [value]:
+            assert tensor.device.type == "meta", name
+    loss = model.critic_loss(samples) + model.actor_loss(samples)
+    loss.backward()
+    assert loss.device.type == "meta" and loss.shape == ()
+    trained = [*model.actor.parameters(), *model.critic.parameters()]
+    assert all(parameter.grad is not None and parameter.grad.device.type == "meta" for parameter in trained)
+    model._mean_logs.add(model.intrinsic.logs)
+    assert all(value.device.type == "meta" and not value.requires_grad for value in model.intrinsic.logs.values())
+
+
+def test_other_devices_are_tiled_by_default():
+    plan = torch_layers.route(th.zeros(100, dtype=th.long, device="meta"), N_SKILLS)
+    assert plan.counts is None and plan.tile_heads.device.type == "meta"
+    assert plan.n_slots == (100 // 64 + N_SKILLS) * 64
+    assert torch_layers.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]
