@@ -134,6 +134,13 @@ def test_fixed_skill_can_be_chosen_when_loading(saved):
         CeSD.load(io.BytesIO(saved), device="cpu", skill=9)
 
 
+def test_skill_duration_is_that_of_the_file_unless_another_is_given(make_model, tmp_path):
+    make_model(skill_duration=7).save(tmp_path / "model.zip")
+    for kwargs, duration in (({}, 7), ({"skill_duration": 3}, 3), ({"skill_duration": None}, None)):
+        loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1"), device="cpu", **kwargs)
+        assert loaded.env.clock.duration == loaded.skill_duration == duration
+
+
 @pytest.mark.parametrize("part", ["policy.pth", "intrinsic.pth", "actor.optimizer.pth", "intrinsic.prototype_optimizer.pth"])
 def test_file_without_one_of_its_parts(saved, tmp_path, part):
     with zipfile.ZipFile(io.BytesIO(saved)) as full, zipfile.ZipFile(tmp_path / "part.zip", "w") as archive:
