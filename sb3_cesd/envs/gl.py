@@ -1,7 +1,14 @@
 import ctypes
 import os
 import sys
+from importlib import import_module
+from types import ModuleType
 
+#: What to do where rendering fails; ends an error message
+REMEDY = (
+    "Without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
+    "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
+)
 EGL_PLATFORM_DEVICE_EXT = 0x313F
 MAX_DEVICES = 10
 
@@ -16,6 +23,28 @@ def choose_gl_backend() -> None:
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
     os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
+
+
+def import_physics(*names: str) -> list[ModuleType]:
+    """
+    Import modules that need MuJoCo, with a backend to render; not before one is needed, as it takes a second.
+
+    :param names: modules to import
+    :return: the modules
+    :raises RuntimeError: if the backend that ``MUJOCO_GL`` asks for is not there
+    """
+    choose_gl_backend()
+    try:
+        return [import_module(name) for name in names]
+    except ModuleNotFoundError:
+        raise
+    except (AttributeError, ImportError, RuntimeError) as error:  # MuJoCo, dm_control and PyOpenGL each raise their own
+        if "MUJOCO_GL" not in os.environ:
+            raise
+        raise RuntimeError(
+            f"MuJoCo can't be loaded with MUJOCO_GL={os.environ['MUJOCO_GL']} ({type(error).__name__}: {error}). "
+            f"Without rendering, set MUJOCO_GL=off. {REMEDY}"
+        ) from error
 
 
 def egl_works() -> bool:

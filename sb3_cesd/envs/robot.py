@@ -4,9 +4,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
-from sb3_cesd.envs.gl import choose_gl_backend
+from sb3_cesd.envs.gl import REMEDY, import_physics
 
 #: Tasks of each domain; a domain is a module of this package
 TASKS = {
@@ -22,18 +23,20 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
 
-    Observations are float32 vectors in the order of the benchmark. Actions are in [-1, 1], values outside are clipped, and
-    scaled
-    linearly to the bounds of the actuators. Episodes end by truncation only. A pickled copy starts a new, unseeded episode.
+    Observations are float32 vectors in the order of the benchmark. Actions are in [-1, 1]; values outside
+    are clipped, then all are scaled linearly to the bounds of the actuators. Episodes end by truncation only. A pickled copy
+    starts a new, unseeded episode.
 
     :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
     :param task: walker: stand, walk, run, flip; quadruped: stand, walk, run, jump; jaco: reach_top_left, reach_top_right,
         reach_bottom_left, reach_bottom_right
     :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
-    :param width: width of a rendered image [pixel]
-    :param height: height of a rendered image [pixel]
-    :param camera: name or index of a camera of the model; ``None`` for one that follows the robot
-    :raises ValueError: if there is no such domain, task or render mode
+    :param width: width of the image of ``"rgb_array"`` [pixel]
+    :param height: height of the image of ``"rgb_array"`` [pixel]
+    :param camera: name or index of a camera of the model, -1 for one that stands still; ``None`` for one that follows the
+        robot (jaco: that faces it)
+    :raises ValueError: if there is no such domain, task, render mode, image size or camera
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not there
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
@@ -54,19 +57,23 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             raise ValueError(f"The {domain} has no task {task!r}: choose one of {', '.join(TASKS[domain])}.")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array', 'human' or None.")
+        if width < 1 or height < 1:
+            raise ValueError(f"An image has at least one pixel, not {width} x {height}: pass a positive width and height.")
 
-        choose_gl_backend()
-        # Not before: importing the physics engine takes a second, and the backend is chosen then
-        shimmy = import_module("shimmy.dm_control_compatibility")
-        robot = import_module(f"sb3_cesd.envs.{domain}")
-
+        shimmy, robot = import_physics("shimmy.dm_control_compatibility", f"sb3_cesd.envs.{domain}")
         self._flatten = robot.flatten
         self._position = robot.position
         self._dm_env = robot.make(task)
-        image = {"width": width, "height": height, "camera_id": CAMERAS[domain] if camera is None else camera}
-        self._shimmy_env = shimmy.DmControlCompatibilityV0(self._dm_env, render_mode, render_kwargs=image)
+        self._camera_id = self._find_camera(CAMERAS[domain] if camera is None else camera)
+        image = {"width": width, "height": height, "camera_id": self._camera_id}
+        # Shimmy opens another window at each reset, whose camera does not show the robot: "human" is ours
+        offscreen = None if render_mode == "human" else render_mode
+        self._shimmy_env = shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
+        self._window: Any = None
         self.domain = domain
         self.task = task
+        self.width = width
+        self.height = height
         self._closed = False
         self.render_mode = render_mode
         # Of this instance: the class attribute is shared by all domains
@@ -94,13 +101,32 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._dm_env.control_timestep()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """
+        :param seed: start a new stream of initial states; ``None`` goes on with the one before
+        :param options: not used
+        :return: the observation, and an empty dictionary
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
         super().reset(seed=seed)
         # dm_control draws from numpy's RandomState, which takes 32 bits
         observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
+        if self._window is not None:
+            self._show()
         return self._flatten(observation).astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """
+        :param action: shape of the action space
+        :return: the observation, the reward in [0, 1], ``False``, whether the time is over, and an empty dictionary
+        :raises ValueError: if the action is of another shape, or not finite
+        :raises RuntimeError: if there is no display for ``render_mode="human"``
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
         action = np.asarray(action, dtype=np.float64)
+        if action.shape != self.action_space.shape:
+            raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
         if not np.isfinite(action).all():
             entries = np.flatnonzero(~np.isfinite(action)).tolist()
             raise ValueError(
@@ -109,23 +135,47 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             )
         native_action = self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
         observation, reward, terminated, truncated, _ = self._shimmy_env.step(native_action)
+        if self.render_mode == "human":
+            self._show()
         return self._flatten(observation).astype(np.float32), float(reward), terminated, truncated, {}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """
         :return: the image of ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
         :raises RuntimeError: if the machine can't render
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
+        self._check_open()
+        # MuJoCo draws into a buffer of 640 x 480 unless told, before the first image, of a larger one
+        buffer = self.physics.model.vis.global_
+        buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
         try:
             return self._shimmy_env.render()
         except Exception as error:  # each backend of MuJoCo fails in a way of its own
-            raise RuntimeError(
-                f"MuJoCo can't render here ({type(error).__name__}: {error}). Without a display, "
-                "install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
-                "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
-            ) from error
+            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            if self._window is not None:
+                self._window.close()
             self._shimmy_env.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedEnvironmentError("This environment is closed: make a new one.")
+
+    def _find_camera(self, camera: str | int) -> int:
+        model = self.physics.model
+        names = [model.id2name(idx, "camera") for idx in range(model.ncam)]
+        if camera not in names and camera not in range(-1, len(names)):
+            raise ValueError(
+                f"There is no camera {camera!r}: choose one of {', '.join(names)}, or an index from -1 to {len(names) - 1}."
+            )
+        return names.index(camera) if isinstance(camera, str) else camera
+
+    def _show(self) -> None:
+        """Show the state in the window; it opens with the first step, as the first reset compiles jaco's model anew."""
+        if self._window is None:
+            self._window = import_module("sb3_cesd.envs.window").open_window(self.physics, self._camera_id)
+        self._window.render("human")
