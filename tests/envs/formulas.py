@@ -4,6 +4,8 @@ The rewards and observations of the benchmark, written a second time from their 
 L(x; b, m, v) is linear below the bound b with value v at distance m, G(d) = 0.1 ** (d * d).
 """
 
+from functools import partial
+
 import mujoco
 import numpy as np
 
@@ -26,84 +28,81 @@ def body(model, name):
     return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
 
 
-def walker_stand(model, data, part="torso"):
-    torso = body(model, part)
-    height, upright = data.xpos[torso][2], data.xmat[torso][8]
-    return (3 * gauss(max(0.0, 1.2 - height) / 0.6) + (1 + upright) / 2) / 4
+def walker_stand(model, data, part="torso", bound=1.2, margin=0.6, upright_sign=1.0, weight=3):
+    height, upright = data.xpos[body(model, part)][2], upright_sign * data.xmat[body(model, part)][8]
+    return (weight * gauss(max(0.0, bound - height) / margin) + (1 + upright) / 2) / (weight + 1)
 
 
-def walker_move(model, data, speed, sign=1.0, part="torso"):
-    velocity = sign * sensor(model, data, "torso_subtreelinvel")[0]
-    return walker_stand(model, data, part) * (5 * linear(velocity, speed, speed / 2, 0.5) + 1) / 6
+def walker_move(model, data, speed, margin, part="torso", axis=0, sign=1.0, value=0.5, weight=5):
+    velocity = sign * sensor(model, data, "torso_subtreelinvel")[axis]
+    return walker_stand(model, data, part) * (weight * linear(velocity, speed, margin, value) + 1) / (weight + 1)
 
 
-def walker_flip(model, data, sign=1.0, part="torso"):
-    momentum = sign * data.subtree_angmom[body(model, part)][1]
-    return walker_stand(model, data) * (5 * linear(momentum, 5, 5, 0) + 1) / 6
+def walker_flip(model, data, part="torso", axis=1, sign=1.0, bound=5, margin=5, value=0.0, weight=5):
+    momentum = sign * data.subtree_angmom[body(model, part)][axis]
+    return walker_stand(model, data) * (weight * linear(momentum, bound, margin, value) + 1) / (weight + 1)
 
 
-def quadruped_stand(model, data, sign=1.0, part="torso"):
+def quadruped_stand(model, data, part="torso", sign=1.0):
     return (1 + sign * data.xmat[body(model, part)][8]) / 2
 
 
-def quadruped_move(model, data, speed, axis=0, sign=1.0):
+def quadruped_move(model, data, speed, margin, part="torso", axis=0, sign=1.0, value=0.5):
     velocity = sign * sensor(model, data, "velocimeter")[axis]
-    return quadruped_stand(model, data) * linear(velocity, speed, speed, 0.5)
+    return quadruped_stand(model, data, part) * linear(velocity, speed, margin, value)
 
 
-def quadruped_jump(model, data, part="torso", bound=1.0):
-    return quadruped_stand(model, data) * linear(data.subtree_com[body(model, part)][2], bound, 1, 0.5)
+def quadruped_jump(model, data, part="torso", bound=1.0, margin=1.0, value=0.5, upright_sign=1.0):
+    height = data.subtree_com[body(model, part)][2]
+    return quadruped_stand(model, data, sign=upright_sign) * linear(height, bound, margin, value)
 
 
-def jaco_reach(model, data, offset=0.0, site="jaco_arm/jaco_hand/pinchsite"):
-    hand = data.site_xpos[mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, site)]
-    distance = np.linalg.norm(hand - (data.qpos[9:12] + [0, 0, offset]))
-    return 1.0 if distance <= 0.05 else gauss((distance - 0.05) / 0.05)
+def quadruped_jump_of_torso(model, data):
+    return quadruped_stand(model, data) * linear(data.xpos[body(model, "torso")][2], 1, 1, 0.5)
 
+
+def jaco_reach(model, data, site="pinchsite", radius=0.05, margin=0.05, above=0.0):
+    hand = data.site_xpos[mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, f"jaco_arm/jaco_hand/{site}")]
+    distance = np.linalg.norm(hand - (data.qpos[9:12] + [0, 0, above]))
+    return 1.0 if distance <= radius else gauss((distance - radius) / margin)
+
+
+def with_wrong(formula, wrong, **right):
+    """The formula with the right arguments, and one form with each wrong one."""
+    return partial(formula, **right), [partial(formula, **{**right, name: value}) for name, value in wrong]
+
+
+WALKER_STAND = with_wrong(
+    walker_stand, [("part", "right_leg"), ("upright_sign", -1), ("bound", 1.1), ("margin", 1.2), ("weight", 1)]
+)
+MOVES = [("part", "left_thigh"), ("axis", 2), ("sign", -1), ("value", 0.1), ("weight", 1)]
+QUADRUPED_MOVES = [("part", "toe_front_left"), ("axis", 1), ("sign", -1), ("value", 0.1)]
+QUADRUPED_WALK = with_wrong(quadruped_move, [*QUADRUPED_MOVES, ("speed", 5), ("margin", 0.25)], speed=0.5, margin=0.5)
+QUADRUPED_JUMP, WRONG_JUMPS = with_wrong(
+    quadruped_jump, [("part", "toe_front_left"), ("bound", 0.8), ("margin", 0.5), ("value", 0.0), ("upright_sign", -1)]
+)
+JACO_REACH = with_wrong(jaco_reach, [("site", "gripsite"), ("radius", 0.04), ("margin", 0.1), ("above", 0.01)])
 
 #: By id: the reward, and forms that are wrong
 REWARDS = {
-    "Walker-v0": (walker_stand, [lambda m, d: walker_stand(m, d, "right_leg")]),
-    "WalkerStand-v0": (walker_stand, [lambda m, d: walker_stand(m, d, "right_leg")]),
-    "WalkerWalk-v0": (
-        lambda m, d: walker_move(m, d, 1),
-        [lambda m, d: walker_move(m, d, 1, sign=-1), lambda m, d: walker_move(m, d, 8), walker_stand],
-    ),
-    "WalkerRun-v0": (
-        lambda m, d: walker_move(m, d, 8),
-        [lambda m, d: walker_move(m, d, 8, sign=-1), lambda m, d: walker_move(m, d, 8, part="left_leg")],
-    ),
-    "WalkerFlip-v0": (
+    "Walker-v0": WALKER_STAND,
+    "WalkerStand-v0": WALKER_STAND,
+    "WalkerWalk-v0": with_wrong(walker_move, [*MOVES, ("speed", 8), ("margin", 1)], speed=1, margin=0.5),
+    "WalkerRun-v0": with_wrong(walker_move, [*MOVES, ("speed", 1), ("margin", 8)], speed=8, margin=4),
+    "WalkerFlip-v0": with_wrong(
         walker_flip,
-        [lambda m, d: walker_flip(m, d, sign=-1), lambda m, d: walker_flip(m, d, part="right_thigh")],
+        [("part", "right_thigh"), ("axis", 0), ("sign", -1), ("bound", 4), ("margin", 2.5), ("value", 0.5), ("weight", 1)],
     ),
-    "Quadruped-v0": (
-        lambda m, d: quadruped_move(m, d, 0.5),
-        [lambda m, d: quadruped_move(m, d, 0.5, sign=-1), quadruped_stand],
-    ),
-    "QuadrupedStand-v0": (
-        quadruped_stand,
-        [lambda m, d: quadruped_stand(m, d, sign=-1), lambda m, d: quadruped_stand(m, d, part="toe_front_left")],
-    ),
-    "QuadrupedWalk-v0": (
-        lambda m, d: quadruped_move(m, d, 0.5),
-        [lambda m, d: quadruped_move(m, d, 0.5, axis=1), lambda m, d: quadruped_move(m, d, 5)],
-    ),
-    "QuadrupedRun-v0": (
-        lambda m, d: quadruped_move(m, d, 5),
-        [lambda m, d: quadruped_move(m, d, 5, sign=-1), lambda m, d: quadruped_move(m, d, 0.5)],
-    ),
-    "QuadrupedJump-v0": (
-        quadruped_jump,
-        [lambda m, d: quadruped_jump(m, d, part="toe_front_left"), lambda m, d: quadruped_jump(m, d, bound=0.8)],
-    ),
-    **{
-        env_id: (
-            jaco_reach,
-            [lambda m, d: jaco_reach(m, d, site="jaco_arm/jaco_hand/gripsite"), lambda m, d: jaco_reach(m, d, 0.01)],
-        )
-        for env_id in ("Jaco-v0", *(f"JacoReach{place}-v0" for place in ("TopLeft", "TopRight", "BottomLeft", "BottomRight")))
-    },
+    "Quadruped-v0": QUADRUPED_WALK,
+    "QuadrupedStand-v0": with_wrong(quadruped_stand, [("part", "toe_front_left"), ("sign", -1)]),
+    "QuadrupedWalk-v0": QUADRUPED_WALK,
+    "QuadrupedRun-v0": with_wrong(quadruped_move, [*QUADRUPED_MOVES, ("speed", 0.5), ("margin", 2.5)], speed=5, margin=5),
+    "QuadrupedJump-v0": (QUADRUPED_JUMP, [*WRONG_JUMPS, quadruped_jump_of_torso]),
+    "Jaco-v0": JACO_REACH,
+    "JacoReachTopLeft-v0": JACO_REACH,
+    "JacoReachTopRight-v0": JACO_REACH,
+    "JacoReachBottomLeft-v0": JACO_REACH,
+    "JacoReachBottomRight-v0": JACO_REACH,
 }
 
 
