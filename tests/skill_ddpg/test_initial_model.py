@@ -1,0 +1,67 @@
+"""What a model is made of before it learns."""
+
+import pytest
+import torch as th
+from torch import nn
+
+from sb3_cesd import CeSD
+
+
+def test_target_starts_as_the_critic(make_model):
+    model = make_model()
+    parameters = zip(model.critic.parameters(), model.critic_target.parameters(), strict=True)
+    assert all((online == target).all() and online is not target for online, target in parameters)
+    assert not any(parameter.requires_grad for parameter in model.critic_target.parameters())
+
+
+def test_twins_and_heads_start_apart(make_model):
+    first, second = (q_network.layers[0].weight for q_network in make_model().critic.q_networks)
+    assert (first != second).any() and (first[0] != first[1]).any()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_linear_layers_are_orthogonal_without_bias(make_model, seed):
+    model = make_model(seed=seed, encoder_kwargs={"net_arch": [16, 8], "features_dim": 4})
+    modules = [*model.actor.modules(), *model.critic.trunk.modules(), *model.intrinsic.encoder.modules()]
+    layers = [module for module in modules if isinstance(module, nn.Linear)]
+    assert len(layers) == 3 + 1 + 3 * 3
+    for layer in layers:
+        assert (layer.bias == 0).all()
+        weight = layer.weight if layer.weight.shape[0] <= layer.weight.shape[1] else layer.weight.T
+        th.testing.assert_close(weight @ weight.T, th.eye(len(weight)), atol=1e-5, rtol=0)
+
+
+def test_initial_values_are_small():
+    """The released code initialises heads with the fan of the wrong axis, which starts |Q| at about 3.6."""
+    model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu", seed=0, buffer_size=10)
+    q_values = th.stack(model.critic.q_values_dense(th.randn(64, 3), th.rand(64, 1) * 2 - 1))
+    assert 0 < q_values.abs().mean() < 0.3
+
+
+def test_optimizers_are_plain_adam(make_model):
+    model = make_model()
+    reference = th.optim.Adam([nn.Parameter(th.zeros(1))], lr=1e-4).param_groups[0]
+    optimizers = [model.actor.optimizer, model.critic.optimizer, *model.intrinsic.scheduled_optimizers()]
+    assert len(optimizers) == 4
+    for optimizer in optimizers:
+        assert type(optimizer) is th.optim.Adam
+        for name in ("lr", "betas", "eps", "weight_decay", "amsgrad"):
+            assert optimizer.param_groups[0][name] == reference[name], name
+
+
+@pytest.mark.parametrize(("gamma", "n_steps"), [(0.5, 1), (0.9, 4)])
+def test_discount_and_window_reach_the_buffer(make_model, gamma, n_steps):
+    model = make_model(gamma=gamma, n_steps=n_steps).learn(100)
+    discounts = model.replay_buffer.sample(200).discounts
+    assert discounts.min().item() == pytest.approx(gamma**n_steps)
+    assert (model.replay_buffer.gamma, model.replay_buffer.n_steps) == (gamma, n_steps)
+
+
+def test_clock_of_seed_restarts_a_cycle():
+    from sb3_cesd.common.skills import SkillClock
+
+    clock = SkillClock(3, 5, order="cycle")
+    clock.reset()
+    clock.seed(0)
+    clock.reset()
+    assert clock.skills.tolist() == [0, 1, 2]
