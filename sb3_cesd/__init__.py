@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from sb3_cesd.baselines import APT, CIC, DADS, DIAYN
 from sb3_cesd.cesd import CeSD
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs import register_envs
@@ -8,4 +9,4 @@ __version__ = (Path(__file__).parent / "version.txt").read_text().strip()
 
 register_envs()
 
-__all__ = ["CeSD", "VecSkillObservation", "__version__"]
+__all__ = ["APT", "CIC", "DADS", "DIAYN", "CeSD", "VecSkillObservation", "__version__"]

@@ -1,5 +1,5 @@
 """
-CeSD in RL Zoo: its name, its hyperparameters, its search space. The only file that knows rl_zoo3.
+Our algorithms in RL Zoo: their names, hyperparameters, search spaces. The only file that knows rl_zoo3.
 
 RL Zoo calls nothing of this by itself: a start-up hook calls :func:`extend` for each of its modules right after their import.
 Where packages are installed without such hooks (``pip install --target``, a folder on ``PYTHONPATH``), call :func:`register`.
@@ -15,13 +15,9 @@ from typing import Any, NamedTuple
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from sb3_cesd import search_spaces
+from sb3_cesd.baselines import APT, CIC, DADS, DIAYN
 from sb3_cesd.cesd import CeSD
-
-NET_ARCHS: dict[str, dict[str, list[int]]] = {
-    "small": {"pi": [64, 64], "qf": [64, 64]},
-    "medium": {"pi": [256, 256], "qf": [128, 256]},
-    "big": {"pi": [1024, 1024], "qf": [512, 1024]},
-}
 
 
 class Algorithm(NamedTuple):
@@ -29,13 +25,25 @@ class Algorithm(NamedTuple):
     What RL Zoo has to know about an algorithm.
 
     :param model_class: the algorithm
-    :param sample: draws hyperparameters from an Optuna trial
+    :param draw: draws from an Optuna trial
     :param convert: makes arguments of the constructor from what was drawn, by name of the draw
     """
 
     model_class: type[BaseAlgorithm]
-    sample: Callable[[Any, int, int, dict[str, Any]], dict[str, Any]]
+    draw: Callable[[Any], dict[str, Any]]
     convert: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def sample(self, trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
+        """
+        RL Zoo's signature of a search space.
+
+        :param trial: Optuna trial
+        :param n_actions: not used
+        :param n_envs: not used
+        :param additional_args: not used
+        :return: arguments of the constructor
+        """
+        return self.convert(self.draw(trial))
 
 
 def register() -> None:
@@ -123,69 +131,11 @@ def evaluate_every_skill(callback_class: Any) -> Any:
     return SkillTrialEvalCallback
 
 
-def sample_cesd_params(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
-    """
-    Search space for CeSD.
-
-    A trial replaces arguments as a whole, so the ``*_kwargs`` drawn here take the place of those in the yml file: they hold
-    all that our files set, and otherwise the constructor's defaults.
-
-    :param trial: Optuna trial
-    :param n_actions: not used
-    :param n_envs: not used
-    :param additional_args: not used
-    :return: arguments of the constructor
-    """
-    return convert_cesd_params(
-        {
-            "n_skills_pow": trial.suggest_int("n_skills_pow", 2, 5),
-            "skill_duration": trial.suggest_categorical("skill_duration", [25, 50, 100, 200]),
-            "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
-            "learning_rate": trial.suggest_float("learning_rate", 1e-5, 0.002, log=True),
-            "batch_size_pow": trial.suggest_int("batch_size_pow", 7, 10),
-            "one_minus_gamma": trial.suggest_float("one_minus_gamma", 0.001, 0.05, log=True),
-            "tau": trial.suggest_float("tau", 0.001, 0.08, log=True),
-            "n_steps": trial.suggest_int("n_steps", 1, 5),
-            "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
-            "k": trial.suggest_int("k", 3, 24, log=True),
-            "scale": trial.suggest_categorical("scale", ["variance", "std"]),
-            "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "identity"]),
-            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
-            "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
-            "sinkhorn_iterations": trial.suggest_int("sinkhorn_iterations", 3, 6),
-            "swap": trial.suggest_categorical("swap", ["next", "self"]),
-            "critic": trial.suggest_categorical("critic", ["cluster", "union", "hindsight"]),
-            "kappa": trial.suggest_categorical("kappa", [0.0, 1.0]),
-            "actor": trial.suggest_categorical("actor", ["skill", "random"]),
-            "count": trial.suggest_categorical("count", ["released", "paper"]),
-            "net_arch": trial.suggest_categorical("net_arch", ["small", "medium", "big"]),
-        }
-    )
-
-
-def convert_cesd_params(sampled_params: dict[str, Any]) -> dict[str, Any]:
-    """
-    :param sampled_params: what was drawn by :func:`sample_cesd_params`, by name of the draw
-    :return: arguments of the constructor
-    """
-    params = sampled_params.copy()
-    net_arch = NET_ARCHS[params.pop("net_arch")]
-    encoder_kwargs = {"net_arch": net_arch["pi"]} if params["encoder"] == "contrastive" else {}
-    return {
-        "n_skills": 2 ** params.pop("n_skills_pow"),
-        "batch_size": 2 ** params.pop("batch_size_pow"),
-        "gamma": 1 - params.pop("one_minus_gamma"),
-        "entropy_kwargs": {name: params.pop(name) for name in ("k", "scale")},
-        "encoder_kwargs": encoder_kwargs,
-        "prototype_kwargs": {
-            name: params.pop(name) for name in ("temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap")
-        },
-        "relabel_kwargs": {name: params.pop(name) for name in ("critic", "kappa", "actor")},
-        "constraint_kwargs": {"count": params.pop("count")},
-        "policy_kwargs": {"net_arch": net_arch},
-        **params,
-    }
-
-
 #: By the name that RL Zoo's ``--algo`` takes
-ALGORITHMS: dict[str, Algorithm] = {"cesd": Algorithm(CeSD, sample_cesd_params, convert_cesd_params)}
+ALGORITHMS: dict[str, Algorithm] = {
+    "cesd": Algorithm(CeSD, search_spaces.draw_cesd, search_spaces.convert_cesd),
+    "diayn": Algorithm(DIAYN, search_spaces.draw_diayn, search_spaces.convert_diayn),
+    "dads": Algorithm(DADS, search_spaces.draw_dads, search_spaces.convert_dads),
+    "cic": Algorithm(CIC, search_spaces.draw_cic, search_spaces.convert_cic),
+    "apt": Algorithm(APT, search_spaces.draw_apt, search_spaces.convert_apt),
+}

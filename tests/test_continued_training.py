@@ -50,7 +50,7 @@ def learn_on(model, n_envs, steps=40):
     "kwargs",
     [
         {},
-        {"relabel_kwargs": {"critic": "hindsight", "kappa": 1.0, "kappa_switch": 0.9, "actor": "random"}},
+        {"relabel_kwargs": {"critic": "hindsight", "actor": "random"}, "constraint_kwargs": {"start": 0.9}},
         {"encoder": "fourier", "encoder_kwargs": {}, "prototype_kwargs": {"learning_rate": 1e-2, "swap": "self"}},
         {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": True}},
         {"ensemble_size": 2, "learning_rate": lambda progress: 1e-3 * progress},
@@ -105,7 +105,7 @@ def test_features_extractor_is_saved(make_model, tmp_path, share):
 
 
 def test_progress_counts_from_the_start_when_training_goes_on(make_model):
-    model = make_model(relabel_kwargs={"critic": "union", "kappa": 1.0, "kappa_switch": 0.7}).learn(100)
+    model = make_model(relabel_kwargs={"critic": "union"}, constraint_kwargs={"start": 0.7}).learn(100)
     assert model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.03)
     model.learn(100, reset_num_timesteps=False)
     assert model.num_timesteps == 200 and model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.02)

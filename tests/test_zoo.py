@@ -11,7 +11,7 @@ import yaml
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import CeSD, zoo
+from sb3_cesd import CeSD, search_spaces, zoo
 from sb3_cesd.envs.gl import egl_works
 from sb3_cesd.envs.registration import ENVS
 
@@ -171,7 +171,7 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     )  # fmt: skip
     assert "Loading from Optuna study" in output
     model = CeSD.load(tmp_path / "trial/cesd/Pendulum-v1_1/Pendulum-v1.zip")
-    expected = zoo.convert_cesd_params(study.trials[1].params)
+    expected = search_spaces.convert_cesd(study.trials[1].params)
     assert model.learning_rate(1) == expected.pop("learning_rate")
     assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
     assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
@@ -184,8 +184,8 @@ def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
     seen = set()
     for _ in range(12):
         trial = study.ask()
-        params = zoo.sample_cesd_params(trial, 1, 1, {})
-        assert params == zoo.convert_cesd_params(trial.params)
+        params = zoo.ALGORITHMS["cesd"].sample(trial, 1, 1, {})
+        assert params == search_spaces.convert_cesd(trial.params)
         if params["policy_kwargs"]["net_arch"]["pi"] != [1024, 1024]:
             CeSD("MlpPolicy", "Pendulum-v1", buffer_size=100, **params)
         seen.add((params["encoder"], params["relabel_kwargs"]["critic"]))
@@ -198,7 +198,7 @@ def test_tuning_loses_nothing_of_our_files(name):
     import optuna
 
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    draws = [zoo.sample_cesd_params(study.ask(), 1, 1, {}) for _ in range(10)]
+    draws = [zoo.ALGORITHMS["cesd"].sample(study.ask(), 1, 1, {}) for _ in range(10)]
     entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
     for entry in entries.values():
         for kwargs in ("prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs"):

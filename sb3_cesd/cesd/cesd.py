@@ -55,7 +55,8 @@ class CeSD(SkillDDPG):
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
-    :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features) or ``"identity"``
+    :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
+        curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]) and ``temperature`` (0.5)
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.cesd.prototypes.Prototypes`: ``temperature`` (0.1),
@@ -64,10 +65,9 @@ class CeSD(SkillDDPG):
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
         ``scale`` ("variance"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (True)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("released")
+        ("released"), ``start`` (0)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("cluster"),
-        ``n_random_heads`` (2), ``kappa``, ``kappa_final`` and ``kappa_switch`` (0, 0, 0.7), ``actor`` ("skill"),
-        ``actor_probability`` (0.5)
+        ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("skill"), ``actor_probability`` (0.5)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
@@ -180,14 +180,6 @@ class CeSD(SkillDDPG):
                 "pass a divisor of n_skills (or leave ensemble_size out)."
             )
 
-    def _setup_model(self) -> None:
-        super()._setup_model()
-        if self.batch_size <= self.intrinsic.entropy.k:
-            raise ValueError(
-                f"batch_size={self.batch_size} is not larger than k={self.intrinsic.entropy.k}, so no cluster could "
-                "get a reward: raise batch_size, or lower k in entropy_kwargs."
-            )
-
     def _skill_policy_kwargs(self) -> dict[str, Any]:
         return {**super()._skill_policy_kwargs(), "ensemble_size": self._n_heads()}
 
@@ -195,7 +187,7 @@ class CeSD(SkillDDPG):
         return self.n_skills if self.ensemble_size is None else self.ensemble_size
 
     def _make_intrinsic(self) -> CeSDReward:
-        encoder = make_encoder(self.encoder, self.obs_dim, self.n_skills, self.encoder_kwargs)
+        encoder = make_encoder(self.encoder, self.obs_dim, self.action_dim, self.n_skills, self.encoder_kwargs)
         prototype_kwargs = dict(self.prototype_kwargs)
         prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         shapes = {"n_prototypes": self.n_skills, "features_dim": encoder.features_dim}

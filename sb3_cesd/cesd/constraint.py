@@ -1,7 +1,7 @@
 import torch as th
 
 from sb3_cesd.common.torch_layers import one_hot
-from sb3_cesd.common.utils import check_positive
+from sb3_cesd.common.utils import check_positive, check_share
 
 
 class ClusterConstraint:
@@ -9,16 +9,26 @@ class ClusterConstraint:
     The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (paper eq. 9).
 
     :param lambda_: added to the count
+    :param start: when the constraint sets in, as a share of the training budget: before, skills explore without it
     :param count: ``"released"`` counts the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|``
         (the released code); ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``
     """
 
-    def __init__(self, lambda_: float = 1.0, count: str = "released") -> None:
+    def __init__(self, lambda_: float = 1.0, count: str = "released", start: float = 0.0) -> None:
         check_positive(lambda_=lambda_)
         if count not in ("released", "paper"):
             raise ValueError(f"Unknown count {count!r} of the constraint: choose 'released' or 'paper'.")
+        check_share(start=start)
         self.lambda_ = lambda_
         self.count = count
+        self.start = start
+
+    def is_on(self, progress_remaining: float) -> bool:
+        """
+        :param progress_remaining: from 1 (start of training) to 0 (end)
+        :return: whether skills are constrained to their clusters by now
+        """
+        return 1.0 - progress_remaining >= self.start
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
         """

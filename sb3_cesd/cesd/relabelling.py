@@ -1,7 +1,7 @@
 import torch as th
 
 from sb3_cesd.common.type_aliases import SkillPairs, one_pair_per_transition
-from sb3_cesd.common.utils import check_not_negative, check_positive_integer
+from sb3_cesd.common.utils import check_not_negative, check_positive_integer, check_share
 
 
 class CriticRelabelling:
@@ -11,7 +11,8 @@ class CriticRelabelling:
     - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
       A head never sees a low reward for leaving its cluster.
     - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
-      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
+      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for;
+      before the constraint sets in, kappa is 1).
     - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at
       sampling.
 
@@ -19,9 +20,7 @@ class CriticRelabelling:
 
     :param critic: one of the three
     :param n_random_heads: random heads a transition in ``"hindsight"``
-    :param kappa: share of the entropy reward that a foreign head gets, during the first ``kappa_switch`` of training
-    :param kappa_final: the same share afterwards
-    :param kappa_switch: when to change, as a share of the training budget
+    :param kappa: share of the entropy reward that a foreign head gets
     :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a
         ``"random"`` one, or that of its ``"cluster"``
     :param actor_probability: probability with which ``actor`` replaces the collecting skill
@@ -32,8 +31,6 @@ class CriticRelabelling:
         critic: str = "cluster",
         n_random_heads: int = 2,
         kappa: float = 0.0,
-        kappa_final: float = 0.0,
-        kappa_switch: float = 0.7,
         actor: str = "skill",
         actor_probability: float = 0.5,
     ) -> None:
@@ -44,24 +41,13 @@ class CriticRelabelling:
         if n_random_heads != 0:
             check_not_negative(n_random_heads=n_random_heads)
             check_positive_integer(n_random_heads=n_random_heads)
-        check_not_negative(kappa=kappa, kappa_final=kappa_final)
-        for name, value in {"kappa_switch": kappa_switch, "actor_probability": actor_probability}.items():
-            if not 0 <= value <= 1:
-                raise ValueError(f"{name}={value} must be a share: pass a number from 0 to 1.")
+        check_not_negative(kappa=kappa)
+        check_share(actor_probability=actor_probability)
         self.critic = critic
         self.n_random_heads = n_random_heads
         self.kappa = kappa
-        self.kappa_final = kappa_final
-        self.kappa_switch = kappa_switch
         self.actor = actor
         self.actor_probability = actor_probability
-
-    def kappa_at(self, progress_remaining: float) -> float:
-        """
-        :param progress_remaining: from 1 (start of training) to 0 (end)
-        :return: kappa at this point
-        """
-        return self.kappa if 1.0 - progress_remaining < self.kappa_switch else self.kappa_final
 
     def pairs(
         self,
@@ -70,7 +56,7 @@ class CriticRelabelling:
         entropy: th.Tensor,
         bonus: th.Tensor,
         n_skills: int,
-        progress_remaining: float,
+        constrained: bool,
     ) -> SkillPairs:
         """
         :param skills: skill that collected each transition, shape ``(batch_size,)``
@@ -78,7 +64,7 @@ class CriticRelabelling:
         :param entropy: entropy reward of each transition, shape ``(batch_size,)``
         :param bonus: constraint reward of each transition for its own cluster, shape ``(batch_size,)``
         :param n_skills: number of skills
-        :param progress_remaining: from 1 (start of training) to 0 (end)
+        :param constrained: whether the constraint has set in
         :return: the critic's (transition, skill) pairs
         """
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
@@ -91,7 +77,7 @@ class CriticRelabelling:
         trained = th.cat([clusters[None], skills[None], random_skills])  # (2 + n_random, batch_size)
         weights = th.ones(trained.shape, device=skills.device)
         weights[1] = (skills != clusters).to(weights)
-        off_cluster = self.kappa_at(progress_remaining) * entropy
+        off_cluster = (self.kappa if constrained else 1.0) * entropy
         rewards = th.where(trained == clusters, on_cluster.T, off_cluster)
         rows = th.arange(batch_size, device=skills.device).repeat(len(trained))
         trained = trained.flatten()

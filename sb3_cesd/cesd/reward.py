@@ -65,6 +65,9 @@ class CeSDReward(IntrinsicReward):
             optimizers.remove(self.prototype_optimizer)
         return optimizers
 
+    def check_batch_size(self, batch_size: int) -> None:
+        self.entropy.check_batch_size(batch_size)
+
     @th.no_grad()
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor:
         return self.prototypes.predict(self.encoder(observations))
@@ -79,8 +82,10 @@ class CeSDReward(IntrinsicReward):
         scores = self.prototypes.scores(features)  # (batch_size, n_skills)
         clusters = self.prototypes.sample(scores)
         entropy, large = self.entropy(features, clusters, self.n_skills)
-        bonus = self.alpha * self.constraint(clusters, samples.skills, self.n_skills)[clusters] * large
-        pairs = self.relabelling.pairs(samples.skills, clusters, entropy, bonus, self.n_skills, self.progress_remaining)
+        constrained = self.constraint.is_on(self.progress_remaining)
+        alpha = self.alpha if constrained else 0.0
+        bonus = alpha * self.constraint(clusters, samples.skills, self.n_skills)[clusters] * large
+        pairs = self.relabelling.pairs(samples.skills, clusters, entropy, bonus, self.n_skills, constrained)
         if self.training:
             self._train_prototypes(samples, scores)
 
@@ -93,7 +98,7 @@ class CeSDReward(IntrinsicReward):
         )
 
     def _train_encoder(self, samples: SkillReplayBufferSamples) -> None:
-        loss = self.encoder.loss(samples.observations, samples.next_observations, samples.skills)
+        loss = self.encoder.loss(samples)
         if loss is None:
             return
         self.encoder_optimizer.zero_grad()

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch as th
+from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 from torch.nn import functional as F
 
@@ -45,6 +46,22 @@ def create_normalized_mlp(
     if output_dim > 0:
         layers.append(nn.Linear(last_dim, output_dim))
     return nn.Sequential(*layers).apply(orthogonal_init)
+
+
+def create_orthogonal_mlp(
+    input_dim: int,
+    output_dim: int,
+    net_arch: list[int],
+    activation_fn: type[nn.Module] = nn.ReLU,
+) -> nn.Sequential:
+    """
+    :param input_dim: size of the input
+    :param output_dim: size of the linear output layer
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer
+    :return: SB3's MLP, initialised as in URLB
+    """
+    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
 
 
 class HeadRouting(NamedTuple):

@@ -41,6 +41,16 @@ def check_not_negative(**values: float) -> None:
             raise ValueError(f"{name}={value!r} must be zero or a positive number: pass 0 or more.")
 
 
+def check_share(**values: float) -> None:
+    """
+    :param values: numbers by the name under which the user knows them
+    :raises ValueError: if one is not a number from 0 to 1
+    """
+    for name, value in values.items():
+        if not (isinstance(value, Real) and 0 <= value <= 1):
+            raise ValueError(f"{name}={value!r} must be a share: pass a number from 0 to 1.")
+
+
 def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
     """
     Call ``factory(**kwargs, **given)`` with a readable error for a misspelt argument.

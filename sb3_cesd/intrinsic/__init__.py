@@ -1,4 +1,21 @@
+from sb3_cesd.intrinsic.apt import APTReward
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, Encoder, FourierEncoder, IdentityEncoder
+from sb3_cesd.intrinsic.cic import CICReward
+from sb3_cesd.intrinsic.dads import DADSReward
+from sb3_cesd.intrinsic.diayn import DIAYNReward
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, Encoder, FourierEncoder, ICMEncoder, IdentityEncoder
+from sb3_cesd.intrinsic.transition import TransitionReward
 
-__all__ = ["ContrastiveEncoder", "Encoder", "FourierEncoder", "IdentityEncoder", "IntrinsicReward"]
+__all__ = [
+    "APTReward",
+    "CICReward",
+    "ContrastiveEncoder",
+    "DADSReward",
+    "DIAYNReward",
+    "Encoder",
+    "FourierEncoder",
+    "ICMEncoder",
+    "IdentityEncoder",
+    "IntrinsicReward",
+    "TransitionReward",
+]

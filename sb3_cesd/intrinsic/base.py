@@ -30,6 +30,12 @@ class IntrinsicReward(nn.Module, ABC):
         :return: the same transitions with intrinsic rewards, clusters, actor skills and critic pairs
         """
 
+    def check_batch_size(self, batch_size: int) -> None:
+        """
+        :param batch_size: transitions of each gradient update
+        :raises ValueError: if a reward can't be computed from so few
+        """
+
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor | None:
         """
         :param observations: states, shape ``(n, obs_dim)``

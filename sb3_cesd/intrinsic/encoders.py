@@ -2,14 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
-from itertools import pairwise
 from typing import Any
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.torch_layers import orthogonal_init
+from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.utils import check_positive, check_positive_integer, choose
 
 
@@ -31,11 +31,9 @@ class Encoder(nn.Module, ABC):
         :return: features, shape ``(n, features_dim)``
         """
 
-    def loss(self, observations: th.Tensor, next_observations: th.Tensor, skills: th.Tensor) -> th.Tensor | None:
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         """
-        :param observations: s, shape ``(batch_size, obs_dim)``
-        :param next_observations: s', shape ``(batch_size, obs_dim)``
-        :param skills: skill that led from s to s', shape ``(batch_size,)``
+        :param samples: transitions from s to s' with the skill that was followed
         :return: what the encoder minimises, a scalar; ``None`` if it does not learn
         """
         return None
@@ -46,10 +44,11 @@ class IdentityEncoder(Encoder):
     The state itself.
 
     :param obs_dim: size of the state
+    :param action_dim: not used
     :param n_skills: not used
     """
 
-    def __init__(self, obs_dim: int, n_skills: int) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, n_skills: int) -> None:
         super().__init__(obs_dim)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
@@ -62,6 +61,7 @@ class FourierEncoder(Encoder):
     ``W ~ N(0, 1)`` and ``b ~ U(0, 2 pi)``, drawn once. Nothing is learned.
 
     :param obs_dim: size of the state
+    :param action_dim: not used
     :param n_skills: not used
     :param features_dim: m
     :param length_scale: distance over which states become dissimilar, in the units of the observation
@@ -70,7 +70,9 @@ class FourierEncoder(Encoder):
     weight: th.Tensor
     phase: th.Tensor
 
-    def __init__(self, obs_dim: int, n_skills: int, features_dim: int = 64, length_scale: float = 1.0) -> None:
+    def __init__(
+        self, obs_dim: int, action_dim: int, n_skills: int, features_dim: int = 64, length_scale: float = 1.0
+    ) -> None:
         super().__init__(features_dim)
         check_positive_integer(features_dim=features_dim)
         check_positive(length_scale=length_scale)
@@ -89,6 +91,7 @@ class ContrastiveEncoder(Encoder):
     the loss is the mean of ``-log(exp S_jj / (max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6))``.
 
     :param obs_dim: size of the state
+    :param action_dim: not used
     :param n_skills: number of skills
     :param features_dim: m, size of the features
     :param net_arch: sizes of the hidden layers of the encoder and of both heads
@@ -98,6 +101,7 @@ class ContrastiveEncoder(Encoder):
     def __init__(
         self,
         obs_dim: int,
+        action_dim: int,
         n_skills: int,
         features_dim: int = 16,
         net_arch: list[int] | None = None,
@@ -109,48 +113,81 @@ class ContrastiveEncoder(Encoder):
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.n_skills = n_skills
         self.temperature = temperature
-        self.state_net = _relu_mlp(obs_dim, features_dim, net_arch)
-        self.skill_net = _relu_mlp(n_skills, features_dim, net_arch)
-        self.pred_net = _relu_mlp(2 * features_dim, features_dim, net_arch)
+        self.state_net = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
+        self.skill_net = create_orthogonal_mlp(n_skills, features_dim, net_arch)
+        self.pred_net = create_orthogonal_mlp(2 * features_dim, features_dim, net_arch)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         return self.state_net(observations)
 
-    def loss(self, observations: th.Tensor, next_observations: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        batch_size = len(observations)
-        features = self.state_net(th.cat([observations, next_observations]))
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        batch_size = len(samples.observations)
+        features = self.state_net(th.cat([samples.observations, samples.next_observations]))
         keys = self.pred_net(th.cat(features.split(batch_size), dim=1))
         # There are n_skills different queries only, whatever the batch size
         queries = self.skill_net(th.eye(self.n_skills, dtype=features.dtype, device=features.device))
         similarity = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / self.temperature  # (n_skills, batch_size)
         eps = 1e-6
         negatives = (similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps)  # (n_skills,)
-        positives = similarity.gather(0, skills[None]).squeeze(0)  # (batch_size,)
-        return ((negatives + eps).log()[skills] - positives).mean()
+        positives = similarity.gather(0, samples.skills[None]).squeeze(0)  # (batch_size,)
+        return ((negatives + eps).log()[samples.skills] - positives).mean()
 
 
-def _relu_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for size_in, size_out in pairwise([input_dim, *net_arch]):
-        layers += [nn.Linear(size_in, size_out), nn.ReLU()]
-    layers.append(nn.Linear(net_arch[-1] if net_arch else input_dim, output_dim))
-    return nn.Sequential(*layers).apply(orthogonal_init)
+class ICMEncoder(Encoder):
+    """
+    Features learned by predicting the dynamics forward and backward (the intrinsic curiosity module of Pathak et al., 2017,
+    in the form URLB gives APT): Linear, LayerNorm and Tanh, trained on the mean Euclidean error of f(s') from (f(s), a) and
+    that of a from (f(s), f(s')).
+
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param n_skills: not used
+    :param features_dim: size of the features
+    :param net_arch: sizes of the hidden layers of both predictors
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        n_skills: int,
+        features_dim: int = 512,
+        net_arch: list[int] | None = None,
+    ) -> None:
+        super().__init__(features_dim)
+        check_positive_integer(features_dim=features_dim)
+        net_arch = [1024] if net_arch is None else net_arch
+        self.state_net = create_normalized_mlp(obs_dim, -1, [features_dim])
+        self.forward_net = create_orthogonal_mlp(features_dim + action_dim, features_dim, net_arch)
+        self.backward_net = create_orthogonal_mlp(2 * features_dim, action_dim, net_arch)
+
+    def forward(self, observations: th.Tensor) -> th.Tensor:
+        return self.state_net(observations)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        features, next_features = self.state_net(samples.observations), self.state_net(samples.next_observations)
+        predicted_features = self.forward_net(th.cat([features, samples.actions], dim=1))
+        predicted_actions = self.backward_net(th.cat([features, next_features], dim=1)).tanh()
+        forward_error = (next_features - predicted_features).norm(dim=1).mean()
+        return forward_error + (samples.actions - predicted_actions).norm(dim=1).mean()
 
 
 ENCODERS: dict[str, type[Encoder]] = {
     "contrastive": ContrastiveEncoder,
     "fourier": FourierEncoder,
+    "icm": ICMEncoder,
     "identity": IdentityEncoder,
 }
 
 
-def make_encoder(name: str, obs_dim: int, n_skills: int, kwargs: dict[str, Any]) -> Encoder:
+def make_encoder(name: str, obs_dim: int, action_dim: int, n_skills: int, kwargs: dict[str, Any]) -> Encoder:
     """
-    :param name: ``"contrastive"``, ``"fourier"`` or ``"identity"``
+    :param name: ``"contrastive"``, ``"fourier"``, ``"icm"`` or ``"identity"``
     :param obs_dim: size of the state
+    :param action_dim: size of the action
     :param n_skills: number of skills
     :param kwargs: arguments of the encoder
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
-    return choose("encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "n_skills": n_skills})
+    return choose("encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "n_skills": n_skills})

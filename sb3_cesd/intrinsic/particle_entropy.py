@@ -42,6 +42,17 @@ class ParticleEntropy(nn.Module):
         self.log1p = log1p
         self.statistics = RunningVariance()
 
+    def check_batch_size(self, batch_size: int) -> None:
+        """
+        :param batch_size: transitions of each gradient update
+        :raises ValueError: if no group can be larger than k
+        """
+        if batch_size <= self.k:
+            raise ValueError(
+                f"batch_size={batch_size} is not larger than k={self.k}, so no state could get a reward: "
+                "raise batch_size, or lower k in entropy_kwargs."
+            )
+
     @th.no_grad()
     def forward(self, features: th.Tensor, groups: th.Tensor, n_groups: int) -> tuple[th.Tensor, th.Tensor]:
         """

@@ -12,6 +12,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
 from stable_baselines3.common.utils import safe_mean
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_wrapper
@@ -205,6 +206,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
             self.gradient_steps = self.n_envs if by_step else -1
         self.intrinsic = self._make_intrinsic().to(self.device)
+        self.intrinsic.check_batch_size(self.batch_size)
         self.policy.set_skill(self.skill)
         self._create_aliases()
 
@@ -227,6 +229,11 @@ class SkillDDPG(OffPolicyAlgorithm):
     def obs_dim(self) -> int:
         """Size of the observation without the skill."""
         return self.observation_space.shape[0] - self.n_skills  # type: ignore[index]
+
+    @property
+    def action_dim(self) -> int:
+        """Size of the action."""
+        return get_action_dim(self.action_space)
 
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         self.policy.set_training_mode(True)

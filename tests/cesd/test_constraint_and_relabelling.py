@@ -10,8 +10,8 @@ ENTROPY = th.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
 BONUS = th.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 
 
-def pairs_of(progress_remaining=1.0, **kwargs):
-    return CriticRelabelling(**kwargs).pairs(SKILLS, CLUSTERS, ENTROPY, BONUS, 4, progress_remaining)
+def pairs_of(constrained=True, **kwargs):
+    return CriticRelabelling(**kwargs).pairs(SKILLS, CLUSTERS, ENTROPY, BONUS, 4, constrained)
 
 
 def test_released_count_is_of_foreign_members_of_the_cluster():
@@ -56,9 +56,19 @@ def test_hindsight_trains_random_heads_too():
     assert (counts / counts.sum()).tolist() == pytest.approx([0.25] * 4, abs=0.03)
 
 
-def test_kappa_switches_once():
-    relabelling = CriticRelabelling("hindsight", kappa=1.0, kappa_final=0.25, kappa_switch=0.7)
-    assert [relabelling.kappa_at(1 - progress) for progress in (0.0, 0.69, 0.71, 1.0)] == [1.0, 1.0, 0.25, 0.25]
+def test_constraint_sets_in_once():
+    constraint = ClusterConstraint(start=0.7)
+    assert [constraint.is_on(1 - progress) for progress in (0.0, 0.69, 0.71, 1.0)] == [False, False, True, True]
+    assert ClusterConstraint().is_on(1.0)
+
+
+def test_every_head_gets_the_whole_entropy_until_the_constraint_sets_in():
+    relabelling = CriticRelabelling("union", kappa=0.25)
+    arguments = (SKILLS, CLUSTERS, ENTROPY, th.zeros_like(ENTROPY), 4)
+    before, after = (relabelling.pairs(*arguments, constrained) for constrained in (False, True))
+    th.testing.assert_close(before.rewards.squeeze(1), ENTROPY[before.rows])
+    on_cluster = after.skills == CLUSTERS[after.rows]
+    th.testing.assert_close(after.rewards.squeeze(1), ENTROPY[after.rows] * th.where(on_cluster, 1.0, 0.25))
 
 
 def test_actor_skills():
@@ -81,7 +91,7 @@ def test_actor_skills():
         (CriticRelabelling, {"critic": "all"}, "'cluster', 'union' or 'hindsight'"),
         (CriticRelabelling, {"actor": "all"}, "'skill', 'random' or 'cluster'"),
         (CriticRelabelling, {"n_random_heads": -1}, "0 or more"),
-        (CriticRelabelling, {"kappa_switch": 1.5}, "from 0 to 1"),
+        (ClusterConstraint, {"start": 1.5}, "from 0 to 1"),
         (CriticRelabelling, {"actor_probability": -0.1}, "from 0 to 1"),
     ],
 )

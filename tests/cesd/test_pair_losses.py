@@ -100,7 +100,7 @@ def test_critic_loss_is_the_sum_over_pairs(make_model, monkeypatch, critic, tile
     batch = make_batch()
     entropy, bonus = th.rand(2, len(CLUSTERS), dtype=th.float64)
     relabelling = CriticRelabelling(critic, n_random_heads=2, kappa=0.5)
-    batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS, 1.0))
+    batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS, True))
     assert_same_gradients(model.critic_loss(batch), pair_by_pair(model, batch), list(model.critic.parameters()))
 
 

@@ -144,16 +144,17 @@ def test_predicted_clusters_do_not_depend_on_the_length_of_the_vectors(make_mode
     assert (model.intrinsic.prototypes.vectors == stored).all(), "a prediction changes nothing"
 
 
-def test_kappa_follows_the_progress_of_training(make_model, monkeypatch):
-    model = make_model(relabel_kwargs={"critic": "union", "kappa": 1.0, "kappa_final": 0.0, "kappa_switch": 0.5})
-    kappas, kappa_at = [], model.intrinsic.relabelling.kappa_at
+def test_constraint_follows_the_progress_of_training(make_model, monkeypatch):
+    model = make_model(relabel_kwargs={"critic": "union"}, constraint_kwargs={"start": 0.5}, alpha=3.0)
+    bonuses, log = [], model.intrinsic._log_rewards
 
-    def spy(progress_remaining):
-        kappas.append(kappa_at(progress_remaining))
-        return kappas[-1]
+    def spy(skills, clusters, entropy, bonus):
+        bonuses.append(bonus.sum().item())
+        log(skills, clusters, entropy, bonus)
 
-    monkeypatch.setattr(model.intrinsic.relabelling, "kappa_at", spy)
+    monkeypatch.setattr(model.intrinsic, "_log_rewards", spy)
     model.learn(200)
-    # 80 updates from step 41 on; the switch comes at step 100
-    assert sorted(kappas, reverse=True) == kappas and set(kappas) == {0.0, 1.0}
-    assert kappas.count(1.0) == pytest.approx(30, abs=2) and kappas.count(0.0) == pytest.approx(50, abs=2)
+    # 80 updates from step 41 on; the constraint sets in at step 100
+    n_without = bonuses.count(0.0)
+    assert n_without == pytest.approx(30, abs=2) and len(bonuses) == 80
+    assert all(bonus > 0 for bonus in bonuses[n_without:])

@@ -2,17 +2,18 @@ import math
 
 import pytest
 import torch as th
+from batches import make_samples
 from torch.nn import functional as F
 
-from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, IdentityEncoder, make_encoder
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder, IdentityEncoder, make_encoder
 
 
 def test_contrastive_loss_equals_its_formula():
     th.manual_seed(0)
-    encoder = ContrastiveEncoder(6, 5, features_dim=4, net_arch=[8, 8], temperature=0.5).double()
+    encoder = ContrastiveEncoder(6, 2, 5, features_dim=4, net_arch=[8, 8], temperature=0.5).double()
     obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
     skills = th.randint(5, (12,))
-    loss = encoder.loss(obs, next_obs, skills)
+    loss = encoder.loss(make_samples(obs, next_obs, skills))
 
     query = F.normalize(encoder.skill_net(F.one_hot(skills, 5).double()), dim=1)
     key = F.normalize(encoder.pred_net(th.cat([encoder(obs), encoder(next_obs)], dim=1)), dim=1)
@@ -31,14 +32,14 @@ def test_contrastive_loss_equals_its_formula():
 
 def test_contrastive_encoder_learns_to_tell_skills_apart():
     th.manual_seed(0)
-    encoder = ContrastiveEncoder(2, 3, features_dim=4, net_arch=[32])
+    encoder = ContrastiveEncoder(2, 2, 3, features_dim=4, net_arch=[32])
     optimizer = th.optim.Adam(encoder.parameters(), lr=1e-2)
     directions = th.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     losses = []
     for _ in range(150):
         # In much smaller batches the loss has its minimum where all keys oppose all queries
         obs, skills = th.randn(256, 2), th.randint(3, (256,))
-        loss = encoder.loss(obs, obs + directions[skills], skills)
+        loss = encoder.loss(make_samples(obs, obs + directions[skills], skills))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -50,23 +51,58 @@ def test_contrastive_encoder_learns_to_tell_skills_apart():
 
 def test_fourier_features_approximate_the_gaussian_kernel():
     th.manual_seed(0)
-    encoder = FourierEncoder(3, 4, features_dim=20_000, length_scale=2.0)
+    encoder = FourierEncoder(3, 2, 4, features_dim=20_000, length_scale=2.0)
     x = th.randn(10, 3) * 2
     kernel = th.exp(-th.cdist(x, x).square() / (2 * 2.0**2))
     features = encoder(x)
     th.testing.assert_close(features @ features.T, kernel, atol=0.03, rtol=0)
-    assert list(encoder.parameters()) == [] and encoder.loss(x, x, th.zeros(10)) is None
+    assert list(encoder.parameters()) == [] and encoder.loss(make_samples(x, x, th.zeros(10))) is None
+
+
+def test_icm_loss_equals_its_formula():
+    th.manual_seed(0)
+    encoder = ICMEncoder(6, 2, 5, features_dim=4, net_arch=[8]).double()
+    obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
+    actions = th.rand(12, 2, dtype=th.float64)
+    loss = encoder.loss(make_samples(obs, next_obs, th.zeros(12), actions))
+
+    expected = 0.0
+    for j in range(12):
+        f, next_f = encoder(obs[j : j + 1])[0], encoder(next_obs[j : j + 1])[0]
+        expected += (encoder.forward_net(th.cat([f, actions[j]])) - next_f).square().sum().sqrt() / 12
+        expected += (encoder.backward_net(th.cat([f, next_f])).tanh() - actions[j]).square().sum().sqrt() / 12
+    th.testing.assert_close(loss, expected)
+    assert encoder(obs).shape == (12, 4)
+
+
+def test_icm_features_keep_what_actions_change():
+    """The first coordinate follows the action, the second is noise that no action explains."""
+    th.manual_seed(0)
+    encoder = ICMEncoder(2, 1, 4, features_dim=2, net_arch=[32])
+    optimizer = th.optim.Adam(encoder.parameters(), lr=3e-3)
+    for _ in range(400):
+        actions, noise = th.rand(256, 1) * 2 - 1, th.randn(2, 256, 1)
+        place = th.randn(256, 1)
+        obs, next_obs = th.cat([place, noise[0]], dim=1), th.cat([place + actions, noise[1]], dim=1)
+        loss = encoder.loss(make_samples(obs, next_obs, th.zeros(256), actions))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with th.no_grad():
+        moved_by_action = (encoder(th.tensor([[0.5, 0.0]])) - encoder(th.tensor([[-0.5, 0.0]]))).norm()
+        moved_by_noise = (encoder(th.tensor([[0.0, 0.5]])) - encoder(th.tensor([[0.0, -0.5]]))).norm()
+    assert moved_by_action > 3 * moved_by_noise
 
 
 def test_identity():
     x = th.randn(4, 3)
-    assert IdentityEncoder(3, 4)(x) is x
+    assert IdentityEncoder(3, 2, 4)(x) is x
 
 
 @pytest.mark.parametrize(
     ("name", "kwargs", "message"),
     [
-        ("pca", {}, "'contrastive', 'fourier', 'identity'"),
+        ("pca", {}, "'contrastive', 'fourier', 'icm', 'identity'"),
         ("contrastive", {"temperature": 0}, "set temperature above 0"),
         ("contrastive", {"features_dim": -1}, "set features_dim above 0"),
         ("fourier", {"length_scale": -1.0}, "set length_scale above 0"),
@@ -75,4 +111,4 @@ def test_identity():
 )
 def test_bad_arguments(name, kwargs, message):
     with pytest.raises(ValueError, match=message):
-        make_encoder(name, 3, 4, kwargs)
+        make_encoder(name, 3, 2, 4, kwargs)
