@@ -1,0 +1,54 @@
+"""
+Skills in mazes: all methods x mazes x seeds in one command, then figures and tables as in the paper.
+
+    python benchmarks/maze.py --seeds 5 --jobs 2                  # the methods
+    python benchmarks/maze.py --seeds 5 --jobs 2 --ablations      # and what CeSD's arguments do
+
+A run that is in ``runs.csv`` is not done again: stop it at any time and go on with the same command. Each run has one thread.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import maze_report
+from maze_methods import ABLATIONS, MAIN, METHODS
+from maze_run import run_one
+from runs import run_missing
+
+from sb3_cesd.envs.maze_layouts import LAYOUTS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all but the ablations")
+    parser.add_argument("--ablations", action="store_true", help=f"the ablations too: {', '.join(ABLATIONS)}")
+    parser.add_argument("--mazes", nargs="+", choices=list(LAYOUTS), default=["square_a", "square_b", "square_tree"])
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds, from --first-seed on")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
+    parser.add_argument("--steps", type=int, help="environment steps of a run (default: those of the yml file)")
+    parser.add_argument("--mine-iterations", type=int, default=20_000, help="0 leaves MINE out")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/maze"))
+    parser.add_argument("--dry-run", action="store_true", help="list the runs that are left")
+    parser.add_argument("--report-only", action="store_true", help="figures and tables of the runs that are done")
+    args = parser.parse_args()
+
+    methods = args.methods or [*MAIN, *(ABLATIONS if args.ablations else [])]
+    path, rollouts_folder = args.output / "runs.csv", args.output / "rollouts"
+    if not args.report_only:
+        # Seed by seed, so that an unfinished benchmark has something of everything
+        runs = [
+            {"method": method, "maze": maze, "seed": seed}
+            for seed in range(args.first_seed, args.first_seed + args.seeds)
+            for maze in args.mazes
+            for method in methods
+        ]
+        run = partial(run_one, rollouts_folder=rollouts_folder, mine_iterations=args.mine_iterations, n_timesteps=args.steps)
+        run_missing(runs, run, path, args.jobs, args.dry_run)
+    if not args.dry_run:
+        maze_report.write(path, rollouts_folder, args.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What the maze benchmark compares: a method is an algorithm with the maze entry of its yml file, and what differs from it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import yaml
+
+from sb3_cesd import zoo
+
+MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
+
+
+class Method(NamedTuple):
+    """
+    :param algo: name in RL Zoo
+    :param config: name of the yml file
+    :param overrides: arguments of the constructor that differ from the yml file; those that are dicts are merged with it
+    """
+
+    algo: str
+    config: str
+    overrides: Mapping[str, Any] = MappingProxyType({})
+
+    def arguments(self) -> dict[str, Any]:
+        """
+        :return: arguments of the constructor, and ``n_timesteps`` and ``n_envs``
+        """
+        entry = yaml.safe_load((zoo.hyperparams_folder() / f"{self.config}.yml").read_text())[MAZE]
+        entry["policy_kwargs"] = eval(entry["policy_kwargs"])
+        for name, value in self.overrides.items():
+            entry[name] = {**entry.get(name, {}), **value} if isinstance(value, dict) else value
+        return entry
+
+
+MAIN: dict[str, Method] = {
+    "cesd": Method("cesd", "cesd"),
+    "released": Method("cesd", "cesd_released"),
+    "apt": Method("apt", "apt"),
+    "diayn": Method("diayn", "diayn"),
+    "cic": Method("cic", "cic"),
+    "dads": Method("dads", "dads"),
+}
+ABLATIONS: dict[str, Method] = {
+    **{f"alpha={alpha:g}": Method("cesd", "cesd", {"alpha": alpha}) for alpha in (0.1, 2.0, 10.0)},
+    **{f"ensemble_size={size}": Method("cesd", "cesd", {"ensemble_size": size}) for size in (1, 2, 5)},
+    **{f"kappa={kappa:g}": Method("cesd", "cesd", {"relabel_kwargs": {"kappa": kappa}}) for kappa in (0.25, 0.5, 1.0)},
+    "start=0": Method("cesd", "cesd", {"constraint_kwargs": {"start": 0.0}}),
+}
+METHODS = {**MAIN, **ABLATIONS}

@@ -1,0 +1,163 @@
+"""Tables and figures of the maze benchmark."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from maze_methods import ABLATIONS, MAIN
+from runs import read_rows
+from scipy import stats
+
+from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.metrics.plots import draw_maze_panels
+
+#: Column -> (heading, decimals)
+COLUMNS = {
+    "cumulative_coverage_coarse": ("cumulative coverage (bins of 0.1)", 3),
+    "cumulative_coverage": ("cumulative coverage (bins of 0.05)", 3),
+    "policy_coverage": ("policy coverage", 3),
+    "on_cluster_share": ("on-cluster share", 2),
+    "mi_late": ("late MI [nats]", 2),
+    "mi_plug_in": ("MI [nats]", 2),
+    "mi_mine": ("MI by MINE [nats]", 2),
+    "knn_accuracy": ("k-NN accuracy", 2),
+    "particle_entropy": ("particle entropy", 3),
+    "cluster_size_entropy": ("entropy of cluster sizes [nats]", 2),
+}
+#: Cumulative coverage of CeSD in the literature (bins of 0.05), of a longer training
+PUBLISHED_COVERAGE = {
+    "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "square_tree": 0.40, "corridor2": 0.82,
+}  # fmt: skip
+CONFIDENCE = 0.95
+
+
+def write(path: Path, rollouts_folder: Path, output: Path) -> None:
+    """
+    :param path: the CSV file of all runs
+    :param rollouts_folder: rollouts and curves of the runs
+    :param output: where to write ``table.md``, ``ablations.md`` and the figures
+    """
+    rows = read_rows(path)
+    if rows.empty:
+        print("There are no runs yet.")
+        return
+    methods = [method for method in MAIN if method in set(rows.method)]
+    ablations = [method for method in ABLATIONS if method in set(rows.method)]
+    if methods:
+        (output / "table.md").write_text(table(rows[rows.method.isin(methods)], methods))
+        print((output / "table.md").read_text())
+    if ablations:
+        both = [*(["cesd"] if "cesd" in methods else []), *ablations]
+        (output / "ablations.md").write_text(table(rows[rows.method.isin(both)], both))
+        draw_trade_off(rows).savefig(output / "trade_off.png", dpi=110)
+    for maze in rows.maze.unique():
+        panels = {}
+        for method in methods:
+            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*.npz"))
+            if files:
+                panels[method] = np.load(files[0])["drawn"].astype(float)
+        if panels:
+            draw_maze_panels(LAYOUTS[maze], panels, legend=True).savefig(output / f"skills_{maze}.png", dpi=110)
+    if methods:
+        draw_curves(rows, methods, rollouts_folder).savefig(output / "coverage.png", dpi=110)
+
+
+def interval(values: pd.Series) -> tuple[float, float]:
+    """
+    :param values: one a seed
+    :return: mean, and half the width of its 95 % t-interval (NaN for a single seed)
+    """
+    n = len(values)
+    if n < 2:
+        return float(values.mean()), float("nan")
+    return float(values.mean()), float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+
+
+def table(rows: pd.DataFrame, methods: list[str]) -> str:
+    """
+    :param rows: runs
+    :param methods: in the order of the table
+    :return: Markdown, a table for each maze
+    """
+    columns = [column for column in COLUMNS if column in rows and rows[column].notna().any()]
+    lines = []
+    for maze, of_maze in rows.groupby("maze"):
+        lines += [f"### {maze}", ""]
+        lines.append("| method | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |")
+        lines.append("|---" * (len(columns) + 2) + "|")
+        for method in methods:
+            of_method = of_maze[of_maze.method == method]
+            if of_method.empty:
+                continue
+            cells = []
+            for column in columns:
+                values = of_method[column].dropna()
+                mean, half = interval(values)
+                decimals = COLUMNS[column][1]
+                cells.append("-" if values.empty else f"{mean:.{decimals}f} ± {half:.{decimals}f}".replace(" ± nan", ""))
+            lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
+        if maze in PUBLISHED_COVERAGE and "cesd" in methods:
+            empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "cumulative_coverage" else "" for column in columns)
+            lines.append(f"| CeSD as published | | {empty} |")
+        lines.append("")
+    lines.append("Mean and 95 % t-interval over seeds.")
+    return "\n".join(lines) + "\n"
+
+
+def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -> Figure:
+    """
+    :param rows: runs
+    :param methods: which to draw
+    :param rollouts_folder: curves of the runs
+    :return: cumulative coverage over environment steps, a panel a maze, mean and 95 % t-interval over seeds
+    """
+    mazes = list(rows.maze.unique())
+    figure = Figure(figsize=(4 * len(mazes), 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False, sharey=True)[0], mazes, strict=True):
+        for index, method in enumerate(methods):
+            curves = [np.load(path) for path in sorted(rollouts_folder.glob(f"{method}_{maze}_*.npz"))]
+            if not curves:
+                continue
+            steps = curves[0]["steps"]
+            points = [interval(pd.Series(values)) for values in np.stack([curve["coverage"] for curve in curves]).T]
+            means, halves = np.array(points).T
+            axes.plot(steps, means, label=method, color=f"C{index}")
+            axes.fill_between(steps, means - halves, means + halves, color=f"C{index}", alpha=0.15, linewidth=0)
+        axes.set(title=maze, xlabel="environment step", ylim=(0, 1.02))
+        axes.label_outer()
+    axes.legend(fontsize=8)
+    figure.supylabel("cumulative coverage (bins of 0.1)", fontsize=10)
+    return figure
+
+
+def draw_trade_off(rows: pd.DataFrame) -> Figure:
+    """
+    :param rows: runs
+    :return: on-cluster share against cumulative coverage of CeSD for values of alpha and kappa, a panel a maze
+    """
+    mazes = list(rows.maze.unique())
+    figure = Figure(figsize=(4 * len(mazes), 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    lines = {
+        "alpha": {"alpha=0.1": "0.1", "cesd": "1", "alpha=2": "2", "alpha=10": "10"},
+        "kappa": {"cesd": "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
+        "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {"cesd": "10"},
+    }
+    for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False)[0], mazes, strict=True):
+        of_maze = rows[rows.maze == maze]
+        for index, (name, methods) in enumerate(lines.items()):
+            means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
+            methods = {method: label for method, label in methods.items() if method in means.index}
+            points = means.loc[list(methods)]
+            axes.plot(points.on_cluster_share, points.cumulative_coverage_coarse, "o-", label=name, color=f"C{index}")
+            for label, (x, y) in zip(methods.values(), points.to_numpy(), strict=True):
+                axes.annotate(label, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7, color=f"C{index}")
+        apt = of_maze[of_maze.method == "apt"].cumulative_coverage_coarse
+        if len(apt):
+            axes.axhline(apt.mean(), color="grey", linestyle="--", linewidth=1, label="apt")
+        axes.set(title=maze, xlabel="on-cluster share", ylabel="cumulative coverage (bins of 0.1)")
+    axes.legend(fontsize=8)
+    return figure

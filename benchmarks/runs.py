@@ -1,0 +1,98 @@
+"""Many training runs in one command: resumable, side by side, one row of a CSV file each."""
+
+import csv
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+Row = dict[str, Any]
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """
+    :param path: the CSV file
+    :return: all rows of finished runs; empty if there is no file yet
+    """
+    return pd.read_csv(path) if path.is_file() and path.stat().st_size > 0 else pd.DataFrame()
+
+
+def append_row(path: Path, row: Row) -> None:
+    """
+    Add a run to the CSV file, which a killed process leaves either with the whole row or without it.
+
+    :param path: the CSV file
+    :param row: columns by name; a column that the file does not have yet is added
+    """
+    rows = pd.concat([read_rows(path), pd.DataFrame([row])], ignore_index=True)
+    unfinished = path.with_suffix(".tmp")
+    rows.to_csv(unfinished, index=False, quoting=csv.QUOTE_MINIMAL)
+    os.replace(unfinished, path)
+
+
+def run_missing(
+    runs: Iterable[Row], run_one: Callable[[Row], Row], path: Path, n_jobs: int, dry_run: bool = False
+) -> pd.DataFrame:
+    """
+    Do the runs that are not in the CSV file yet.
+
+    :param runs: what identifies each run, by name of the column
+    :param run_one: does a run, in a process of its own, and returns more columns
+    :param path: the CSV file
+    :param n_jobs: runs side by side
+    :param dry_run: say what would be done
+    :return: all rows of the file
+    """
+    runs = list(runs)
+    rows = read_rows(path)
+    done = {_key(row, runs[0]) for row in rows.to_dict("records")} if len(rows) else set()
+    missing = [run for run in runs if _key(run, run) not in done]
+    print(f"{len(runs)} runs, {len(runs) - len(missing)} of them done already")
+    if dry_run:
+        for run in missing:
+            print("  " + " ".join(f"{name}={value}" for name, value in run.items()))
+        return rows
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)(
+        delayed(_run)(run_one, run) for run in missing
+    )
+    for row in tqdm(results, total=len(missing), unit="run"):
+        append_row(path, row)
+    return read_rows(path)
+
+
+def _run(run_one: Callable[[Row], Row], run: Row) -> Row:
+    return {**run, **run_one(run), "versions": json.dumps(versions())}
+
+
+def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in names)
+
+
+def versions() -> dict[str, str]:
+    """
+    :return: versions of what results depend on, and the processor
+    """
+    names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
+    return {**{name: version(name) for name in names}, "python": platform.python_version(), "processor": processor()}
+
+
+def processor() -> str:
+    """
+    :return: name of the processor
+    """
+    if Path("/proc/cpuinfo").is_file():
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":")[1].strip()
+    if platform.system() == "Darwin":
+        return subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True).stdout.strip()
+    return platform.processor()
