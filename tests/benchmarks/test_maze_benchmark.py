@@ -1,0 +1,108 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from sb3_cesd import zoo
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
+    from runs import read_rows, run_missing
+
+    path = tmp_path / "results" / "runs.csv"
+    runs = [{"method": method, "seed": seed} for method in ("a", "b") for seed in (0, 1)]
+    run_missing(runs[:3], lambda run: {"score": run["seed"] + 0.5}, path, n_jobs=1)
+    done = []
+
+    def fail_at_last(run):
+        done.append(run)
+        raise RuntimeError("the machine was switched off")
+
+    with pytest.raises(RuntimeError):
+        run_missing(runs, fail_at_last, path, n_jobs=1)
+    assert done == runs[3:] and len(read_rows(path)) == 3, "what was done is kept, and not done again"
+
+    rows = run_missing(runs, lambda run: {"score": 9.0, "new": 1}, path, n_jobs=1)
+    assert rows.score.tolist() == [0.5, 1.5, 0.5, 9.0]
+    assert rows.new.isna().tolist() == [True, True, True, False], "a new column is empty in old rows"
+    assert "torch" in rows.versions[0]
+
+
+def test_dry_run_does_nothing(tmp_path, capsys):
+    from runs import run_missing
+
+    run_missing([{"method": "a", "seed": 0}], pytest.fail, tmp_path / "runs.csv", n_jobs=1, dry_run=True)
+    assert "1 runs, 0 of them done already\n  method=a seed=0" in capsys.readouterr().out
+    assert not (tmp_path / "runs.csv").exists()
+
+
+@pytest.mark.slow
+def test_whole_benchmark_in_small(tmp_path):
+    command = [
+        sys.executable, str(FOLDER / "maze.py"), "--methods", "cesd", "diayn", "alpha=2", "--mazes", "square_c",
+        "--seeds", "2", "--jobs", "1", "--steps", "1200", "--mine-iterations", "20", "--output", str(tmp_path),
+    ]  # fmt: skip
+    first = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert first.returncode == 0, first.stderr
+    rows = pd.read_csv(tmp_path / "runs.csv")
+    assert sorted(zip(rows.method, rows.seed, strict=True)) == [
+        (method, seed) for method in ("alpha=2", "cesd", "diayn") for seed in (0, 1)
+    ]
+    assert (rows.n_timesteps == 1200).all() and (rows.n_updates == (1200 - 1000) / 5).all()
+    for column in ("cumulative_coverage", "cumulative_coverage_coarse", "policy_coverage", "knn_accuracy", "on_cluster_share"):
+        assert rows[column].between(0.001, 1).all()
+    assert (rows.cumulative_coverage < rows.cumulative_coverage_coarse).all()
+    assert rows.mi_late.between(0, np.log(10)).all()
+    for name in ("table.md", "ablations.md", "skills_square_c.png", "coverage.png", "trade_off.png"):
+        assert (tmp_path / name).stat().st_size > 500
+    assert "| cesd | 2 |" in (tmp_path / "table.md").read_text()
+
+    again = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert "6 runs, 6 of them done already" in again.stdout
+
+
+def test_interval_is_that_of_student():
+    from maze_report import interval
+
+    mean, half = interval(pd.Series([1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert mean == 3.0 and half == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
+    assert np.isnan(interval(pd.Series([1.0]))[1])
+
+
+def test_all_methods_have_the_same_budget_nets_and_batches():
+    """They differ in their reward (and CeSD in its critic) alone."""
+    from maze_methods import METHODS
+
+    same = {
+        "n_timesteps",
+        "n_skills",
+        "skill_duration",
+        "n_envs",
+        "learning_rate",
+        "batch_size",
+        "train_freq",
+        "policy_kwargs",
+    }
+    arguments = {name: method.arguments() for name, method in METHODS.items()}
+    for name in [*same, "policy_kwargs", "learning_starts"]:
+        assert len({str(each[name]) for each in arguments.values()}) == 1, name
+    assert arguments["kappa=0.5"]["relabel_kwargs"] == {**arguments["cesd"]["relabel_kwargs"], "kappa": 0.5}
+    assert arguments["ensemble_size=5"]["ensemble_size"] == 5
+
+
+@pytest.mark.parametrize("algo", ["cesd", "cesd_released", "diayn", "dads", "cic", "apt"])
+def test_mazes_have_one_entry(algo):
+    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{algo}.yml").read_text())
+    mazes = [entry for env_id, entry in entries.items() if env_id.startswith("Maze")]
+    assert len(mazes) == 7 and all(entry == mazes[0] for entry in mazes)
