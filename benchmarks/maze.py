@@ -3,6 +3,7 @@ Skills in mazes: all methods x mazes x seeds in one command, then figures and ta
 
     python benchmarks/maze.py --seeds 5 --jobs 2                  # the methods
     python benchmarks/maze.py --seeds 5 --jobs 2 --ablations      # and what CeSD's arguments do
+    python benchmarks/maze.py --seeds 5 --jobs 2 --mine           # and mutual information by MINE
 
 A run that is in ``runs.csv`` is not done again: stop it at any time and go on with the same command. Each run has one thread.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import maze_report
 from maze_methods import ABLATIONS, MAIN, METHODS
-from maze_run import run_one
+from maze_run import mine_one, run_one
 from runs import run_missing
 
 from sb3_cesd.envs.maze_layouts import LAYOUTS
@@ -28,7 +29,8 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
     parser.add_argument("--steps", type=int, help="environment steps of a run (default: those of the yml file)")
-    parser.add_argument("--mine-iterations", type=int, default=20_000, help="0 leaves MINE out")
+    parser.add_argument("--mine", action="store_true", help="MINE too, afterwards; it takes about as long as the training")
+    parser.add_argument("--mine-iterations", type=int, default=20_000)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/maze"))
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left")
     parser.add_argument("--report-only", action="store_true", help="figures and tables of the runs that are done")
@@ -44,10 +46,13 @@ def main() -> None:
             for maze in args.mazes
             for method in methods
         ]
-        run = partial(run_one, rollouts_folder=rollouts_folder, mine_iterations=args.mine_iterations, n_timesteps=args.steps)
-        run_missing(runs, run, path, args.jobs, args.dry_run)
+        train = partial(run_one, rollouts_folder=rollouts_folder, n_timesteps=args.steps)
+        run_missing(runs, train, path, args.jobs, args.dry_run)
+        if args.mine:
+            mine = partial(mine_one, rollouts_folder=rollouts_folder, n_iterations=args.mine_iterations)
+            run_missing(runs, mine, args.output / "mine.csv", args.jobs, args.dry_run)
     if not args.dry_run:
-        maze_report.write(path, rollouts_folder, args.output)
+        maze_report.write(args.output)
 
 
 if __name__ == "__main__":

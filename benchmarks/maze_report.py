@@ -17,7 +17,8 @@ from sb3_cesd.metrics.plots import draw_maze_panels
 COLUMNS = {
     "cumulative_coverage_coarse": ("cumulative coverage (bins of 0.1)", 3),
     "cumulative_coverage": ("cumulative coverage (bins of 0.05)", 3),
-    "policy_coverage": ("policy coverage", 3),
+    "policy_coverage": ("policy coverage (bins of 0.05)", 3),
+    "policy_coverage_coarse": ("policy coverage (bins of 0.1)", 3),
     "on_cluster_share": ("on-cluster share", 2),
     "mi_late": ("late MI [nats]", 2),
     "mi_plug_in": ("MI [nats]", 2),
@@ -33,13 +34,16 @@ PUBLISHED_COVERAGE = {
 CONFIDENCE = 0.95
 
 
-def write(path: Path, rollouts_folder: Path, output: Path) -> None:
+def write(output: Path) -> None:
     """
-    :param path: the CSV file of all runs
-    :param rollouts_folder: rollouts and curves of the runs
-    :param output: where to write ``table.md``, ``ablations.md`` and the figures
+    Write ``table.md``, ``ablations.md`` and the figures.
+
+    :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
     """
-    rows = read_rows(path)
+    rows, estimates, rollouts_folder = read_rows(output / "runs.csv"), read_rows(output / "mine.csv"), output / "rollouts"
+    if len(estimates):
+        key = ["method", "maze", "seed"]
+        rows = rows.merge(estimates[[*key, "mi_mine"]], on=key, how="left")
     if rows.empty:
         print("There are no runs yet.")
         return

@@ -1,6 +1,7 @@
 """One run of the maze benchmark: train, then measure the skills."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sb3_cesd import zoo
 from sb3_cesd.envs.maze_layouts import LAYOUTS, MazeLayout
 from sb3_cesd.envs.maze_vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
+    SkillRollouts,
     cluster_size_entropy,
     collect_rollouts,
     distinguishability,
@@ -22,9 +24,12 @@ from sb3_cesd.metrics import (
     particle_entropy,
     plug_in_mutual_information,
 )
+from sb3_cesd.skill_ddpg import SkillDDPG
 
 HORIZON = 50
 N_ROLLOUTS = 20
+#: Rollouts of each skill for MINE, as in the published comparison
+N_MINE_ROLLOUTS = 100
 #: Points of the curve of cumulative coverage
 N_CURVE = 20
 #: Side of the coarser bins, of which a cell has 100, as the finer ones (0.05) are not all visited in a short training
@@ -64,6 +69,15 @@ def visited_states(model: Any) -> np.ndarray:
     return np.concatenate([array[: buffer.size()].reshape(-1, 2) for array in arrays])
 
 
+def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:
+    """
+    :param folder: where rollouts are kept
+    :param run: ``method``, ``maze`` and ``seed``
+    :return: the file of this run
+    """
+    return folder / "{method}_{maze}_{seed}.npz".format(**run)
+
+
 def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
     :param states: shape ``(n, 2)``
@@ -74,11 +88,10 @@ def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     return len(np.unique(np.floor((states - layout.low) / COARSE_BIN), axis=0)) / (layout.n_free_cells * n_bins_per_cell)
 
 
-def run_one(run: dict[str, Any], rollouts_folder: Path, mine_iterations: int, n_timesteps: int | None) -> dict[str, Any]:
+def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None) -> dict[str, Any]:
     """
     :param run: ``method``, ``maze`` and ``seed``
-    :param rollouts_folder: where to keep the rollouts of the skills and the curve of coverage
-    :param mine_iterations: iterations of MINE; 0 leaves it out
+    :param rollouts_folder: where to keep rollouts of the skills and the curve of coverage
     :param n_timesteps: environment steps of the training, if not those of the yml file
     :return: the measures
     """
@@ -87,54 +100,76 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, mine_iterations: int, n_
     method = METHODS[run["method"]]
     arguments = method.arguments()
     steps = n_timesteps or int(arguments["n_timesteps"])
-    for name in ("n_timesteps", "callback"):
-        arguments.pop(name, None)
+    arguments.pop("n_timesteps")
     env = MazeVecEnv(run["maze"], arguments.pop("n_envs"), max_episode_steps=HORIZON)
     arguments["learning_rate"] = float(arguments["learning_rate"])
     model = zoo.ALGORITHMS[method.algo].model_class(env=env, seed=seed, device="cpu", **arguments)
+    assert isinstance(model, SkillDDPG)
     curve = CoverageCurve(layout, steps // N_CURVE)
     start = time.perf_counter()
     model.learn(steps, callback=curve, log_interval=None)
     seconds = time.perf_counter() - start
 
-    visited = visited_states(model)
-    rollouts_env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
-    noise = model.exploration_noise
-    rollouts = collect_rollouts(model, rollouts_env, N_ROLLOUTS, HORIZON, noise_std=noise, seed=seed)
-    centre = {"position": tuple(np.array(layout.start_cell, dtype=float))}
-    drawn = collect_rollouts(model, rollouts_env, N_ROLLOUTS, HORIZON, noise_std=noise, seed=seed, reset_options=centre)
+    env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
+    play = partial(collect_rollouts, model, env, n_steps=HORIZON, noise_std=model.exploration_noise, seed=seed)
+    rollouts = play(n_rollouts=N_ROLLOUTS)
     rollouts_folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
-        rollouts_folder / "{method}_{maze}_{seed}.npz".format(**run),
-        drawn=drawn.states.astype(np.float16),
+        rollouts_file(rollouts_folder, run),
+        drawn=play(n_rollouts=N_ROLLOUTS, reset_options={"position": layout.start_cell}).states.astype(np.float16),
+        many=play(n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16),
         steps=curve.steps,
         coverage=curve.coverage,
     )
+    sizes = {"n_timesteps": steps, "n_updates": model._n_updates, "seconds": round(seconds, 1)}
+    return {**sizes, **measure(model, layout, rollouts)}
 
+
+def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> dict[str, float]:
+    """
+    :param model: a trained model
+    :param layout: its maze
+    :param rollouts: stochastic rollouts of its skills
+    :return: the measures by name
+    """
+    visited = visited_states(model)
     states, skills = rollouts.per_state()
     late_states = rollouts.states[:, :, HORIZON // 2 :]
     late_skills = np.broadcast_to(rollouts.skills[..., None], late_states.shape[:3]).ravel()
     late_states = late_states.reshape(-1, 2)
-    row = {
-        "n_timesteps": steps,
-        "n_updates": model._n_updates,
-        "seconds": round(seconds, 1),
+    measures = {
         "cumulative_coverage": maze_coverage(visited, layout),
         "cumulative_coverage_coarse": coarse_coverage(visited, layout),
         "policy_coverage": maze_coverage(states, layout),
+        "policy_coverage_coarse": coarse_coverage(states, layout),
         "mi_plug_in": plug_in_mutual_information(states, skills),
         "mi_late": plug_in_mutual_information(late_states, late_skills),
         "knn_accuracy": distinguishability(rollouts.states),
-        "particle_entropy": particle_entropy(rollouts.states[:, ::2].reshape(-1, 2)),
+        "particle_entropy": particle_entropy(rollouts.states[:, :10].reshape(-1, 2)),
     }
-    if mine_iterations:
-        trajectories, labels = rollouts.per_rollout()
-        row["mi_mine"] = mine_mutual_information(
-            trajectories, labels, n_iterations=mine_iterations, seed=seed
-        ).mutual_information
     clusters = model.predict_clusters(states.astype(np.float32))
     if clusters is not None:
-        row["on_cluster_share"] = on_cluster_share(clusters, skills)
-        row["on_cluster_share_late"] = on_cluster_share(model.predict_clusters(late_states.astype(np.float32)), late_skills)
-        row["cluster_size_entropy"] = cluster_size_entropy(clusters, model.n_skills)
-    return row
+        late_clusters = model.predict_clusters(late_states.astype(np.float32))
+        assert late_clusters is not None
+        measures["on_cluster_share"] = on_cluster_share(clusters, skills)
+        measures["on_cluster_share_late"] = on_cluster_share(late_clusters, late_skills)
+        measures["cluster_size_entropy"] = cluster_size_entropy(clusters, model.n_skills)
+    return measures
+
+
+def mine_one(run: dict[str, Any], rollouts_folder: Path, n_iterations: int) -> dict[str, Any]:
+    """
+    Mutual information by MINE of a run that is done; it takes as long as the training itself.
+
+    :param run: ``method``, ``maze`` and ``seed``
+    :param rollouts_folder: as in :func:`run_one`
+    :param n_iterations: iterations of MINE
+    :return: the estimate
+    """
+    th.set_num_threads(1)
+    states = np.load(rollouts_file(rollouts_folder, run))["many"].astype(np.float32)  # (n_skills, n_rollouts, n_steps + 1, 2)
+    n_skills, n_rollouts = states.shape[:2]
+    trajectories = states.reshape(n_skills * n_rollouts, -1)
+    skills = np.repeat(np.arange(n_skills), n_rollouts)
+    estimate = mine_mutual_information(trajectories, skills, n_iterations=n_iterations, seed=run["seed"])
+    return {"n_iterations": n_iterations, "mi_mine": estimate.mutual_information}

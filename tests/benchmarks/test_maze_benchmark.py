@@ -51,7 +51,7 @@ def test_dry_run_does_nothing(tmp_path, capsys):
 def test_whole_benchmark_in_small(tmp_path):
     command = [
         sys.executable, str(FOLDER / "maze.py"), "--methods", "cesd", "diayn", "alpha=2", "--mazes", "square_c",
-        "--seeds", "2", "--jobs", "1", "--steps", "1200", "--mine-iterations", "20", "--output", str(tmp_path),
+        "--seeds", "2", "--jobs", "1", "--steps", "1200", "--mine", "--mine-iterations", "20", "--output", str(tmp_path),
     ]  # fmt: skip
     first = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert first.returncode == 0, first.stderr
@@ -69,7 +69,8 @@ def test_whole_benchmark_in_small(tmp_path):
     assert "| cesd | 2 |" in (tmp_path / "table.md").read_text()
 
     again = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert "6 runs, 6 of them done already" in again.stdout
+    assert again.stdout.count("6 runs, 6 of them done already") == 2, "trainings and MINE"
+    assert "MI by MINE" in again.stdout
 
 
 def test_interval_is_that_of_student():
