@@ -107,7 +107,7 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None)
     assert isinstance(model, SkillDDPG)
     curve = CoverageCurve(layout, steps // N_CURVE)
     start = time.perf_counter()
-    model.learn(steps, callback=curve, log_interval=None)
+    model.learn(steps, callback=curve, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
 
     env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
