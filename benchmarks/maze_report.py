@@ -29,7 +29,7 @@ COLUMNS = {
 }
 #: Cumulative coverage of CeSD in the literature (bins of 0.05), of a longer training
 PUBLISHED_COVERAGE = {
-    "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "square_tree": 0.40, "corridor2": 0.82,
+    "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
 CONFIDENCE = 0.95
 

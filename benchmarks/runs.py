@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import subprocess
+import traceback
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -50,6 +51,7 @@ def run_missing(
     :param n_jobs: runs side by side
     :param dry_run: say what would be done
     :return: all rows of the file
+    :raises RuntimeError: after all runs, if some failed; they are done again by the next call
     """
     runs = list(runs)
     rows = read_rows(path)
@@ -62,15 +64,26 @@ def run_missing(
         return rows
     path.parent.mkdir(parents=True, exist_ok=True)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)(
-        delayed(_run)(run_one, run) for run in missing
+        delayed(_try)(run_one, run) for run in missing
     )
-    for row in tqdm(results, total=len(missing), unit="run"):
-        append_row(path, row)
+    failures = []
+    for run, measures, failure in tqdm(results, total=len(missing), unit="run"):
+        if failure:
+            failures.append(failure)
+            tqdm.write(f"{run} failed:\n{failure}")
+        else:
+            append_row(path, {**run, **measures, "versions": json.dumps(versions())})
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
     return read_rows(path)
 
 
-def _run(run_one: Callable[[Row], Row], run: Row) -> Row:
-    return {**run, **run_one(run), "versions": json.dumps(versions())}
+def _try(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:
+    """One failed run must not cost the others."""
+    try:
+        return run, run_one(run), ""
+    except Exception:
+        return run, {}, traceback.format_exc()
 
 
 def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:

@@ -25,17 +25,20 @@ def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
     run_missing(runs[:3], lambda run: {"score": run["seed"] + 0.5}, path, n_jobs=1)
     done = []
 
-    def fail_at_last(run):
+    def fail_at_first(run):
         done.append(run)
-        raise RuntimeError("the machine was switched off")
+        if len(done) == 1:
+            raise OSError("the disk is full")
+        return {"score": 7.0}
 
-    with pytest.raises(RuntimeError):
-        run_missing(runs, fail_at_last, path, n_jobs=1)
-    assert done == runs[3:] and len(read_rows(path)) == 3, "what was done is kept, and not done again"
+    more = [*runs, {"method": "c", "seed": 0}]
+    with pytest.raises(RuntimeError, match=r"(?s)1 of 2 runs failed.*OSError: the disk is full"):
+        run_missing(more, fail_at_first, path, n_jobs=1)
+    assert done == more[3:] and read_rows(path).score.tolist() == [0.5, 1.5, 0.5, 7.0], "the others are done, once"
 
-    rows = run_missing(runs, lambda run: {"score": 9.0, "new": 1}, path, n_jobs=1)
-    assert rows.score.tolist() == [0.5, 1.5, 0.5, 9.0]
-    assert rows.new.isna().tolist() == [True, True, True, False], "a new column is empty in old rows"
+    rows = run_missing(more, lambda run: {"score": 9.0, "new": 1}, path, n_jobs=1)
+    assert rows.score.tolist() == [0.5, 1.5, 0.5, 7.0, 9.0]
+    assert rows.new.isna().tolist() == [True] * 4 + [False], "a new column is empty in old rows"
     assert "torch" in rows.versions[0]
 
 
@@ -79,6 +82,13 @@ def test_interval_is_that_of_student():
     mean, half = interval(pd.Series([1.0, 2.0, 3.0, 4.0, 5.0]))
     assert mean == 3.0 and half == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
     assert np.isnan(interval(pd.Series([1.0]))[1])
+
+
+def test_mazes_of_the_paper_are_the_default(tmp_path):
+    command = [sys.executable, str(FOLDER / "maze.py"), "--dry-run", "--seeds", "1", "--output", str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    assert all(f"method=cesd maze={maze} seed=0" in output for maze in ("square_a", "square_b", "tree"))
+    assert "18 runs, 0 of them done already" in output
 
 
 def test_all_methods_have_the_same_budget_nets_and_batches():
