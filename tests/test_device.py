@@ -49,7 +49,7 @@ def test_number_of_pairs_does_not_depend_on_the_data(critic, n_random_heads):
     n = 10
     skills = th.zeros(n, dtype=th.long, device="meta")
     pairs = CriticRelabelling(critic, n_random_heads=n_random_heads).pairs(
-        skills, skills, th.zeros(n, device="meta"), th.zeros(n, device="meta"), N_SKILLS, 1.0
+        skills, skills, th.zeros(n, device="meta"), th.zeros(n, device="meta"), N_SKILLS
     )
     n_pairs = n * {"cluster": 1, "union": 2, "hindsight": 2 + n_random_heads}[critic]
     assert {entry.device.type for entry in pairs} == {"meta"}
@@ -58,12 +58,14 @@ def test_number_of_pairs_does_not_depend_on_the_data(critic, n_random_heads):
 
 @pytest.mark.parametrize("ensemble_size", [4, 2])
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
-@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "identity"])
-@pytest.mark.parametrize("variant", ["released", "other"])
+@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity"])
+@pytest.mark.parametrize("variant", ["released", "other", "exploring"])
 def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_size):
     kwargs = {"encoder": encoder, "ensemble_size": ensemble_size, "relabel_kwargs": {"critic": critic}}
-    if encoder != "contrastive":
-        kwargs["encoder_kwargs"] = {}
+    kwargs["encoder_kwargs"] = {"net_arch": [16], "features_dim": 4} if encoder in ("contrastive", "icm") else {}
+    if variant == "exploring":
+        kwargs["constraint_kwargs"] = {"start": 0.5}
+        kwargs["policy_kwargs"] = {"net_arch": [16, 16], "shared_value": True}
     if variant == "other":
         kwargs["relabel_kwargs"] |= {"actor": "random", "kappa": 1.0}
         kwargs["entropy_kwargs"] = {"k": 3, "scale": "std", "aggregate": "kth"}

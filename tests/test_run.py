@@ -82,10 +82,10 @@ def test_published_defaults():
     assert heads == [(16, 512, 1024), (16, 1024, 1)] and len(model.critic.q_networks) == 2
 
 
-@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "identity"])
+@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity"])
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
 def test_every_choice_trains(make_model, encoder, critic):
-    encoder_kwargs = {"net_arch": [16], "features_dim": 4} if encoder == "contrastive" else {}
+    encoder_kwargs = {"net_arch": [16], "features_dim": 4} if encoder in ("contrastive", "icm") else {}
     model = make_model(
         encoder=encoder,
         encoder_kwargs=encoder_kwargs,

@@ -9,7 +9,7 @@ class ClusterConstraint:
     The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (paper eq. 9).
 
     :param lambda_: added to the count
-    :param start: when the constraint sets in, as a share of the training budget: before, skills explore without it
+    :param start: when the constraint sets in, as a share of the training budget; before, skills explore without it
     :param count: ``"released"`` counts the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|``
         (the released code); ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``
     """

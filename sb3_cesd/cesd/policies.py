@@ -7,7 +7,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Flatten
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, route
+from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, route
 from sb3_cesd.skill_ddpg.policies import SkillCritic, SkillPolicy
 
 
@@ -17,6 +17,9 @@ class EnsembleCritic(SkillCritic):
 
     A skill selects its head, it is no input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
 
+    With ``shared_value``, the value of a skill is a value function shared by all plus what its head adds, which is nothing at
+    first: what one skill learns about the environment then helps all of them, while the heads tell the skills apart.
+
     :param observation_space: plain observation space
     :param action_space: action space
     :param ensemble_size: number of heads
@@ -24,6 +27,7 @@ class EnsembleCritic(SkillCritic):
     :param features_extractor: network that extracts features of the plain observation
     :param activation_fn: activation within the heads
     :param n_critics: independent ensembles on the same trunk
+    :param shared_value: add a value function shared by all skills to every head
     :param share_features_extractor: see :class:`SkillCritic`
     """
 
@@ -36,6 +40,7 @@ class EnsembleCritic(SkillCritic):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         n_critics: int = 2,
+        shared_value: bool = False,
         share_features_extractor: bool = False,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor, share_features_extractor)
@@ -46,6 +51,12 @@ class EnsembleCritic(SkillCritic):
         self.q_networks = nn.ModuleList(
             RoutedEnsembleMLP(ensemble_size, trunk_dim, 1, net_arch[1:], activation_fn) for _ in range(n_critics)
         )
+        self.shared_networks = nn.ModuleList()
+        if shared_value:
+            for q_network in self.q_networks:
+                self.shared_networks.append(create_orthogonal_mlp(trunk_dim, 1, net_arch[1:], activation_fn))
+                for parameter in q_network.layers[-1].parameters():  # type: ignore[union-attr, index]
+                    nn.init.zeros_(parameter)
 
     def q_values(
         self,
@@ -55,10 +66,14 @@ class EnsembleCritic(SkillCritic):
         rows: th.Tensor | None = None,
     ) -> list[th.Tensor]:
         hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
+        # Of the transitions, not of the pairs: the same for all skills
+        shared_values = [network(hidden) for network in self.shared_networks]  # (batch_size, 1) each
         if rows is not None:
             hidden = hidden.index_select(0, rows)
+            shared_values = [values.index_select(0, rows) for values in shared_values]
         routing = route(skills % self.ensemble_size, self.ensemble_size)
-        return [q_network(hidden, routing) for q_network in self.q_networks]
+        q_values = [q_network(hidden, routing) for q_network in self.q_networks]
+        return [own + shared for own, shared in zip(q_values, shared_values, strict=True)] if shared_values else q_values
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
         """
@@ -69,7 +84,10 @@ class EnsembleCritic(SkillCritic):
         :return: one tensor of shape ``(ensemble_size, batch_size, 1)`` for each of the ``n_critics``
         """
         hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
-        return [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
+        q_values = [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
+        if not self.shared_networks:
+            return q_values
+        return [own + network(hidden) for own, network in zip(q_values, self.shared_networks, strict=True)]
 
 
 class CeSDPolicy(SkillPolicy):
@@ -90,6 +108,7 @@ class CeSDPolicy(SkillPolicy):
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
     :param n_critics: number of critics of each skill, the target takes their minimum
+    :param shared_value: add a value function shared by all skills to every head
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
     """
 
@@ -111,8 +130,10 @@ class CeSDPolicy(SkillPolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         n_critics: int = 2,
+        shared_value: bool = False,
         share_features_extractor: bool = False,
     ) -> None:
+        self.shared_value = shared_value
         self.ensemble_size = n_skills if ensemble_size is None else ensemble_size
         super().__init__(
             observation_space,
@@ -139,12 +160,13 @@ class CeSDPolicy(SkillPolicy):
             self.make_plain_features_extractor() if features_extractor is None else features_extractor,
             self.activation_fn,
             self.n_critics,
+            self.shared_value,
             self.share_features_extractor,
         ).to(self.device)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
-        data["ensemble_size"] = self.ensemble_size
+        data.update(dict(ensemble_size=self.ensemble_size, shared_value=self.shared_value))
         return data
 
 

@@ -11,8 +11,7 @@ class CriticRelabelling:
     - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
       A head never sees a low reward for leaving its cluster.
     - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
-      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for;
-      before the constraint sets in, kappa is 1).
+      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
     - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at
       sampling.
 
@@ -56,7 +55,6 @@ class CriticRelabelling:
         entropy: th.Tensor,
         bonus: th.Tensor,
         n_skills: int,
-        constrained: bool,
     ) -> SkillPairs:
         """
         :param skills: skill that collected each transition, shape ``(batch_size,)``
@@ -64,7 +62,6 @@ class CriticRelabelling:
         :param entropy: entropy reward of each transition, shape ``(batch_size,)``
         :param bonus: constraint reward of each transition for its own cluster, shape ``(batch_size,)``
         :param n_skills: number of skills
-        :param constrained: whether the constraint has set in
         :return: the critic's (transition, skill) pairs
         """
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
@@ -77,7 +74,7 @@ class CriticRelabelling:
         trained = th.cat([clusters[None], skills[None], random_skills])  # (2 + n_random, batch_size)
         weights = th.ones(trained.shape, device=skills.device)
         weights[1] = (skills != clusters).to(weights)
-        off_cluster = (self.kappa if constrained else 1.0) * entropy
+        off_cluster = self.kappa * entropy
         rewards = th.where(trained == clusters, on_cluster.T, off_cluster)
         rows = th.arange(batch_size, device=skills.device).repeat(len(trained))
         trained = trained.flatten()

@@ -5,7 +5,7 @@ from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.common.torch_layers import one_hot
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.encoders import Encoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
@@ -14,6 +14,9 @@ from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 class CeSDReward(IntrinsicReward):
     """
     Particle entropy within clusters of states, and the constraint that keeps skills and clusters together (paper, section 3).
+
+    Until the constraint starts, skills explore with the particle entropy of all states, while clusters form. What they have
+    seen then serves all skills, as transitions are relabelled.
 
     :param encoder: maps states to features
     :param prototypes: the clusters, one for each skill
@@ -81,11 +84,17 @@ class CeSDReward(IntrinsicReward):
         self.prototypes.normalize()
         scores = self.prototypes.scores(features)  # (batch_size, n_skills)
         clusters = self.prototypes.sample(scores)
-        entropy, large = self.entropy(features, clusters, self.n_skills)
-        constrained = self.constraint.is_on(self.progress_remaining)
-        alpha = self.alpha if constrained else 0.0
-        bonus = alpha * self.constraint(clusters, samples.skills, self.n_skills)[clusters] * large
-        pairs = self.relabelling.pairs(samples.skills, clusters, entropy, bonus, self.n_skills, constrained)
+        if self.constraint.is_on(self.progress_remaining):
+            entropy, large = self.entropy(features, clusters, self.n_skills)
+            bonus = self.alpha * self.constraint(clusters, samples.skills, self.n_skills)[clusters] * large
+            pairs = self.relabelling.pairs(samples.skills, clusters, entropy, bonus, self.n_skills)
+            actor_skills = self.relabelling.actor_skills(samples.skills, clusters, self.n_skills)
+        else:
+            # Exploration: each skill on its own transitions, with the entropy of the whole batch (as APT)
+            entropy, _ = self.entropy(features, th.zeros_like(clusters), self.n_skills)
+            bonus = th.zeros_like(entropy)
+            pairs = one_pair_per_transition(samples.skills, samples.skills, entropy[:, None])
+            actor_skills = samples.skills
         if self.training:
             self._train_prototypes(samples, scores)
 
@@ -93,7 +102,7 @@ class CeSDReward(IntrinsicReward):
         return samples._replace(
             rewards=(entropy + bonus)[:, None],
             clusters=clusters,
-            actor_skills=self.relabelling.actor_skills(samples.skills, clusters, self.n_skills),
+            actor_skills=actor_skills,
             pairs=pairs,
         )
 

@@ -10,8 +10,8 @@ ENTROPY = th.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
 BONUS = th.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 
 
-def pairs_of(constrained=True, **kwargs):
-    return CriticRelabelling(**kwargs).pairs(SKILLS, CLUSTERS, ENTROPY, BONUS, 4, constrained)
+def pairs_of(**kwargs):
+    return CriticRelabelling(**kwargs).pairs(SKILLS, CLUSTERS, ENTROPY, BONUS, 4)
 
 
 def test_released_count_is_of_foreign_members_of_the_cluster():
@@ -60,15 +60,6 @@ def test_constraint_sets_in_once():
     constraint = ClusterConstraint(start=0.7)
     assert [constraint.is_on(1 - progress) for progress in (0.0, 0.69, 0.71, 1.0)] == [False, False, True, True]
     assert ClusterConstraint().is_on(1.0)
-
-
-def test_every_head_gets_the_whole_entropy_until_the_constraint_sets_in():
-    relabelling = CriticRelabelling("union", kappa=0.25)
-    arguments = (SKILLS, CLUSTERS, ENTROPY, th.zeros_like(ENTROPY), 4)
-    before, after = (relabelling.pairs(*arguments, constrained) for constrained in (False, True))
-    th.testing.assert_close(before.rewards.squeeze(1), ENTROPY[before.rows])
-    on_cluster = after.skills == CLUSTERS[after.rows]
-    th.testing.assert_close(after.rewards.squeeze(1), ENTROPY[after.rows] * th.where(on_cluster, 1.0, 0.25))
 
 
 def test_actor_skills():

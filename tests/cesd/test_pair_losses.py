@@ -37,6 +37,15 @@ def double(model):
     return model
 
 
+def with_heads_that_differ(model):
+    """Heads begin with a zero output where they share a value."""
+    with th.no_grad():
+        for q_network in [*model.critic.q_networks, *model.critic_target.q_networks]:
+            for parameter in q_network.layers[-1].parameters():
+                parameter.uniform_(-1, 1)
+    return model
+
+
 def assert_same_gradients(loss, expected, parameters):
     assert loss.item() == pytest.approx(expected.item(), rel=1e-9)
     gradients = th.autograd.grad(loss, parameters, allow_unused=True)
@@ -50,11 +59,14 @@ def assert_same_gradients(loss, expected, parameters):
 
 @pytest.mark.parametrize("ensemble_size", [1, 2, 3, 6])
 @pytest.mark.parametrize("tile_size", [None, 1, 3, 64])
-def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size):
+@pytest.mark.parametrize("shared_value", [False, True])
+def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size, shared_value):
     """The mean runs over the masked zeros of the heads there are, n = ensemble_size."""
     plan = torch_layers.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
-    model = double(make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
+    policy_kwargs = {"net_arch": [16, 16], "shared_value": shared_value}
+    model = make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
+    model = with_heads_that_differ(double(model))
     batch = make_batch()
 
     def mask_of(skills):
@@ -96,11 +108,13 @@ def pair_by_pair(model, batch):
 def test_critic_loss_is_the_sum_over_pairs(make_model, monkeypatch, critic, tile_size):
     plan = torch_layers.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
-    model = double(make_model(n_skills=N_SKILLS, target_policy_noise=0.0))
+    policy_kwargs = {"net_arch": [16, 16], "shared_value": critic == "hindsight"}
+    model = make_model(n_skills=N_SKILLS, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
+    model = with_heads_that_differ(double(model))
     batch = make_batch()
     entropy, bonus = th.rand(2, len(CLUSTERS), dtype=th.float64)
     relabelling = CriticRelabelling(critic, n_random_heads=2, kappa=0.5)
-    batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS, True))
+    batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS))
     assert_same_gradients(model.critic_loss(batch), pair_by_pair(model, batch), list(model.critic.parameters()))
 
 

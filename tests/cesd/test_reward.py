@@ -144,6 +144,37 @@ def test_predicted_clusters_do_not_depend_on_the_length_of_the_vectors(make_mode
     assert (model.intrinsic.prototypes.vectors == stored).all(), "a prediction changes nothing"
 
 
+def test_exploration_is_particle_entropy_of_the_whole_batch_for_the_skill_that_collected(make_intrinsic, batch):
+    intrinsic = make_intrinsic(
+        alpha=5.0,
+        constraint_kwargs={"start": 0.5},
+        relabel_kwargs={"critic": "hindsight", "actor": "random"},
+        entropy_kwargs={"k": 3, "scale": "none"},
+    )
+    intrinsic.progress_remaining = 0.51
+    relabelled = intrinsic.relabel(batch)
+    features = intrinsic.encoder(batch.next_observations)
+    expected = th.cdist(features, features).sort(dim=1).values[:, :3].sub(0.0005).clamp(min=0).mean(dim=1).log1p()
+    th.testing.assert_close(relabelled.rewards.squeeze(1), expected)
+    pairs = relabelled.pairs
+    assert (pairs.rewards == relabelled.rewards).all() and (pairs.rows == th.arange(BATCH_SIZE)).all()
+    for skills in (pairs.skills, pairs.target_skills, relabelled.actor_skills):
+        assert (skills == batch.skills).all()
+    assert len(relabelled.clusters.unique()) > 1, "clusters are there already"
+
+    intrinsic.progress_remaining = 0.5
+    relabelled = intrinsic.relabel(batch)
+    assert len(relabelled.pairs.rows) > 3 * BATCH_SIZE and (relabelled.actor_skills != batch.skills).any()
+    assert (relabelled.rewards > expected[:, None]).any()
+
+
+def test_prototypes_learn_while_skills_explore(make_model):
+    model = make_model(constraint_kwargs={"start": 1.0}, learning_starts=60).learn(60)
+    before = model.intrinsic.prototypes.vectors.detach().clone()
+    model.learn(60, reset_num_timesteps=False)
+    assert (model.intrinsic.prototypes.vectors != before).any()
+
+
 def test_constraint_follows_the_progress_of_training(make_model, monkeypatch):
     model = make_model(relabel_kwargs={"critic": "union"}, constraint_kwargs={"start": 0.5}, alpha=3.0)
     bonuses, log = [], model.intrinsic._log_rewards

@@ -65,3 +65,12 @@ def test_clock_of_seed_restarts_a_cycle():
     clock.seed(0)
     clock.reset()
     assert clock.skills.tolist() == [0, 1, 2]
+
+
+def test_all_skills_begin_with_the_value_they_share(make_model):
+    critic = make_model(policy_kwargs={"net_arch": [16, 16], "shared_value": True}).critic
+    obs, actions = th.randn(4, 3), th.randn(4, 1)
+    first, second = critic.q_values(obs, actions, th.arange(4))
+    assert (first != second).all(), "the two critics do not begin alike"
+    for values in critic.q_values(obs[:1].expand(4, 3), actions[:1].expand(4, 1), th.arange(4)):
+        assert (values == values[0]).all() and values[0] != 0
