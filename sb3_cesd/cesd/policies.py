@@ -7,7 +7,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Flatten
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, route
+from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, one_hot, route
 from sb3_cesd.skill_ddpg.policies import SkillCritic, SkillPolicy
 
 
@@ -17,17 +17,19 @@ class EnsembleCritic(SkillCritic):
 
     A skill selects its head, it is no input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
 
-    With ``shared_value``, the value of a skill is a value function shared by all plus what its head adds, which is nothing at
-    first: what one skill learns about the environment then helps all of them, while the heads tell the skills apart.
+    With ``shared_value``, the value of a skill is that of one skill-conditioned value function plus what its head adds, which
+    is nothing at first: what one skill learns about the environment then helps all of them, while the heads tell them apart.
+    The trunk takes the skill as an input, too.
 
     :param observation_space: plain observation space
     :param action_space: action space
+    :param n_skills: number of skills
     :param ensemble_size: number of heads
     :param net_arch: size of the trunk, then sizes of the hidden layers of each head
     :param features_extractor: network that extracts features of the plain observation
     :param activation_fn: activation within the heads
     :param n_critics: independent ensembles on the same trunk
-    :param shared_value: add a value function shared by all skills to every head
+    :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: see :class:`SkillCritic`
     """
 
@@ -35,6 +37,7 @@ class EnsembleCritic(SkillCritic):
         self,
         observation_space: spaces.Box,
         action_space: spaces.Box,
+        n_skills: int,
         ensemble_size: int,
         net_arch: list[int],
         features_extractor: BaseFeaturesExtractor,
@@ -44,8 +47,10 @@ class EnsembleCritic(SkillCritic):
         share_features_extractor: bool = False,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor, share_features_extractor)
+        self.n_skills = n_skills
         self.ensemble_size = ensemble_size
-        input_dim = features_extractor.features_dim + get_action_dim(action_space)
+        self.shared_value = shared_value
+        input_dim = features_extractor.features_dim + get_action_dim(action_space) + (n_skills if shared_value else 0)
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
         trunk_dim = net_arch[0] if net_arch else input_dim
         self.q_networks = nn.ModuleList(
@@ -65,29 +70,31 @@ class EnsembleCritic(SkillCritic):
         skills: th.Tensor,
         rows: th.Tensor | None = None,
     ) -> list[th.Tensor]:
-        hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
-        # Of the transitions, not of the pairs: the same for all skills
-        shared_values = [network(hidden) for network in self.shared_networks]  # (batch_size, 1) each
-        if rows is not None:
-            hidden = hidden.index_select(0, rows)
-            shared_values = [values.index_select(0, rows) for values in shared_values]
+        inputs = th.cat([self.extract(observations), actions], dim=1)
+        if self.shared_value:
+            inputs = inputs if rows is None else inputs.index_select(0, rows)
+            hidden = self.trunk(th.cat([inputs, one_hot(skills, self.n_skills, inputs.dtype)], dim=1))
+        else:
+            # Of the transitions, not of the pairs: the same for all skills
+            hidden = self.trunk(inputs)
+            hidden = hidden if rows is None else hidden.index_select(0, rows)
         routing = route(skills % self.ensemble_size, self.ensemble_size)
         q_values = [q_network(hidden, routing) for q_network in self.q_networks]
-        return [own + shared for own, shared in zip(q_values, shared_values, strict=True)] if shared_values else q_values
+        if self.shared_value:
+            q_values = [own + network(hidden) for own, network in zip(q_values, self.shared_networks, strict=True)]
+        return q_values
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
         """
-        Every head on every transition; the reference the routed form is measured and tested against.
+        Every head on every transition, without a shared value; the reference the routed form is measured and tested against.
 
         :param observations: plain observations, shape ``(batch_size, obs_dim)``
         :param actions: shape ``(batch_size, action_dim)``
         :return: one tensor of shape ``(ensemble_size, batch_size, 1)`` for each of the ``n_critics``
         """
+        assert not self.shared_value, "heads do not see the same hidden features"
         hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
-        q_values = [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
-        if not self.shared_networks:
-            return q_values
-        return [own + network(hidden) for own, network in zip(q_values, self.shared_networks, strict=True)]
+        return [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
 
 
 class CeSDPolicy(SkillPolicy):
@@ -108,7 +115,7 @@ class CeSDPolicy(SkillPolicy):
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
     :param n_critics: number of critics of each skill, the target takes their minimum
-    :param shared_value: add a value function shared by all skills to every head
+    :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
     """
 
@@ -155,6 +162,7 @@ class CeSDPolicy(SkillPolicy):
         return EnsembleCritic(
             self.plain_space,
             self.action_space,  # type: ignore[arg-type]
+            self.n_skills,
             self.ensemble_size,
             self.critic_arch,
             self.make_plain_features_extractor() if features_extractor is None else features_extractor,

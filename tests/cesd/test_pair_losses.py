@@ -59,14 +59,11 @@ def assert_same_gradients(loss, expected, parameters):
 
 @pytest.mark.parametrize("ensemble_size", [1, 2, 3, 6])
 @pytest.mark.parametrize("tile_size", [None, 1, 3, 64])
-@pytest.mark.parametrize("shared_value", [False, True])
-def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size, shared_value):
+def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size):
     """The mean runs over the masked zeros of the heads there are, n = ensemble_size."""
     plan = torch_layers.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
-    policy_kwargs = {"net_arch": [16, 16], "shared_value": shared_value}
-    model = make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
-    model = with_heads_that_differ(double(model))
+    model = double(make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
     batch = make_batch()
 
     def mask_of(skills):
@@ -88,34 +85,61 @@ def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeyp
     assert_same_gradients(model.actor_loss(batch), dense_actor_loss, list(model.actor.parameters()))
 
 
+def q_of_pair(critic, obs, action, skill):
+    """Both Q-values of one transition and one skill, from the weights of its head alone."""
+    inputs = [obs, action]
+    if critic.shared_value:
+        inputs.append(F.one_hot(skill, N_SKILLS).double())
+    trunk = critic.trunk(th.cat(inputs))
+    values = []
+    for q_network in critic.q_networks:
+        hidden = trunk
+        for index, layer in enumerate(q_network.layers):
+            head = skill % critic.ensemble_size
+            hidden = (hidden if index == 0 else hidden.relu()) @ layer.weight[head] + layer.bias[head, 0]
+        values.append(hidden[0])
+    if critic.shared_value:
+        values = [value + network(trunk)[0] for value, network in zip(values, critic.shared_networks, strict=True)]
+    return values
+
+
 def pair_by_pair(model, batch):
     """One pair after another, each evaluated alone."""
     loss = 0.0
     pairs = batch.pairs
     for row, skill, target_skill, reward, weight in zip(*pairs, strict=True):
-        next_obs = batch.next_observations[row][None]
+        next_obs = batch.next_observations[row]
         with th.no_grad():
-            next_action = model.actor.act(next_obs, target_skill[None])
-            next_q = min(q[skill].item() for q in model.critic_target.q_values_dense(next_obs, next_action))
+            next_action = model.actor.act(next_obs[None], target_skill[None])[0]
+            next_q = min(q_of_pair(model.critic_target, next_obs, next_action, skill))
             target = reward + (1 - batch.dones[row]) * batch.discounts[row] * next_q
-        for q in model.critic.q_values_dense(batch.observations[row][None], batch.actions[row][None]):
-            loss = loss + (weight * (q[skill, 0] - target).square()).sum()
-    return loss / (N_SKILLS * len(batch.observations))
+        for q in q_of_pair(model.critic, batch.observations[row], batch.actions[row], skill):
+            loss = loss + (weight * (q - target).square()).sum()
+    return loss / (model._n_heads() * len(batch.observations))
 
 
 @pytest.mark.parametrize("tile_size", [None, 3])
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
-def test_critic_loss_is_the_sum_over_pairs(make_model, monkeypatch, critic, tile_size):
+@pytest.mark.parametrize("ensemble_size", [6, 2])
+@pytest.mark.parametrize("shared_value", [False, True])
+def test_losses_are_sums_over_pairs(make_model, monkeypatch, critic, tile_size, ensemble_size, shared_value):
     plan = torch_layers.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
-    policy_kwargs = {"net_arch": [16, 16], "shared_value": critic == "hindsight"}
-    model = make_model(n_skills=N_SKILLS, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
+    policy_kwargs = {"net_arch": [16, 16], "shared_value": shared_value}
+    model = make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
     model = with_heads_that_differ(double(model))
     batch = make_batch()
     entropy, bonus = th.rand(2, len(CLUSTERS), dtype=th.float64)
     relabelling = CriticRelabelling(critic, n_random_heads=2, kappa=0.5)
     batch = batch._replace(pairs=relabelling.pairs(batch.skills, batch.clusters, entropy, bonus, N_SKILLS))
     assert_same_gradients(model.critic_loss(batch), pair_by_pair(model, batch), list(model.critic.parameters()))
+
+    actor_loss = 0.0
+    for obs, skill in zip(batch.observations, batch.actor_skills, strict=True):
+        action = model.actor.act(obs[None], skill[None])[0]
+        actor_loss = actor_loss - th.minimum(*q_of_pair(model.critic, obs, action, skill))
+    actor_loss = actor_loss / (ensemble_size * len(batch.observations))
+    assert_same_gradients(model.actor_loss(batch), actor_loss, list(model.actor.parameters()))
 
 
 def test_padding_counts_for_nothing(make_model):

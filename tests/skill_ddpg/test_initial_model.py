@@ -69,8 +69,9 @@ def test_clock_of_seed_restarts_a_cycle():
 
 def test_all_skills_begin_with_the_value_they_share(make_model):
     critic = make_model(policy_kwargs={"net_arch": [16, 16], "shared_value": True}).critic
-    obs, actions = th.randn(4, 3), th.randn(4, 1)
-    first, second = critic.q_values(obs, actions, th.arange(4))
+    obs, actions, skills = th.randn(4, 3), th.randn(4, 1), th.arange(4)
+    first, second = values = critic.q_values(obs, actions, skills)
     assert (first != second).all(), "the two critics do not begin alike"
-    for values in critic.q_values(obs[:1].expand(4, 3), actions[:1].expand(4, 1), th.arange(4)):
-        assert (values == values[0]).all() and values[0] != 0
+    hidden = critic.trunk(th.cat([obs, actions, th.eye(4)], dim=1))
+    for value, network in zip(values, critic.shared_networks, strict=True):
+        th.testing.assert_close(value, network(hidden))
