@@ -106,8 +106,9 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
         "policy_kwargs",
     }
     arguments = {name: method.arguments() for name, method in METHODS.items()}
-    for name in [*same, "policy_kwargs", "learning_starts"]:
+    for name in [*same, "learning_starts"]:
         assert len({str(each[name]) for each in arguments.values()}) == 1, name
+    assert len({str(each["policy_kwargs"]["net_arch"]) for each in arguments.values()}) == 1
     assert arguments["kappa=0.5"]["relabel_kwargs"] == {**arguments["cesd"]["relabel_kwargs"], "kappa": 0.5}
     assert arguments["ensemble_size=5"]["ensemble_size"] == 5
 
