@@ -103,7 +103,6 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
         "learning_rate",
         "batch_size",
         "train_freq",
-        "policy_kwargs",
     }
     arguments = {name: method.arguments() for name, method in METHODS.items()}
     for name in [*same, "learning_starts"]:
