@@ -89,7 +89,7 @@ def draw_cesd(trial: Any) -> Params:
         "kappa": trial.suggest_categorical("kappa", [0.0, 0.3]),
         "actor": trial.suggest_categorical("actor", ["skill", "random", "cluster"]),
         "count": trial.suggest_categorical("count", ["released", "paper"]),
-        "start": trial.suggest_categorical("start", [0.0, 0.7]),
+        "start": trial.suggest_categorical("start", [0.0, 0.8]),
     }
 
 

@@ -21,6 +21,15 @@ TINY = {
     "device": "cpu",
 }
 
+#: What makes it the released code's method
+RELEASED = {
+    "policy_kwargs": {"net_arch": [16, 16], "shared_value": False},
+    "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
+    "entropy_kwargs": {"k": 3, "scale": "variance"},
+    "constraint_kwargs": {"count": "released", "start": 0.0},
+    "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
+}
+
 
 @pytest.fixture
 def tiny():
@@ -34,5 +43,16 @@ def make_model(tiny):
 
     def make(env="Pendulum-v1", seed=0, **kwargs):
         return CeSD("MlpPolicy", env, seed=seed, **{**tiny, **kwargs})
+
+    return make
+
+
+@pytest.fixture
+def make_released(make_model):
+    """The same with the released code's method; arguments that are dicts are merged with it."""
+
+    def make(env="Pendulum-v1", seed=0, **kwargs):
+        merged = {name: {**value, **kwargs.pop(name, {})} for name, value in RELEASED.items()}
+        return make_model(env, seed, **merged, **kwargs)
 
     return make

@@ -160,7 +160,7 @@ def test_spaces(make_model, env_class, message):
         ({"prototype_kwargs": {"temperature": 0}}, "set temperature above 0"),
         ({"prototype_kwargs": {"tau": 0.1}}, "prototype_kwargs has no 'tau'"),
         ({"relabel_kwargs": {"mode": "union"}}, "relabel_kwargs has no 'mode'"),
-        ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'identity'"),
+        ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity'"),
         ({"encoder_kwargs": {"temperature": -1}}, "set temperature above 0"),
         ({"replay_buffer_class": ReplayBuffer}, "leave replay_buffer_class out, or subclass SkillReplayBuffer"),
     ],

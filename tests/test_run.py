@@ -64,22 +64,32 @@ def parameters_of(model):
     return tensors
 
 
-def test_published_defaults():
+def test_defaults():
+    """Sizes and rates are the published ones; the method is what measures best in mazes."""
     model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu")
     for name, value in DEFAULTS_OF_THE_PAPER.items():
         assert getattr(model, name) == value, name
     assert model.train_freq.frequency == 2 and model.gradient_steps == 1
     intrinsic = model.intrinsic
-    assert (intrinsic.entropy.k, intrinsic.entropy.clip, intrinsic.entropy.scale) == (16, 0.0005, "variance")
-    assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.1)
+    assert (intrinsic.entropy.k, intrinsic.entropy.clip, intrinsic.entropy.scale) == (16, 0.0005, "std")
+    assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.03)
     assert (intrinsic.encoder.features_dim, intrinsic.encoder.temperature) == (16, 0.5)
-    assert intrinsic.constraint.lambda_ == 1.0
-    # Actor and critic as in the released code
+    assert (intrinsic.constraint.lambda_, intrinsic.constraint.count, intrinsic.constraint.start) == (1.0, "paper", 0.8)
+    assert (intrinsic.relabelling.critic, intrinsic.relabelling.actor, intrinsic.relabelling.kappa) == (
+        "hindsight",
+        "random",
+        0,
+    )
     sizes = [tuple(layer.weight.shape) for layer in model.actor.mu if isinstance(layer, th.nn.Linear)]
     assert sizes == [(1024, 19), (1024, 1024), (1, 1024)]
-    assert model.critic.trunk[0].weight.shape == (512, 4) and isinstance(model.critic.trunk[1], th.nn.LayerNorm)
+    assert model.critic.trunk[0].weight.shape == (512, 4 + 16) and isinstance(model.critic.trunk[1], th.nn.LayerNorm)
     heads = [tuple(layer.weight.shape) for layer in model.critic.q_networks[0].layers]
     assert heads == [(16, 512, 1024), (16, 1024, 1)] and len(model.critic.q_networks) == 2
+
+
+def test_released_critic_has_heads_alone():
+    model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu", policy_kwargs={"shared_value": False})
+    assert model.critic.trunk[0].weight.shape == (512, 4) and len(model.critic.shared_networks) == 0
 
 
 @pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity"])

@@ -278,7 +278,7 @@ def test_released_setting_is_written_out():
     """Every choice is named, so that it does not follow the defaults of the constructor."""
     entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Quadruped-v0"]
     assert entry["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
-    assert entry["constraint_kwargs"] == {"lambda_": 1.0, "count": "released"}
+    assert entry["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0}
     assert entry["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
     assert entry["prototype_kwargs"] == {
         "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next",

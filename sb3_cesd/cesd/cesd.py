@@ -60,14 +60,14 @@ class CeSD(SkillDDPG):
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]) and ``temperature`` (0.5)
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.cesd.prototypes.Prototypes`: ``temperature`` (0.1),
-        ``sinkhorn_temperature`` (the same), ``sinkhorn_iterations`` (5), ``swap`` ("next"); and ``learning_rate`` for a
+        ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
-        ``scale`` ("variance"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (True)
+        ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (True)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("released"), ``start`` (0)
-    :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("cluster"),
-        ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("skill"), ``actor_probability`` (0.5)
+        ("paper"), ``start`` (0.8)
+    :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
+        ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported

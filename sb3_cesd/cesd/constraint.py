@@ -10,11 +10,11 @@ class ClusterConstraint:
 
     :param lambda_: added to the count
     :param start: when the constraint sets in, as a share of the training budget; before, skills explore without it
-    :param count: ``"released"`` counts the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|``
-        (the released code); ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``
+    :param count: ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``;
+        ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
     """
 
-    def __init__(self, lambda_: float = 1.0, count: str = "released", start: float = 0.0) -> None:
+    def __init__(self, lambda_: float = 1.0, count: str = "paper", start: float = 0.8) -> None:
         check_positive(lambda_=lambda_)
         if count not in ("released", "paper"):
             raise ValueError(f"Unknown count {count!r} of the constraint: choose 'released' or 'paper'.")

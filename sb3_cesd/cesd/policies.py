@@ -43,7 +43,7 @@ class EnsembleCritic(SkillCritic):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         n_critics: int = 2,
-        shared_value: bool = False,
+        shared_value: bool = True,
         share_features_extractor: bool = False,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor, share_features_extractor)
@@ -137,7 +137,7 @@ class CeSDPolicy(SkillPolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         n_critics: int = 2,
-        shared_value: bool = False,
+        shared_value: bool = True,
         share_features_extractor: bool = False,
     ) -> None:
         self.shared_value = shared_value

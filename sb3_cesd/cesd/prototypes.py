@@ -34,8 +34,8 @@ class Prototypes(nn.Module):
     :param features_dim: size of the features
     :param temperature: tau of the softmax ``p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau)`` with normalised features u
         (paper eq. 3)
-    :param sinkhorn_temperature: temperature of the target assignment; ``None`` for the same as ``temperature`` (the
-        released code); a lower one keeps the clusters from dissolving
+    :param sinkhorn_temperature: temperature of the target assignment, low enough to keep the clusters from dissolving;
+        ``None`` for the same as ``temperature`` (the released code)
     :param sinkhorn_iterations: Sinkhorn-Knopp iterations
     :param swap: ``"next"`` predicts the assignment of s' from s (the released code), ``"self"`` that of the same state (the
         paper)
@@ -46,9 +46,9 @@ class Prototypes(nn.Module):
         n_prototypes: int,
         features_dim: int,
         temperature: float = 0.1,
-        sinkhorn_temperature: float | None = None,
+        sinkhorn_temperature: float | None = 0.03,
         sinkhorn_iterations: int = 5,
-        swap: str = "next",
+        swap: str = "self",
     ) -> None:
         super().__init__()
         sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature

@@ -27,10 +27,10 @@ class CriticRelabelling:
 
     def __init__(
         self,
-        critic: str = "cluster",
+        critic: str = "hindsight",
         n_random_heads: int = 2,
         kappa: float = 0.0,
-        actor: str = "skill",
+        actor: str = "random",
         actor_probability: float = 0.5,
     ) -> None:
         if critic not in ("cluster", "union", "hindsight"):

@@ -13,8 +13,8 @@ class ParticleEntropy(nn.Module):
     d / scale; max(d - clip, 0); mean over k (or the k-th alone); log(1 + .). States of groups with k members or fewer get 0.
 
     :param k: number of nearest neighbours
-    :param scale: ``"variance"`` divides by the running variance of all distances seen (the released code, where it is named
-        std), ``"std"`` by its square root, ``"none"`` not at all (the paper's formula)
+    :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
+        released code, where it is named std), ``"none"`` not at all (the paper's formula)
     :param clip: distance that counts as none, after scaling
     :param aggregate: ``"mean"`` over the k nearest (the released code) or ``"kth"`` (the paper's formula)
     :param log1p: take log(1 + .), or leave the distance as it is
@@ -23,7 +23,7 @@ class ParticleEntropy(nn.Module):
     def __init__(
         self,
         k: int = 16,
-        scale: str = "variance",
+        scale: str = "std",
         clip: float = 0.0005,
         aggregate: str = "mean",
         log1p: bool = True,

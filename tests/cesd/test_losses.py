@@ -11,9 +11,9 @@ CLUSTERS = th.tensor([0] * 9 + [1] * 6 + [2])
 
 
 @pytest.fixture
-def model(make_model):
+def model(make_released):
     """In float64 and without noise, so that two forms can be compared to the last digits."""
-    model = make_model(n_skills=N_SKILLS, target_policy_noise=0.0)
+    model = make_released(n_skills=N_SKILLS, target_policy_noise=0.0)
     model.policy.double()
     return model
 
@@ -129,8 +129,8 @@ def test_gradient_passes_a_clipped_action(model, batch, monkeypatch):
     assert any(gradient.abs().max() > 0 for gradient in th.autograd.grad(loss, list(model.actor.parameters())))
 
 
-def test_fewer_heads_than_skills_share_them(make_model):
-    model = make_model(n_skills=4, ensemble_size=2)
+def test_fewer_heads_than_skills_share_them(make_released):
+    model = make_released(n_skills=4, ensemble_size=2)
     assert model.critic.q_networks[0].layers[0].weight.shape[0] == 2
     obs, actions = th.randn(5, 3), th.rand(5, 1)
     values = [model.critic.q_values(obs, actions, th.full((5,), skill))[0] for skill in range(4)]
@@ -140,8 +140,8 @@ def test_fewer_heads_than_skills_share_them(make_model):
 
 
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
-def test_every_pair_has_weight_and_shape(make_model, critic):
-    model = make_model(relabel_kwargs={"critic": critic}).learn(60)
+def test_every_pair_has_weight_and_shape(make_released, critic):
+    model = make_released(relabel_kwargs={"critic": critic}).learn(60)
     model.intrinsic.eval()
     batch = model.replay_buffer.sample(32)
     n_pairs = len(batch.pairs.rows)
@@ -152,8 +152,8 @@ def test_every_pair_has_weight_and_shape(make_model, critic):
     assert th.isfinite(model.critic_loss(batch))
 
 
-def test_small_clusters_get_no_reward_but_train_their_head(make_model):
-    model = make_model(entropy_kwargs={"k": 20}, batch_size=32).learn(60)
+def test_small_clusters_get_no_reward_but_train_their_head(make_released):
+    model = make_released(entropy_kwargs={"k": 20}, batch_size=32).learn(60)
     model.intrinsic.eval()
     for _ in range(20):
         batch = model.replay_buffer.sample(32)

@@ -59,11 +59,11 @@ def assert_same_gradients(loss, expected, parameters):
 
 @pytest.mark.parametrize("ensemble_size", [1, 2, 3, 6])
 @pytest.mark.parametrize("tile_size", [None, 1, 3, 64])
-def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_model, monkeypatch, ensemble_size, tile_size):
+def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_released, monkeypatch, ensemble_size, tile_size):
     """The mean runs over the masked zeros of the heads there are, n = ensemble_size."""
     plan = torch_layers.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
-    model = double(make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
+    model = double(make_released(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
     batch = make_batch()
 
     def mask_of(skills):

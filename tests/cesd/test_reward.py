@@ -30,11 +30,11 @@ def batch():
 
 
 @pytest.fixture
-def make_intrinsic(make_model):
+def make_intrinsic(make_released):
     """An untrained reward that does not learn, with prototypes that are not of unit length."""
 
     def make(**kwargs):
-        intrinsic = make_model(**kwargs).intrinsic.eval()
+        intrinsic = make_released(**kwargs).intrinsic.eval()
         with th.no_grad():
             intrinsic.prototypes.vectors.mul_(th.tensor([[3.0], [0.2], [1.0], [5.0]]))
         return intrinsic
@@ -116,8 +116,8 @@ def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(
         th.testing.assert_close(scores, features @ vectors.T)
 
 
-def test_prototypes_are_of_unit_length_in_every_use(make_model, monkeypatch):
-    model = make_model(prototype_kwargs={"learning_rate": 0.3})
+def test_prototypes_are_of_unit_length_in_every_use(make_released, monkeypatch):
+    model = make_released(prototype_kwargs={"learning_rate": 0.3})
     scores, lengths = model.intrinsic.prototypes.scores, []
 
     def spy(features):
