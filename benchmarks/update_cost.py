@@ -14,16 +14,18 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import stable_baselines3
 import torch as th
+import yaml
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
 
 import sb3_cesd
-from sb3_cesd import CeSD
+from sb3_cesd import CeSD, zoo
 
 # Observation and action size of the robots
 ROBOTS = {"walker": (24, 6), "quadruped": (78, 12)}
@@ -47,6 +49,14 @@ class FixedSpaces(gym.Env):
         self.action_space = spaces.Box(-1, 1, (action_dim,), np.float32)
 
 
+def released_method() -> dict[str, Any]:
+    """
+    :return: the arguments of the constructor that make it the released code's method, the only one that has a dense form
+    """
+    entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["default"]
+    return {f"{name}_kwargs": entry[f"{name}_kwargs"] for name in ("prototype", "entropy", "constraint", "relabel")}
+
+
 def make_model(form: str, robot: str, size: str, device: str) -> CeSD:
     """
     :param form: one of ``FORMS``
@@ -66,7 +76,9 @@ def make_model(form: str, robot: str, size: str, device: str) -> CeSD:
         policy_kwargs={
             "net_arch": {"pi": [width, width], "qf": [width // 2, width]},
             "optimizer_kwargs": {} if form == "released" else None,
+            "shared_value": False,
         },
+        **released_method(),
         encoder_kwargs={"net_arch": [width, width]},
         seed=0,
         device=device,
