@@ -200,7 +200,10 @@ def test_tuning_loses_nothing_of_our_files(name):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     draws = [zoo.ALGORITHMS["cesd"].sample(study.ask(), 1, 1, {}) for _ in range(10)]
     entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
-    for entry in entries.values():
+    for env_id, entry in entries.items():
+        # Mazes have settings of their own, of the constructor's defaults they name some that are not searched
+        if env_id.startswith("Maze"):
+            continue
         for kwargs in ("prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs"):
             assert all(set(entry.get(kwargs, {})) <= set(draw[kwargs]) for draw in draws)
 
@@ -267,6 +270,8 @@ def test_hyperparameters_hold_every_robot_and_a_default(name):
     entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
     assert {env_id for env_id in ENVS if not env_id.startswith("Maze")} | {"default"} <= set(entries)
     for env_id, entry in entries.items():
+        if env_id.startswith("Maze"):
+            continue
         alpha = 0.1 if env_id.startswith("Jaco") else 1.0
         assert entry["alpha"] == alpha, env_id
         iterations = {"Walk": 6, "Quad": 5, "Jaco": 4}.get(env_id[:4])

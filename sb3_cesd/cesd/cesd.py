@@ -205,6 +205,13 @@ class CeSD(SkillDDPG):
             self.policy.optimizer_kwargs,
         )
 
+    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+        # Skills explore with the value they share; heads learn to differ from it once the constraint has started
+        constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining)
+        for critic in (self.critic, self.critic_target):
+            critic.use_heads = constrained or not critic.shared_value
+        super().train(gradient_steps, batch_size)
+
     def learn(
         self: SelfCeSD,
         total_timesteps: int,

@@ -19,7 +19,7 @@ class EnsembleCritic(SkillCritic):
 
     With ``shared_value``, the value of a skill is that of one skill-conditioned value function plus what its head adds, which
     is nothing at first: what one skill learns about the environment then helps all of them, while the heads tell them apart.
-    The trunk takes the skill as an input, too.
+    The trunk takes the skill as an input, too. Skills explore with the shared value alone.
 
     :param observation_space: plain observation space
     :param action_space: action space
@@ -50,6 +50,8 @@ class EnsembleCritic(SkillCritic):
         self.n_skills = n_skills
         self.ensemble_size = ensemble_size
         self.shared_value = shared_value
+        #: False to leave out what heads add to the shared value, and not to train them
+        self.use_heads = True
         input_dim = features_extractor.features_dim + get_action_dim(action_space) + (n_skills if shared_value else 0)
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
         trunk_dim = net_arch[0] if net_arch else input_dim
@@ -78,10 +80,13 @@ class EnsembleCritic(SkillCritic):
             # Of the transitions, not of the pairs: the same for all skills
             hidden = self.trunk(inputs)
             hidden = hidden if rows is None else hidden.index_select(0, rows)
+        shared_values = [network(hidden) for network in self.shared_networks]
+        if not self.use_heads:
+            return shared_values
         routing = route(skills % self.ensemble_size, self.ensemble_size)
         q_values = [q_network(hidden, routing) for q_network in self.q_networks]
         if self.shared_value:
-            q_values = [own + network(hidden) for own, network in zip(q_values, self.shared_networks, strict=True)]
+            q_values = [own + shared for own, shared in zip(q_values, shared_values, strict=True)]
         return q_values
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:

@@ -36,7 +36,9 @@ class APTReward(TransitionReward):
     ) -> None:
         super().__init__()
         self.encoder = make_encoder(encoder, obs_dim, action_dim, n_skills, encoder_kwargs or {})
-        self.entropy = build("entropy_kwargs", ParticleEntropy, {"k": 12, "scale": "variance", "clip": 0.0, **(entropy_kwargs or {})})
+        self.entropy = build(
+            "entropy_kwargs", ParticleEntropy, {"k": 12, "scale": "variance", "clip": 0.0, **(entropy_kwargs or {})}
+        )
 
     def check_batch_size(self, batch_size: int) -> None:
         self.entropy.check_batch_size(batch_size)

@@ -168,6 +168,27 @@ def test_exploration_is_particle_entropy_of_the_whole_batch_for_the_skill_that_c
     assert (relabelled.rewards > expected[:, None]).any()
 
 
+def test_heads_learn_once_the_constraint_has_started(make_model):
+    model = make_model(constraint_kwargs={"start": 0.5})
+    heads = model.critic.q_networks.state_dict()
+    before = {name: value.clone() for name, value in heads.items()}
+    shared = model.critic.shared_networks[0][0].weight.detach().clone()
+    states = []
+
+    def note(locals_, globals_):
+        states.append({name: (value != before[name]).any().item() for name, value in heads.items()})
+
+    model.learn(200, callback=note)
+    assert not any(states[95].values()) and all(states[-1].values())
+    assert (model.critic.shared_networks[0][0].weight != shared).any()
+    assert model.critic.use_heads and model.critic_target.use_heads
+
+    released = make_model(constraint_kwargs={"start": 0.5}, policy_kwargs={"net_arch": [16, 16], "shared_value": False})
+    before = released.critic.q_networks[0].layers[0].weight.detach().clone()
+    released.learn(90)
+    assert (released.critic.q_networks[0].layers[0].weight != before).any(), "without a shared value heads explore"
+
+
 def test_prototypes_learn_while_skills_explore(make_model):
     model = make_model(constraint_kwargs={"start": 1.0}, learning_starts=60).learn(60)
     before = model.intrinsic.prototypes.vectors.detach().clone()
