@@ -177,6 +177,7 @@ def test_heads_learn_once_the_constraint_has_started(make_model):
 
     def note(locals_, globals_):
         states.append({name: (value != before[name]).any().item() for name, value in heads.items()})
+        return True
 
     model.learn(200, callback=note)
     assert not any(states[95].values()) and all(states[-1].values())
