@@ -27,8 +27,9 @@ class CeSD(SkillDDPG):
     function of its own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
 
     Paper: https://arxiv.org/abs/2405.16030
-    The defaults are those of the released code (https://github.com/Baichenjia/CeSD); the README lists where it differs from
-    the paper.
+    Sizes and rates are those of the released code (https://github.com/Baichenjia/CeSD). The method departs from it where that
+    measures better: skills first explore with a value they share, then keep to their clusters; the README lists all departures
+    and how to undo them.
 
     :param policy: The policy model to use (MlpPolicy)
     :param env: The environment to learn from (if registered in Gym, can be str), with a 1D Box observation space
