@@ -86,8 +86,8 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
     @property
     def position(self) -> np.ndarray:
-        """(x, y, 0), shape ``(3,)``: of the form that robots have, too."""
-        return np.append(self._trail[-1], 0.0)
+        """(x, y, 0), shape ``(3,)``: as robots have it; before the first reset the middle of the first cell."""
+        return np.append(self._trail[-1] if self._trail else self.layout.start_cell, 0.0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)

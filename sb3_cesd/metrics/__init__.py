@@ -7,6 +7,7 @@ from sb3_cesd.metrics.mine import MineEstimate, mine_mutual_information
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.particle_entropy import particle_entropy
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.summary import play_and_measure, skill_metrics
 
 __all__ = [
     "CumulativeMazeCoverage",
@@ -21,6 +22,8 @@ __all__ = [
     "mine_mutual_information",
     "on_cluster_share",
     "particle_entropy",
+    "play_and_measure",
     "plug_in_mutual_information",
+    "skill_metrics",
     "torso_coverage",
 ]

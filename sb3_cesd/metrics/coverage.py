@@ -28,6 +28,11 @@ class CumulativeMazeCoverage:
                 f"{states[~free][0]}: pass (x, y) recorded in the same maze."
             )
         self._visited = np.union1d(self._visited, bin_indices(self.layout, states))
+        return self.share
+
+    @property
+    def share(self) -> float:
+        """Share of the free bins that were visited so far, from 0 to 1."""
         return len(self._visited) / self.layout.n_free_bins
 
 

@@ -144,3 +144,7 @@ def test_copies_continue_alike():
     copy = pickle.loads(pickle.dumps(env))
     for _ in range(10):
         assert np.array_equal(env.step(np.array([0.9, -0.9]))[0], copy.step(np.array([0.9, -0.9]))[0])
+
+
+def test_position_before_the_first_reset():
+    assert MazeEnv("corridor").position.tolist() == [-5, 0, 0]

@@ -1,0 +1,18 @@
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch as th
+
+
+@contextmanager
+def preserve_random_state() -> Iterator[None]:
+    """What is done within leaves no trace in the global random number generators of Python, NumPy and PyTorch (CPU)."""
+    states = random.getstate(), np.random.get_state(), th.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        th.set_rng_state(states[2])
