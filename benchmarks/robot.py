@@ -47,8 +47,8 @@ def run_one(run: Row, n_timesteps: int) -> Row:
     :param run: ``method``, ``env`` and ``seed``
     :param n_timesteps: environment steps of the training
     :return: the measures: those of :func:`~sb3_cesd.metrics.skill_metrics` for the places of the torso;
-        ``knn_accuracy_states`` of telling the skill by the observation; ``training_coverage`` and ``training_entropy``, bins of
-        1 m and particle entropy of the observations of training
+        ``knn_accuracy_states`` of telling the skill by the observation; ``training_coverage`` and ``training_entropy``, bins
+        of 1 m and particle entropy of the observations of training
     """
     th.set_num_threads(1)
     algo, overrides = METHODS[run["method"]]
