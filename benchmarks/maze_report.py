@@ -1,5 +1,6 @@
 """Tables and figures of the maze benchmark."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -106,8 +107,21 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
             empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "cumulative_coverage" else "" for column in columns)
             lines.append(f"| CeSD as published | | {empty} |")
         lines.append("")
-    lines.append("Mean and 95 % t-interval over seeds.")
+    lines.append(f"Mean and 95 % t-interval over seeds. Made by `python benchmarks/maze.py` with {made_with(rows)}.")
     return "\n".join(lines) + "\n"
+
+
+def made_with(rows: pd.DataFrame) -> str:
+    """
+    :param rows: runs
+    :return: versions and processor of the first run, and the budget of all
+    """
+    versions = json.loads(rows.versions.iloc[0])
+    processor = versions.pop("processor")
+    packages = ", ".join(f"{name} {number}" for name, number in versions.items())
+    budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
+    sizes = " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
+    return f"{sizes} a run, one thread of {processor}, {packages}"
 
 
 def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -> Figure:
