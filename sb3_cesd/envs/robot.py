@@ -100,6 +100,15 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         """Duration of a step [s]."""
         return self._dm_env.control_timestep()
 
+    @property
+    def random_state(self) -> np.random.RandomState:
+        """What initial states are drawn from; it can be replaced by another."""
+        return self._shimmy_env.np_random
+
+    @random_state.setter
+    def random_state(self, random_state: np.random.RandomState) -> None:
+        self._shimmy_env.np_random = random_state
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """
         :param seed: start a new stream of initial states; ``None`` goes on with the one before
