@@ -41,6 +41,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
+    observation_space: spaces.Box
+    action_space: spaces.Box
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class WalkerBatch:
         return self._stand_rewards() * (5 * moving + 1) / 6
 
     def _stand_rewards(self) -> np.ndarray:
-        """The reward of dm_control's stand task; its ``tolerance`` rounds squares of arrays otherwise than those of numbers."""
+        # Not by dm_control's own function: a square of an array is rounded otherwise than that of a number
         heights = self._xpos[:, self._torso, 2]
         below = np.maximum(walker._STAND_HEIGHT - heights, 0.0) / (walker._STAND_HEIGHT / 2) * SCALE
         standing = np.exp(-0.5 * np.array([distance**2 for distance in below.tolist()]))
