@@ -151,7 +151,7 @@ class RobotVecEnv(VecEnv):
             raise AttributeError(
                 f"Batched environments share {method_name!r}: call that of the vectorized environment, or use DummyVecEnv."
             )
-        method = self._env.get_wrapper_attr(method_name)
+        method = self._robot.get_wrapper_attr(method_name)
         results = []
         for idx in self._get_indices(indices):
             self._batch.show(idx)
