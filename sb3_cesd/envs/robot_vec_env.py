@@ -47,7 +47,10 @@ class RobotVecEnv(VecEnv):
                 raise ValueError(f"{name}={value}: pass at least 1.")
         robot = env.unwrapped
         if not isinstance(robot, RobotEnv) or robot.domain not in BATCHES:
-            raise ValueError(f"{env} can't be batched, only {' and '.join(BATCHES)} can: use DummyVecEnv or SubprocVecEnv.")
+            raise ValueError(
+                f"{env} can't be batched, only {' and '.join(BATCHES)} can: use DummyVecEnv or SubprocVecEnv "
+                "(in RL Zoo: leave 'batched' out)."
+            )
         if robot.render_mode == "human":
             raise ValueError("Batched environments have no windows: pass render_mode='rgb_array', or use DummyVecEnv.")
         self.render_mode = robot.render_mode  # read by VecEnv.__init__
