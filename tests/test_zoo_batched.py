@@ -11,8 +11,8 @@ from sb3_cesd import CeSD
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("batched")
     output = run(
-        folder, "--algo", "cesd", "--env", "Walker-v0", "-n", 400, "--eval-freq", 200, "--eval-episodes", 2, "--n-eval-envs", 2,
-        "--seed", 1, "--env-kwargs", "max_episode_steps:50", *SMALL, "n_envs:4", "batched:True",
+        folder, "--algo", "cesd", "--env", "Walker-v0", "-n", 400, "--eval-freq", 200, "--eval-episodes", 2,
+        "--n-eval-envs", 2, "--seed", 1, "--env-kwargs", "max_episode_steps:50", *SMALL, "n_envs:4", "batched:True",
     )  # fmt: skip
     return folder, output
 

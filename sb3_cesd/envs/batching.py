@@ -22,7 +22,7 @@ def make_batched(
     """
     Make many environments of a robot that are stepped together by threads: what ``make_vec_env`` makes, but faster.
 
-    :param env_id: id of an environment of the walker or the quadruped
+    :param env_id: id of an environment of a robot
     :param n_envs: number of environments
     :param seed: environment i is seeded with ``seed + i``
     :param n_threads: number of threads; ``None`` for as many as there are cores

@@ -111,12 +111,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     @property
     def random_state(self) -> np.random.RandomState:
-        """What initial states are drawn from; it can be replaced by another."""
+        """What initial states are drawn from."""
         return self._shimmy_env.np_random
-
-    @random_state.setter
-    def random_state(self, random_state: np.random.RandomState) -> None:
-        self._shimmy_env.np_random = random_state
 
     @property
     def max_steps(self) -> int:
@@ -137,6 +133,16 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         if self._window is not None:
             self._show()
         return self._flatten(observation).astype(np.float32), {}
+
+    def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
+        """
+        Start an episode in place of another environment of the same task.
+
+        :param random_state: what the initial states of that environment are drawn from
+        :return: the observation
+        """
+        self._shimmy_env.np_random = random_state
+        return self.reset()[0]
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """

@@ -6,12 +6,13 @@ import numpy as np
 from dm_control.rl.control import PhysicsError
 from mujoco.batch import Batch
 
+from sb3_cesd.envs.jaco_batch import JacoBatch
 from sb3_cesd.envs.quadruped_batch import QuadrupedBatch
 from sb3_cesd.envs.robot import RobotEnv
 from sb3_cesd.envs.walker_batch import WalkerBatch
 
 #: What reads a batch of simulations, by domain
-BATCHES: dict[str, Any] = {"walker": WalkerBatch, "quadruped": QuadrupedBatch}
+BATCHES: dict[str, Any] = {"walker": WalkerBatch, "quadruped": QuadrupedBatch, "jaco": JacoBatch}
 #: All that a simulation goes on from, with the start of the solver
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
@@ -27,6 +28,7 @@ class RobotBatch:
 
     def __init__(self, robot: RobotEnv, n_envs: int, n_threads: int) -> None:
         self._robot = robot
+        robot.reset()  # jaco's model is compiled by the first
         self._model, self._data = robot.physics.model.ptr, robot.physics.data.ptr
         # Of a simulation that keeps its data, the last stages of a step need not be computed again in the next
         self._batch = Batch(self._model, n_envs, n_threads, persistent=True)
@@ -35,14 +37,15 @@ class RobotBatch:
         self._warnings = self._batch.warning[:, :, 1]  # how often each was raised, (n_envs, n_warnings)
         self._reader = BATCHES[robot.domain](robot, self._batch)
 
-    def start(self, idx: int) -> np.ndarray:
+    def start(self, idx: int, random_state: np.random.RandomState) -> np.ndarray:
         """
-        Start an episode of a simulation as the robot does.
+        Start an episode of a simulation.
 
         :param idx: the simulation
+        :param random_state: what its initial state is drawn from
         :return: the first observation, float32
         """
-        observation, _ = self._robot.reset()
+        observation = self._robot.reset_as(random_state)
         mujoco.mj_getState(self._model, self._data, self._batch.state[idx], STATE)
         return observation
 

@@ -26,7 +26,7 @@ class RobotVecEnv(VecEnv):
     environments, with the same seeds. All episodes start and end together. See
     :func:`~sb3_cesd.envs.batching.make_batched` for making one by its id.
 
-    :param env: an environment made by ``gym.make``, of the walker or quadruped; it becomes part of this one
+    :param env: an environment of a robot, made by ``gym.make``; it becomes part of this one
     :param n_envs: number of environments
     :param n_threads: number of threads; ``None`` for as many as there are cores
     :param results_writers: of ``Monitor``: what writes the episodes of each environment to a file
@@ -48,7 +48,7 @@ class RobotVecEnv(VecEnv):
         robot = env.unwrapped
         if not isinstance(robot, RobotEnv) or robot.domain not in BATCHES:
             raise ValueError(
-                f"{env} can't be batched, only {' and '.join(BATCHES)} can: use DummyVecEnv or SubprocVecEnv "
+                f"{env} can't be batched, only robots ({', '.join(BATCHES)}) can: use DummyVecEnv or SubprocVecEnv "
                 "(in RL Zoo: leave 'batched' out)."
             )
         if robot.render_mode == "human":
@@ -72,7 +72,7 @@ class RobotVecEnv(VecEnv):
 
     @property
     def position(self) -> np.ndarray:
-        """Positions of the torsos in the world [m], shape ``(n_envs, 3)``."""
+        """Positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""
         return self._batch.positions() if self._n_steps > 0 else self._start_positions.copy()
 
     def reset(self) -> np.ndarray:
@@ -186,8 +186,7 @@ class RobotVecEnv(VecEnv):
         """
         observations = np.empty((self.num_envs, *self._robot.observation_space.shape), dtype=np.float32)
         for idx, random_state in enumerate(self._random_states):
-            self._robot.random_state = random_state
-            observations[idx] = self._batch.start(idx)
+            observations[idx] = self._batch.start(idx, random_state)
             self._start_positions[idx] = self._robot.position
         self._n_steps = 0
         self._returns[:] = 0.0

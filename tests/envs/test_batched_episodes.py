@@ -9,7 +9,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_cesd import make_batched
 from sb3_cesd.envs.robot_vec_env import RobotVecEnv
 
-IDS = [env_id for env_id in REWARDS if not env_id.startswith("Jaco")]
+LENGTHS = {env_id: 250 if env_id.startswith("Jaco") else 1000 for env_id in REWARDS}
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
@@ -28,61 +28,69 @@ def assert_same_step(step, expected):
             assert info["episode"] == expected_info["episode"]
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", LENGTHS)
 def test_whole_episode_and_the_start_of_the_next(env_id):
+    length = LENGTHS[env_id]
     expected, env = make_vec_env(env_id, 2, seed=3), make_batched(env_id, 2, seed=3, n_threads=2)
     assert env.observation_space == expected.observation_space and env.action_space == expected.action_space
     np.testing.assert_array_equal(env.reset(), expected.reset())
     rng = np.random.default_rng(0)
-    for step in range(1, 1021):
+    for step in range(1, length + 21):
         # Beyond the bounds too, where they are clipped
         actions = rng.uniform(-1.2, 1.2, (2, *env.action_space.shape)).astype(np.float32)
         result = env.step(actions)
         assert_same_step(result, expected.step(actions))
-        assert result[2].all() == result[2].any() == (step == 1000)
-        if step in (1, 500, 1000, 1001):
+        assert result[2].all() == result[2].any() == (step == length)
+        if step in (1, length // 2, length, length + 1):
             np.testing.assert_array_equal(env.get_attr("position"), expected.get_attr("position"))
     env.close()
     expected.close()
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_rewards_of_wild_states(env_id):
-    """Thrown into the air, spinning, upside down: where the tasks differ. As numbers of 64 bits."""
+def make_wild(domain, env, rng, scale):
+    """Thrown into the air, spinning, upside down; the brick of the arm near the hand, to far away as the scale grows."""
+    qpos, qvel = env._batch._batch.bind("qpos"), env._batch._batch.bind("qvel")
+    if domain == "walker":
+        qpos[:] = rng.uniform(-1, 1, qpos.shape) * [0.3, 3, 3, 1, 1, 1, 1, 1, 1]
+        qvel[:] = rng.normal(size=qvel.shape) * [3, 8, 10, 3, 3, 3, 3, 3, 3]
+    elif domain == "quadruped":
+        qpos[:, 2] = rng.uniform(0.3, 2, len(qpos))
+        quaternions = rng.normal(size=(len(qpos), 4))
+        qpos[:, 3:7] = quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
+        qvel[:, :6] = rng.normal(size=(len(qpos), 6)) * 4
+    else:
+        qpos[:, 9:12] = env.position + rng.normal(size=(len(qpos), 3)) * 0.02 * scale
+
+
+@pytest.mark.parametrize("env_id", LENGTHS)
+def test_wild_states(env_id):
+    """In which the tasks differ; rewards as numbers of 64 bits."""
     single, env = make_vec_env(env_id, 1).envs[0].unwrapped, make_batched(env_id, 4, seed=0)
     env.reset()
+    single.reset()
     rng = np.random.default_rng(0)
     model, data = single.physics.model.ptr, single.physics.data.ptr
-    walker = env_id.startswith("Walker")
     seen = []
-    for _ in range(12):
-        states = env._batch._batch.state
-        qpos, qvel = env._batch._batch.bind("qpos"), env._batch._batch.bind("qvel")
-        if walker:
-            qpos[:] = rng.uniform(-1, 1, qpos.shape) * [0.3, 3, 3, 1, 1, 1, 1, 1, 1]
-            qvel[:] = rng.normal(size=qvel.shape) * [3, 8, 10, 3, 3, 3, 3, 3, 3]
-        else:
-            qpos[:, 2] = rng.uniform(0.3, 2, 4)
-            quaternions = rng.normal(size=(4, 4))
-            qpos[:, 3:7] = quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
-            qvel[:, :6] = rng.normal(size=(4, 6)) * 4
-        before = states.copy()
+    for scale in range(12):
+        make_wild(single.domain, env, rng, scale)
+        before = env._batch._batch.state.copy()
         actions = rng.uniform(-1, 1, (4, *single.action_space.shape))
         observations, rewards = env._batch.step(single.scale_action(actions))
         for idx in range(4):
-            single.reset()
             mujoco.mj_setState(model, data, before[idx], STATE)
             mujoco.mj_forward(model, data)
-            # The start of the solver, which mj_forward has moved
+            # Back to the start of the solver, which mj_forward has moved
             mujoco.mj_setState(model, data, before[idx], STATE)
             observation, reward, *_ = single.step(actions[idx])
             np.testing.assert_array_equal(observations[idx], observation)
             assert rewards[idx] == reward
             seen.append(reward)
     assert np.ptp(seen) > 0.5 and len(set(seen)) > 15, "the states do not tell rewards apart"
+    env.close()
+    single.close()
 
 
-@pytest.mark.parametrize("domain", ["Walker-v0", "Quadruped-v0"])
+@pytest.mark.parametrize("domain", ["Walker-v0", "Quadruped-v0", "Jaco-v0"])
 def test_neither_threads_nor_neighbours_matter(domain):
     def rollout(n_envs, n_threads):
         env = make_batched(domain, n_envs, seed=5, n_threads=n_threads)
@@ -94,8 +102,10 @@ def test_neither_threads_nor_neighbours_matter(domain):
     np.testing.assert_array_equal(rollout(7, 5), expected)
 
 
-def test_seeds_are_used_once_and_streams_go_on():
-    expected, env = make_vec_env("Quadruped-v0", 3), make_batched("Quadruped-v0", 3)
+@pytest.mark.parametrize("env_id", ["Walker-v0", "Quadruped-v0", "Jaco-v0"])
+def test_seeds_are_used_once_and_streams_go_on(env_id):
+    expected, env = make_vec_env(env_id, 3), make_batched(env_id, 3)
+    shape = (3, *env.action_space.shape)
     starts = []
     for seed in (7, None, None, 2**32 + 50, 7):
         if seed is not None:
@@ -103,8 +113,8 @@ def test_seeds_are_used_once_and_streams_go_on():
         starts.append(env.reset())
         np.testing.assert_array_equal(starts[-1], expected.reset())
         for _ in range(3):  # an episode may be left before its end
-            env.step(np.ones((3, 12)))
-            expected.step(np.ones((3, 12)))
+            env.step(np.ones(shape))
+            expected.step(np.ones(shape))
     assert len(np.unique(np.concatenate(starts[:4]), axis=0)) == 12
     np.testing.assert_array_equal(starts[4], starts[0])
 

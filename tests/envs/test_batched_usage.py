@@ -39,31 +39,35 @@ def test_attributes(env):
     assert env.get_attr("tag") == [5, 6, 5]
 
 
-def test_physics_is_that_of_each(env):
-    expected = make_vec_env("Walker-v0", 3, seed=0)
+@pytest.mark.parametrize("env_id", ["Walker-v0", "Quadruped-v0", "Jaco-v0"])
+def test_physics_is_that_of_each(env_id):
+    expected, env = make_vec_env(env_id, 2, seed=0), make_batched(env_id, 2, seed=0)
     expected.reset()
-    env.seed(0)
     env.reset()
-    for _ in range(15):
-        actions = np.random.default_rng(0).uniform(-1, 1, (3, 6))
-        env.step(actions)
-        expected.step(actions)
-    pairs = list(zip(env.get_attr("physics"), expected.get_attr("physics"), strict=True))
-    for physics, other in pairs:
-        for field in ("qpos", "qvel", "ctrl", "xpos", "xmat", "time"):
-            np.testing.assert_array_equal(getattr(physics.data, field), getattr(other.data, field))
-    assert (pairs[0][0].data.qpos != pairs[1][0].data.qpos).any()
+    for n_steps in (0, 15):
+        for _ in range(n_steps):
+            actions = np.random.default_rng(0).uniform(-1, 1, (2, *env.action_space.shape))
+            env.step(actions)
+            expected.step(actions)
+        np.testing.assert_array_equal(env.position, expected.get_attr("position"))
+        pairs = list(zip(env.get_attr("physics"), expected.get_attr("physics"), strict=True))
+        for physics, other in pairs:
+            for field in ("qpos", "qvel", "ctrl", "act", "xpos", "xmat", "subtree_com", "time"):
+                np.testing.assert_array_equal(getattr(physics.data, field), getattr(other.data, field))
+        assert (pairs[0][0].data.qpos != pairs[1][0].data.qpos).any()
+    env.close()
+    expected.close()
 
 
 @NEEDS_GL
-@pytest.mark.parametrize("n_steps", [0, 20])
-def test_images_are_those_of_single_environments(n_steps):
+@pytest.mark.parametrize(("env_id", "n_steps"), [("Quadruped-v0", 0), ("Quadruped-v0", 20), ("Jaco-v0", 5)])
+def test_images_are_those_of_single_environments(env_id, n_steps):
     options = {"env_kwargs": {"width": 96, "height": 64}}
-    expected, env = make_vec_env("Quadruped-v0", 2, seed=1, **options), make_batched("Quadruped-v0", 2, seed=1, **options)
+    expected, env = make_vec_env(env_id, 2, seed=1, **options), make_batched(env_id, 2, seed=1, **options)
     for each in (expected, env):
         each.reset()
         for _ in range(n_steps):
-            each.step(np.full((2, 12), 0.7))
+            each.step(np.full((2, *env.action_space.shape), 0.7))
     images = env.get_images()
     assert images[0].shape == (64, 96, 3) and (images[0] != images[1]).any()
     np.testing.assert_array_equal(images, expected.get_images())
