@@ -23,7 +23,7 @@ from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd import make_batched
-from sb3_cesd.envs.robot_batch import usable_cores
+from sb3_cesd.envs.robot_vec_env import usable_cores
 
 HORIZONS = {"Walker-v0": 1000, "Quadruped-v0": 1000, "Jaco-v0": 250}
 N_SINGLE = 8

@@ -13,7 +13,7 @@ HAND = "jaco_arm/jaco_hand/pinchsite"
 BRICK = "duplo2x4/"
 
 
-class JacoBatch:
+class Reader:
     """
     Observations and rewards of many arms at once, to the last bit those of :mod:`sb3_cesd.envs.jaco`.
 

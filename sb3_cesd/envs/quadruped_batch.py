@@ -9,7 +9,7 @@ from sb3_cesd.envs.quadruped import OBS_DIM
 SENSORS = mujoco.mjtSensor
 
 
-class QuadrupedBatch:
+class Reader:
     """
     Observations and rewards of many quadrupeds at once, to the last bit those of :mod:`sb3_cesd.envs.quadruped`.
 

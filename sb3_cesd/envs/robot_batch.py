@@ -1,18 +1,12 @@
-import os
-from typing import Any
+from importlib import import_module
 
 import mujoco
 import numpy as np
 from dm_control.rl.control import PhysicsError
 from mujoco.batch import Batch
 
-from sb3_cesd.envs.jaco_batch import JacoBatch
-from sb3_cesd.envs.quadruped_batch import QuadrupedBatch
 from sb3_cesd.envs.robot import RobotEnv
-from sb3_cesd.envs.walker_batch import WalkerBatch
 
-#: What reads a batch of simulations, by domain
-BATCHES: dict[str, Any] = {"walker": WalkerBatch, "quadruped": QuadrupedBatch, "jaco": JacoBatch}
 #: All that a simulation goes on from, with the start of the solver
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
@@ -35,7 +29,7 @@ class RobotBatch:
         self._n_substeps = round(robot.dt / self._model.opt.timestep)
         self._ctrl = self._batch.bind("ctrl")
         self._warnings = self._batch.warning[:, :, 1]  # how often each was raised, (n_envs, n_warnings)
-        self._reader = BATCHES[robot.domain](robot, self._batch)
+        self._reader = import_module(f"sb3_cesd.envs.{robot.domain}_batch").Reader(robot, self._batch)
 
     def start(self, idx: int, random_state: np.random.RandomState) -> np.ndarray:
         """
@@ -46,6 +40,7 @@ class RobotBatch:
         :return: the first observation, float32
         """
         observation = self._robot.reset_as(random_state)
+        self._batch.warning[idx] = 0
         mujoco.mj_getState(self._model, self._data, self._batch.state[idx], STATE)
         return observation
 
@@ -85,10 +80,3 @@ class RobotBatch:
         idx = int(np.argmax(is_new.any(axis=1)))
         names = [name for name, new in zip(mujoco.mjtWarning.__members__, is_new[idx], strict=False) if new]
         raise PhysicsError(f"Physics state is invalid in environment {idx}. Warning(s) raised: {', '.join(names)}")
-
-
-def usable_cores() -> int:
-    """
-    :return: number of cores that this process may use
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,3 +1,4 @@
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +12,8 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.envs.robot import RobotEnv, check_finite
-from sb3_cesd.envs.robot_batch import BATCHES, RobotBatch, usable_cores
+from sb3_cesd.envs.gl import import_physics
+from sb3_cesd.envs.robot import TASKS, RobotEnv, check_finite
 
 #: Of a single environment only: here all are reset and stepped together
 NOT_SINGLE = ("reset", "step", "close")
@@ -46,9 +47,9 @@ class RobotVecEnv(VecEnv):
             if value is not None and value < 1:
                 raise ValueError(f"{name}={value}: pass at least 1.")
         robot = env.unwrapped
-        if not isinstance(robot, RobotEnv) or robot.domain not in BATCHES:
+        if not isinstance(robot, RobotEnv):
             raise ValueError(
-                f"{env} can't be batched, only robots ({', '.join(BATCHES)}) can: use DummyVecEnv or SubprocVecEnv "
+                f"{env} can't be batched, only robots ({', '.join(TASKS)}) can: use DummyVecEnv or SubprocVecEnv "
                 "(in RL Zoo: leave 'batched' out)."
             )
         if robot.render_mode == "human":
@@ -61,7 +62,8 @@ class RobotVecEnv(VecEnv):
         self.metadata = robot.metadata
         self.max_episode_steps = time_limit(env)
         self.n_threads = min(n_envs, n_threads or usable_cores())
-        self._batch = RobotBatch(robot, n_envs, self.n_threads)
+        [robot_batch] = import_physics("sb3_cesd.envs.robot_batch")
+        self._batch = robot_batch.RobotBatch(robot, n_envs, self.n_threads)
         self._random_states = [np.random.RandomState() for _ in range(n_envs)]
         self._start_positions = np.full((n_envs, 3), np.nan)
         self._n_steps = 0
@@ -218,3 +220,10 @@ def time_limit(env: gym.Env) -> int:
             limit = min(limit, env._max_episode_steps)
         env = env.env
     return limit
+
+
+def usable_cores() -> int:
+    """
+    :return: number of cores that this process may use
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

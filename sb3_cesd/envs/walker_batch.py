@@ -11,7 +11,7 @@ from sb3_cesd.envs.walker import FLIP_MOMENTUM, OBS_DIM, SPEEDS
 SCALE = np.sqrt(-2 * np.log(0.1))
 
 
-class WalkerBatch:
+class Reader:
     """
     Observations and rewards of many walkers at once, to the last bit those of :mod:`sb3_cesd.envs.walker`.
 

@@ -1,5 +1,11 @@
 """How SB3 uses batched environments: attributes, methods, pictures, files, training; and what they refuse."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -121,11 +127,12 @@ def test_actions_of_another_shape(env, shape):
 def test_simulation_that_diverges_is_told_and_starts_again():
     env = make_batched("Quadruped-v0", 3, seed=0)
     first = env.reset()
-    env._batch._batch.bind("qvel")[2, 8] = 1e12
-    with pytest.raises(PhysicsError, match=r"invalid in environment 2\. Warning\(s\) raised: mjWARN_BAD"):
-        env.step(np.zeros((3, 12)))
-    env.seed(0)
-    np.testing.assert_array_equal(env.reset(), first)
+    for _ in range(2):
+        env._batch._batch.bind("qvel")[2, 8] = 1e12
+        with pytest.raises(PhysicsError, match=r"invalid in environment 2\. Warning\(s\) raised: mjWARN_BAD"):
+            env.step(np.zeros((3, 12)))
+        env.seed(0)
+        np.testing.assert_array_equal(env.reset(), first)
     expected = make_vec_env("Quadruped-v0", 3, seed=0)
     expected.reset()
     np.testing.assert_array_equal(env.step(np.zeros((3, 12)))[0], expected.step(np.zeros((3, 12)))[0])
@@ -159,6 +166,29 @@ def test_environments_that_are_no_robots(env_id):
 def test_what_a_batch_would_pass_over_is_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_vec_env("Walker-v0", 2, vec_env_cls=batch_envs, **kwargs)
+
+
+def test_physics_engine_is_imported_by_making_one_only():
+    """And a machine without a display is told how to render before."""
+    code = (
+        "import os, sys, sb3_cesd, sb3_cesd.envs.robot_vec_env\n"
+        "assert not {'mujoco', 'dm_control', 'shimmy'} & set(sys.modules) and 'MUJOCO_GL' not in os.environ\n"
+        "sb3_cesd.make_batched('Walker-v0', 2)\n"
+        "assert os.environ['MUJOCO_GL'] in ('egl', 'off')\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+
+
+def test_benchmark_of_speed(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks/env_speed.py"
+    arguments = "--envs Walker-v0 --sizes 2 --threads 1 2 --repeats 1 --steps 40".split()
+    subprocess.run([sys.executable, script, *arguments, "--json", tmp_path / "speed.json"], check=True, timeout=120)
+    figures = json.loads((tmp_path / "speed.json").read_text())["Walker-v0"]
+    assert list(figures) == ["single", "batched_2_envs_1_threads", "batched_2_envs_2_threads"]
+    for each in figures.values():
+        assert each["ratio"] == pytest.approx(each["steps_per_second"] / figures["single"]["steps_per_second"])
+        assert 10 < each["cpu_microseconds_per_step"] < 1e5 and each["milliseconds_per_start"] > 0
 
 
 def test_no_environment():
