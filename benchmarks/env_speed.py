@@ -31,16 +31,18 @@ N_SINGLE = 8
 
 class Turn(NamedTuple):
     """
-    What one turn took.
+    What one turn took, in seconds.
 
-    :param wall: seconds for a step of one environment
-    :param cpu: seconds of all cores for a step of one environment
-    :param start: seconds for the start of an episode of one environment
+    :param wall: for a step of one environment
+    :param cpu: of all cores, for a step of one environment
+    :param start_wall: for the start of an episode of one environment
+    :param start_cpu: of all cores, for the start of an episode of one environment
     """
 
     wall: float
     cpu: float
-    start: float
+    start_wall: float
+    start_cpu: float
 
 
 def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
@@ -49,14 +51,14 @@ def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
     :param actions: of each step, shape ``(n_steps, n_envs, action_dim)``
     :return: what it took
     """
-    start = time.perf_counter()
+    times = [(time.perf_counter(), time.process_time())]
     env.reset()
-    begin, cpu_begin = time.perf_counter(), time.process_time()
+    times.append((time.perf_counter(), time.process_time()))
     for action in actions:
         env.step(action)
-    wall, cpu = time.perf_counter() - begin, time.process_time() - cpu_begin
-    n_steps = len(actions) * env.num_envs
-    return Turn(wall / n_steps, cpu / n_steps, (begin - start) / env.num_envs)
+    times.append((time.perf_counter(), time.process_time()))
+    start, stepping = np.diff(times, axis=0) / env.num_envs
+    return Turn(*(stepping / len(actions)).tolist(), *start.tolist())
 
 
 def measure(env_id: str, sizes: list[int], threads: list[int], repeats: int, n_steps: int) -> dict[str, dict[str, float]]:
@@ -87,11 +89,11 @@ def measure(env_id: str, sizes: list[int], threads: list[int], repeats: int, n_s
                 turns[name].append(turn)
     figures = {}
     for name, env in envs.items():
-        wall, cpu, start = (statistics.median(values) for values in zip(*turns[name], strict=True))
+        medians = Turn(*(statistics.median(values) for values in zip(*turns[name], strict=True)))
         figures[name] = {
-            "steps_per_second": 1 / (wall + start / HORIZONS[env_id]),
-            "cpu_microseconds_per_step": cpu * 1e6,
-            "milliseconds_per_start": start * 1e3,
+            "steps_per_second": 1 / (medians.wall + medians.start_wall / HORIZONS[env_id]),
+            "cpu_microseconds_per_step": (medians.cpu + medians.start_cpu / HORIZONS[env_id]) * 1e6,
+            "cpu_milliseconds_per_start": medians.start_cpu * 1e3,
         }
         env.close()
     for each in figures.values():
@@ -118,13 +120,16 @@ def main() -> None:
             **{name: version(name) for name in ("mujoco", "dm_control", "numpy")},
         },
     }
-    print(f"{'environment':>13} {'':>29} {'steps/s':>8} {'ratio':>6} {'CPU us/step':>12} {'CPU ratio':>10} {'start [ms]':>11}")
+    print(
+        f"{'environment':>13} {'':>29} {'steps/s':>8} {'ratio':>6} {'CPU us/step':>12} {'CPU ratio':>10} {'CPU ms/start':>13}"
+    )
     for env_id in args.envs:
         figures[env_id] = measured = measure(env_id, args.sizes, args.threads, args.repeats, args.steps)
         for name, each in measured.items():
             print(
                 f"{env_id:>13} {name:>29} {each['steps_per_second']:8.0f} {each['ratio']:5.2f}x "
-                f"{each['cpu_microseconds_per_step']:12.1f} {each['cpu_ratio']:9.2f}x {each['milliseconds_per_start']:11.2f}",
+                f"{each['cpu_microseconds_per_step']:12.1f} {each['cpu_ratio']:9.2f}x "
+                f"{each['cpu_milliseconds_per_start']:13.2f}",
                 flush=True,
             )
     if args.json is not None:
