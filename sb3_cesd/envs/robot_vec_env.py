@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import ClosedEnvironmentError
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor, ResultsWriter
@@ -66,6 +66,7 @@ class RobotVecEnv(VecEnv):
         self._batch = robot_batch.RobotBatch(robot, n_envs, self.n_threads)
         self._random_states = [np.random.RandomState() for _ in range(n_envs)]
         self._start_positions = np.full((n_envs, 3), np.nan)
+        self._has_started = False
         self._n_steps = 0
         self._returns = np.zeros(n_envs)
         self._results_writers = results_writers
@@ -99,10 +100,13 @@ class RobotVecEnv(VecEnv):
         """
         :return: observations, rewards, dones and infos
         :raises ValueError: if an action is of another shape, or not finite
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         :raises dm_control.rl.control.PhysicsError: if a simulation has diverged
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
         self._check_open()
+        if not self._has_started:
+            raise ResetNeeded("There is no episode to step: call reset() first.")
         observations, rewards = self._batch.step(self._robot.scale_action(self._checked_actions()))
         self._n_steps += 1
         self._returns += rewards
@@ -190,6 +194,7 @@ class RobotVecEnv(VecEnv):
         for idx, random_state in enumerate(self._random_states):
             observations[idx] = self._batch.start(idx, random_state)
             self._start_positions[idx] = self._robot.position
+        self._has_started = True
         self._n_steps = 0
         self._returns[:] = 0.0
         return observations

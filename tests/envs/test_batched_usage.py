@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from dm_control.rl.control import PhysicsError
-from gymnasium.error import ClosedEnvironmentError
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.wrappers import RescaleAction, TimeLimit
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import EvalCallback
@@ -136,6 +136,14 @@ def test_simulation_that_diverges_is_told_and_starts_again():
     expected = make_vec_env("Quadruped-v0", 3, seed=0)
     expected.reset()
     np.testing.assert_array_equal(env.step(np.zeros((3, 12)))[0], expected.step(np.zeros((3, 12)))[0])
+
+
+def test_step_before_the_first_reset():
+    env = make_batched("Walker-v0", 1)
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step(np.zeros((1, 6)))
+    env.reset()
+    env.step(np.zeros((1, 6)))
 
 
 def test_closed():
