@@ -68,9 +68,17 @@ class Reader:
         return self._stand_rewards() * (5 * moving + 1) / 6
 
     def _stand_rewards(self) -> np.ndarray:
-        # Not by dm_control's own function: a square of an array is rounded otherwise than that of a number
-        heights = self._xpos[:, self._torso, 2]
-        below = np.maximum(walker._STAND_HEIGHT - heights, 0.0) / (walker._STAND_HEIGHT / 2) * SCALE
-        standing = np.exp(-0.5 * np.array([distance**2 for distance in below.tolist()]))
-        upright = (1 + self._xmat[:, self._torso, 8]) / 2
-        return (3 * standing + upright) / 4
+        return stand_rewards(self._xpos[:, self._torso, 2], self._xmat[:, self._torso, 8])
+
+
+def stand_rewards(heights: np.ndarray, uprights: np.ndarray) -> np.ndarray:
+    """
+    The reward of dm_control's stand task, whose own function rounds squares of arrays otherwise than those of numbers.
+
+    :param heights: of the torsos [m], shape ``(n_envs,)``
+    :param uprights: cosines of the angles between the torsos and the vertical, shape ``(n_envs,)``
+    :return: shape ``(n_envs,)``
+    """
+    below = np.maximum(walker._STAND_HEIGHT - heights, 0.0) / (walker._STAND_HEIGHT / 2) * SCALE
+    standing = np.exp(-0.5 * np.array([distance**2 for distance in below.tolist()]))
+    return (3 * standing + (1 + uprights) / 2) / 4

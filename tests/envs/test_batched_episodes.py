@@ -1,5 +1,7 @@
 """Batched environments against DummyVecEnv, which steps single ones: every number is the same to the last bit."""
 
+from types import SimpleNamespace
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from formulas import REWARDS
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import make_batched
+from sb3_cesd.envs.gl import import_physics
 from sb3_cesd.envs.robot_vec_env import RobotVecEnv
 
 LENGTHS = {env_id: 250 if env_id.startswith("Jaco") else 1000 for env_id in REWARDS}
@@ -90,6 +93,22 @@ def test_wild_states(env_id):
     single.close()
 
 
+def test_rewards_of_many_walkers_are_rounded_as_that_of_one():
+    """Where a square of an array is rounded otherwise than that of a number: one in a thousand."""
+    suite, walker_batch = import_physics("dm_control.suite.walker", "sb3_cesd.envs.walker_batch")
+    heights = np.random.default_rng(0).uniform(0, 1.2, 200_000)
+    distances = (1.2 - heights) / 0.6 * walker_batch.SCALE
+    heights = heights[np.array([distance**2 for distance in distances.tolist()]) != distances**2]
+    rewards = walker_batch.stand_rewards(heights, np.full_like(heights, -1.0))
+    task = suite.PlanarWalker(move_speed=0)
+
+    def reward(height):
+        return task.get_reward(SimpleNamespace(torso_height=lambda: height, torso_upright=lambda: -1.0))
+
+    assert [reward(height) for height in heights] == rewards.tolist()
+    assert (reward(heights) != rewards).any() and len(heights) > 50
+
+
 @pytest.mark.parametrize("domain", ["Walker-v0", "Quadruped-v0", "Jaco-v0"])
 def test_neither_threads_nor_neighbours_matter(domain):
     def rollout(n_envs, n_threads):
@@ -107,7 +126,7 @@ def test_seeds_are_used_once_and_streams_go_on(env_id):
     expected, env = make_vec_env(env_id, 3), make_batched(env_id, 3)
     shape = (3, *env.action_space.shape)
     starts = []
-    for seed in (7, None, None, 2**32 + 50, 7):
+    for seed in (7, None, None, 2**32 + 2**31 + 50, 7):
         if seed is not None:
             assert env.seed(seed) == expected.seed(seed) == [seed, seed + 1, seed + 2]
         starts.append(env.reset())

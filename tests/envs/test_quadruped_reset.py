@@ -2,9 +2,10 @@
 
 import mujoco
 import numpy as np
-from dm_control.suite import quadruped as suite
 
-from sb3_cesd.envs import quadruped
+from sb3_cesd.envs.gl import import_physics
+
+suite, quadruped = import_physics("dm_control.suite.quadruped", "sb3_cesd.envs.quadruped")
 
 
 def test_initial_states_are_those_of_the_suite():
