@@ -2,9 +2,9 @@ from typing import Any
 
 import numpy as np
 from dm_control.manipulation import reach
-from dm_control.utils import rewards
 from mujoco.batch import Batch
 
+from sb3_cesd.envs.gaussian import gaussian
 from sb3_cesd.envs.jaco import OBS_DIM
 
 JOINTS = [f"jaco_arm/joint_{idx}" for idx in range(1, 7)]
@@ -67,10 +67,11 @@ class Reader:
         """
         :return: shape ``(n_envs,)``
         """
-        # One by one: norms and squares of arrays are rounded otherwise, and a step of the arm takes 50 times as long
         radius = reach._TARGET_RADIUS
         ways = self._site_xpos[:, self._hand] - self._xpos[:, self._brick]
-        return np.array([rewards.tolerance(np.linalg.norm(way), bounds=(0, radius), margin=radius) for way in ways])
+        # Each by itself: a sum over an axis may be rounded otherwise
+        distances = np.sqrt([way.dot(way) for way in ways])
+        return gaussian(np.maximum(distances - radius, 0.0) / radius)
 
     @staticmethod
     def _readings(model: Any, names: list[str]) -> np.ndarray:

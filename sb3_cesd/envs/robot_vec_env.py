@@ -131,11 +131,12 @@ class RobotVecEnv(VecEnv):
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return attribute of each environment; ``physics`` is a copy."""
         values = []
+        positions = self.position if attr_name == "position" else None
         for idx in self._get_indices(indices):
             if attr_name in self._attributes[idx]:
                 values.append(self._attributes[idx][attr_name])
-            elif attr_name == "position":
-                values.append(self.position[idx])
+            elif positions is not None:
+                values.append(positions[idx])
             elif attr_name == "random_state":
                 values.append(self._random_states[idx])
             elif attr_name == "physics":

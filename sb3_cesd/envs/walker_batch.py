@@ -5,10 +5,8 @@ from dm_control.suite import walker
 from dm_control.utils import rewards
 from mujoco.batch import Batch
 
+from sb3_cesd.envs.gaussian import gaussian
 from sb3_cesd.envs.walker import FLIP_MOMENTUM, OBS_DIM, SPEEDS
-
-#: G(d) = 0.1 ** (d * d) is exp(-(SCALE d) ** 2 / 2)
-SCALE = np.sqrt(-2 * np.log(0.1))
 
 
 class Reader:
@@ -68,17 +66,7 @@ class Reader:
         return self._stand_rewards() * (5 * moving + 1) / 6
 
     def _stand_rewards(self) -> np.ndarray:
-        return stand_rewards(self._xpos[:, self._torso, 2], self._xmat[:, self._torso, 8])
-
-
-def stand_rewards(heights: np.ndarray, uprights: np.ndarray) -> np.ndarray:
-    """
-    The reward of dm_control's stand task, whose own function rounds squares of arrays otherwise than those of numbers.
-
-    :param heights: of the torsos [m], shape ``(n_envs,)``
-    :param uprights: cosines of the angles between the torsos and the vertical, shape ``(n_envs,)``
-    :return: shape ``(n_envs,)``
-    """
-    below = np.maximum(walker._STAND_HEIGHT - heights, 0.0) / (walker._STAND_HEIGHT / 2) * SCALE
-    standing = np.exp(-0.5 * np.array([distance**2 for distance in below.tolist()]))
-    return (3 * standing + (1 + uprights) / 2) / 4
+        heights = self._xpos[:, self._torso, 2]
+        standing = gaussian(np.maximum(walker._STAND_HEIGHT - heights, 0.0) / (walker._STAND_HEIGHT / 2))
+        upright = (1 + self._xmat[:, self._torso, 8]) / 2
+        return (3 * standing + upright) / 4

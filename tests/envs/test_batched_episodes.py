@@ -1,7 +1,5 @@
 """Batched environments against DummyVecEnv, which steps single ones: every number is the same to the last bit."""
 
-from types import SimpleNamespace
-
 import mujoco
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ from formulas import REWARDS
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import make_batched
+from sb3_cesd.envs.gaussian import SCALE, gaussian
 from sb3_cesd.envs.gl import import_physics
 from sb3_cesd.envs.robot_vec_env import RobotVecEnv
 
@@ -93,20 +92,15 @@ def test_wild_states(env_id):
     single.close()
 
 
-def test_rewards_of_many_walkers_are_rounded_as_that_of_one():
+def test_gaussian_of_many_numbers_is_rounded_as_that_of_one():
     """Where a square of an array is rounded otherwise than that of a number: one in a thousand."""
-    suite, walker_batch = import_physics("dm_control.suite.walker", "sb3_cesd.envs.walker_batch")
-    heights = np.random.default_rng(0).uniform(0, 1.2, 200_000)
-    distances = (1.2 - heights) / 0.6 * walker_batch.SCALE
-    heights = heights[np.array([distance**2 for distance in distances.tolist()]) != distances**2]
-    rewards = walker_batch.stand_rewards(heights, np.full_like(heights, -1.0))
-    task = suite.PlanarWalker(move_speed=0)
-
-    def reward(height):
-        return task.get_reward(SimpleNamespace(torso_height=lambda: height, torso_upright=lambda: -1.0))
-
-    assert [reward(height) for height in heights] == rewards.tolist()
-    assert (reward(heights) != rewards).any() and len(heights) > 50
+    [rewards] = import_physics("dm_control.utils.rewards")
+    distances = np.random.default_rng(0).uniform(0, 3, 200_000)
+    scaled = distances * SCALE
+    distances = distances[np.array([number**2 for number in scaled.tolist()]) != scaled**2]
+    assert gaussian(distances).tolist() == [rewards.tolerance(distance, margin=1) for distance in distances]
+    assert (gaussian(distances) != rewards.tolerance(distances, margin=1)).any() and len(distances) > 50
+    assert gaussian(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("domain", ["Walker-v0", "Quadruped-v0", "Jaco-v0"])
