@@ -30,12 +30,14 @@ class SkillRollouts(NamedTuple):
     :param skills: shape ``(n_skills, n_rollouts)``
     :param returns: sums of the rewards of the environment, shape ``(n_skills, n_rollouts)``
     :param lengths: number of steps until the end of the episode or the recording, shape ``(n_skills, n_rollouts)``
+    :param observations: what the model saw in these states, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
     """
 
     states: np.ndarray
     skills: np.ndarray
     returns: np.ndarray
     lengths: np.ndarray
+    observations: np.ndarray | None = None
 
     def per_state(self) -> tuple[np.ndarray, np.ndarray]:
         """
@@ -100,10 +102,9 @@ def collect_rollouts(
             [values[: len(batch)] for values in _play(model, env, played, n_steps, noise_std, deterministic, rng, position_fn)]
         )
     shape = (model.n_skills, n_rollouts)
-    states, returns, lengths = (np.concatenate(values) for values in zip(*batches, strict=True))
-    return SkillRollouts(
-        states.reshape(*shape, *states.shape[1:]), skills.reshape(shape), returns.reshape(shape), lengths.reshape(shape)
-    )
+    values = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    states, observations, returns, lengths = (array.reshape(*shape, *array.shape[1:]) for array in values)
+    return SkillRollouts(states, skills.reshape(shape), returns, lengths, observations)
 
 
 def _play(
@@ -115,17 +116,18 @@ def _play(
     deterministic: bool,
     rng: np.random.Generator,
     position_fn: Callable[[VecEnv], np.ndarray] | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """
     Play one episode in each environment.
 
     :param skills: skill of each environment, shape ``(n_envs,)``
-    :return: states, returns and lengths
+    :return: states, observations, returns and lengths
     """
     assert isinstance(env.action_space, spaces.Box)
     low, high = env.action_space.low, env.action_space.high
     observations = env.reset()
-    states = [np.array(observations if position_fn is None else position_fn(env))]
+    seen = [np.array(observations)]
+    places = None if position_fn is None else [np.array(position_fn(env))]
     returns, lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
     over = np.zeros(env.num_envs, dtype=bool)
     for _ in range(n_steps):
@@ -133,11 +135,15 @@ def _play(
         actions, _ = model.predict(observations, deterministic=deterministic, skill=skills)
         noise = noise_std * (high - low) / 2 * rng.standard_normal(actions.shape)
         observations, rewards, dones, infos = env.step(np.clip(actions + noise, low, high).astype(actions.dtype))
-        reached = np.array(observations if position_fn is None else position_fn(env))
+        reached = np.array(observations)
         for idx in np.flatnonzero(dones):
-            reached[idx] = infos[idx]["terminal_observation"] if position_fn is None else states[-1][idx]
-        states.append(np.where(over[:, None], states[-1], reached))
+            reached[idx] = infos[idx]["terminal_observation"]
+        seen.append(np.where(over[:, None], seen[-1], reached))
+        if position_fn is not None and places is not None:
+            # Where an episode has ended, the place is that of the next one already
+            places.append(np.where((over | dones)[:, None], places[-1], position_fn(env)))
         returns += np.where(over, 0.0, rewards)
         lengths += ~over
         over |= dones
-    return np.stack(states, axis=1), returns, lengths
+    all_seen = np.stack(seen, axis=1)
+    return all_seen if places is None else np.stack(places, axis=1), all_seen, returns, lengths

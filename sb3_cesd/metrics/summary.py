@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.envs.maze_layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
@@ -48,16 +48,17 @@ def play_and_measure(
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     :return: metrics by name (see :func:`skill_metrics`), and the rollouts that were measured
     """
-    has_position = env.has_attr("position")
-    rollouts = collect_rollouts(model, env, seed=seed, position_fn=env_positions if has_position else None, **kwargs)
-    clusters = None
-    if model.predict_clusters(env.observation_space.sample()[None]) is not None:
-        # The same rollouts as the model sees them
-        seen = collect_rollouts(model, env, seed=seed, **kwargs) if has_position else rollouts
-        clusters = model.predict_clusters(seen.per_state()[0])
+    layout, has_position = env_layout(env), env.has_attr("position")
+    # In a maze the observation is the place, and the end of an episode is among them
+    sees_place = layout is not None and env.observation_space.shape == (2,) and unwrap_vec_normalize(env) is None
+    position_fn = env_positions if has_position and not sees_place else None
+    rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
+    assert rollouts.observations is not None
+    seen = rollouts._replace(states=rollouts.observations)
+    clusters = model.predict_clusters(seen.per_state()[0])
     if has_position:
         rollouts = rollouts._replace(states=rollouts.states[..., :2])
-    return skill_metrics(rollouts, clusters, has_position, env_layout(env)), rollouts
+    return skill_metrics(rollouts, clusters, has_position, layout), rollouts
 
 
 def skill_metrics(

@@ -6,7 +6,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd import CeSD
 from sb3_cesd.envs.maze_vec_env import MazeVecEnv
-from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage
+from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure
 
 
 class Compass:
@@ -138,3 +138,30 @@ def test_a_maze_is_played_from_a_chosen_start():
     assert rollouts.states[:, 1, 50] == pytest.approx(ends, abs=0.02)
     positions = collect_rollouts(Compass(), MazeVecEnv("tree", 4), n_rollouts=1, n_steps=3, position_fn=env_positions)
     assert positions.states.shape == (4, 1, 4, 3)
+
+
+def test_observations_come_with_the_places_of_the_same_rollouts():
+    """The end of an episode is among the observations, though its place can't be seen any more."""
+    env = DummyVecEnv([Countdown] * 2)
+    rollouts = collect_rollouts(Patience(), env, n_rollouts=1, n_steps=5, position_fn=env_positions)
+    assert rollouts.states.shape == (3, 1, 6, 3) and rollouts.observations.shape == (3, 1, 6, 1)
+    assert rollouts.observations[:, 0, :, 0].tolist() == [[0, 1, 2, 2, 2, 2], [0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 4, 5]]
+
+
+def test_a_model_is_played_once_and_measured_to_the_end_of_its_episodes():
+    class Clustered(Compass):
+        n_calls = 0
+
+        def predict(self, *args, **kwargs):
+            self.n_calls += 1
+            return super().predict(*args, **kwargs)
+
+        def predict_clusters(self, observations):
+            return np.zeros(len(observations), dtype=np.int64)
+
+    env, model = MazeVecEnv("square_a", 8), Clustered()
+    metrics, rollouts = play_and_measure(model, env, n_rollouts=2, n_steps=50)
+    assert model.n_calls == 50 and metrics["on_cluster_share"] == 0.25
+    # Against a wall, too, a step changes something
+    assert (rollouts.states[:, :, -1] != rollouts.states[:, :, -2]).any(axis=-1).all()
+    assert metrics["coverage"] == maze_coverage(rollouts.per_state()[0], env.layout)
