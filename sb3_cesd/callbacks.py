@@ -6,7 +6,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from sb3_cesd.common.rng import preserve_random_state
-from sb3_cesd.metrics import CumulativeMazeCoverage, env_positions, play_and_measure
+from sb3_cesd.common.utils import check_positive_integer
+from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd.metrics import CumulativeMazeCoverage, env_positions, make_play_env, play_and_measure
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -26,8 +30,9 @@ class SkillMetricsCallback(BaseCallback):
           - sb3_cesd.callbacks.SkillMetricsCallback:
               eval_freq: 10000
 
-    :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes one
-        by the id of the training environment
+    :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes those
+        of the training environment's id and arguments, without wrappers. Observations are normalised as in training, by
+        the statistics of training; a ``VecNormalize`` in it is set to them.
     :param eval_freq: calls of the callback between two measurements (environment steps over the number of environments)
     :param n_rollouts: rollouts of each skill, at least 2
     :param n_steps: length of a rollout, shorter if the episode ends
@@ -49,8 +54,7 @@ class SkillMetricsCallback(BaseCallback):
         super().__init__(verbose)
         if n_rollouts < 2:
             raise ValueError(f"n_rollouts={n_rollouts} leaves none to compare with: play at least 2 of each skill.")
-        if eval_freq < 1:
-            raise ValueError(f"eval_freq={eval_freq} must be a positive number of steps.")
+        check_positive_integer(eval_freq=eval_freq, n_steps=n_steps)
         self.eval_env = eval_env
         self.eval_freq = eval_freq
         self.n_rollouts = n_rollouts
@@ -58,6 +62,8 @@ class SkillMetricsCallback(BaseCallback):
         self.seed = seed
         self._env: VecEnv | None = None
         self._maze_coverage: CumulativeMazeCoverage | None = None
+        #: Places in a maze since the last measurement, shape ``(n, 2)`` each
+        self._places: list[np.ndarray] = []
         self._bins: set[tuple[int, int]] = set()
 
     def _init_callback(self) -> None:
@@ -68,42 +74,71 @@ class SkillMetricsCallback(BaseCallback):
         with preserve_random_state():
             self._env = self._make_env()
         layout = env_layout(self.training_env)
-        self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
-        self._bins.clear()
+        known = None if self._maze_coverage is None else self._maze_coverage.layout
+        if self.model.num_timesteps == 0 or layout is not known:
+            self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
+            self._places.clear()
+            self._bins.clear()
 
     def _make_env(self) -> VecEnv:
-        env = self.eval_env
-        if env is None:
-            spec = self.training_env.get_attr("spec", indices=0)[0] if self.training_env.has_attr("spec") else None
-            if spec is None:
-                raise ValueError("The training environment has no id to make another one by: pass eval_env.")
-            env = spec.id
+        """Environments without skills, normalised as the model expects them."""
+        env = self._make_default_env() if self.eval_env is None else self.eval_env
         if isinstance(env, str):
-            env = gym.make(env)
+            env = make_play_env(env, self.model.n_skills, self.n_rollouts)
         if isinstance(env, gym.Env):
             only = env
             env = DummyVecEnv([lambda: only])
-        statistics = self.model.get_vec_normalize_env()
-        if statistics is not None and not isinstance(env, VecNormalize):
-            env = VecNormalize(env, training=False, norm_obs=statistics.norm_obs, norm_reward=False)
-        return env
+        if env.unwrapped is self.training_env.unwrapped:
+            raise ValueError("eval_env is the training environment, which goes on with its episode: pass another one.")
+        while isinstance(env, VecSkillObservation):
+            env = env.venv
+        model = self.model
+        if env.observation_space.shape != (model.obs_dim,) or env.action_space != model.action_space:
+            raise ValueError(
+                f"The model takes {model.obs_dim} numbers an observation and acts in {model.action_space}, but eval_env has "
+                f"the observation space {env.observation_space} and the action space {env.action_space}: pass an eval_env "
+                "wrapped as that of training, without the skill."
+            )
+        return normalize_like_training(env, model.get_vec_normalize_env())
+
+    def _make_default_env(self) -> VecEnv:
+        layout = env_layout(self.training_env)
+        spec = self.training_env.get_attr("spec", indices=0)[0] if self.training_env.has_attr("spec") else None
+        if spec is not None:
+            env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+            return make_play_env(spec.id, self.model.n_skills, self.n_rollouts, env_kwargs)
+        if layout is None:
+            raise ValueError("The training environment has no id to make another one by: pass eval_env.")
+        name = next(name for name, known in LAYOUTS.items() if known is layout)
+        return MazeVecEnv(name, self.model.n_skills * self.n_rollouts)
 
     def _on_step(self) -> bool:
         if self.training_env.has_attr("position"):
             places = env_positions(self.training_env)[:, :2]
             if self._maze_coverage is not None:
-                self._maze_coverage.add(places)
+                self._places += [places, *self._ends_in_maze(self._maze_coverage)]
             else:
                 self._bins.update(map(tuple, np.floor(places).astype(int).tolist()))
         if self.n_calls % self.eval_freq == 0:
             self._measure()
         return True
 
+    def _ends_in_maze(self, coverage: CumulativeMazeCoverage) -> list[np.ndarray]:
+        """
+        :param coverage: of the maze
+        :return: where episodes ended in this step, which the environments have left already, shape ``(1, 2)`` each
+        """
+        if self.model.obs_dim != 2:
+            return []
+        statistics: VecNormalize | None = self.model.get_vec_normalize_env()
+        ends = [self.locals["infos"][idx]["terminal_observation"][:2] for idx in np.flatnonzero(self.locals["dones"])]
+        if statistics is not None:
+            ends = [statistics.unnormalize_obs(end) for end in ends]
+        # Normalised and back, an end near a wall may be rounded across
+        return [end[None] for end in ends if coverage.layout.is_free(end)]
+
     def _measure(self) -> None:
         assert self._env is not None
-        statistics = self.model.get_vec_normalize_env()
-        if statistics is not None and isinstance(self._env, VecNormalize):
-            self._env.obs_rms = statistics.obs_rms
         with preserve_random_state():
             metrics, _ = play_and_measure(
                 self.model,
@@ -114,8 +149,17 @@ class SkillMetricsCallback(BaseCallback):
                 noise_std=self.model.exploration_noise,
             )
         if self._maze_coverage is not None:
-            metrics["cumulative_coverage"] = self._maze_coverage.share
+            metrics["cumulative_coverage"] = self._maze_coverage.add(np.concatenate(self._places))
+            self._places.clear()
         elif self._bins:
             metrics["cumulative_coverage"] = float(len(self._bins))
         for name, value in metrics.items():
             self.logger.record(f"skills/{name}", value)
+        # As EvalCallback does: with the right time step, and even if training ends now
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(self.num_timesteps)
+
+    def _on_training_end(self) -> None:
+        # Not the user's
+        if self._env is not None and (self.eval_env is None or isinstance(self.eval_env, str)):
+            self._env.close()

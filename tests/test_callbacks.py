@@ -1,14 +1,23 @@
+import csv
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+import torch as th
+from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import KVWriter, Logger
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.logger import KVWriter, Logger, configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sb3_cesd import APT
+from sb3_cesd import APT, VecSkillObservation
 from sb3_cesd.callbacks import SkillMetricsCallback
+from sb3_cesd.envs.maze_layouts import get_layout
 from sb3_cesd.envs.maze_vec_env import MazeVecEnv
-from sb3_cesd.metrics import play_and_measure, skill_metrics
+from sb3_cesd.metrics import maze_coverage, play_and_measure, skill_metrics
 from sb3_cesd.metrics.rollouts import SkillRollouts
 
 PLAIN = {"knn_accuracy", "particle_entropy"}
@@ -54,25 +63,53 @@ def test_what_is_logged(make_model, env, steps, names):
         assert rows[-1]["coverage"] >= 1 and rows[-1]["cumulative_coverage"] >= 1
 
 
-def test_cumulative_coverage_is_that_of_the_states_of_training(make_model):
-    from sb3_cesd.metrics import maze_coverage
+@pytest.mark.parametrize("normalized", [False, True])
+def test_cumulative_coverage_is_that_of_the_states_of_training(make_model, normalized):
+    plain = MazeVecEnv("square_c", 5)
+    model = make_model(VecNormalize(plain) if normalized else plain)
+    rows = learn(model, 500, SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=20))
+    # Two episodes in each environment, their ends, and the first places of the second and the third
+    assert model.replay_buffer.pos == 100
+    starts = model.replay_buffer.observations[50]
+    states = np.concatenate([*model.replay_buffer.next_observations[:100], starts, plain.position[:, :2]])
+    if normalized:
+        # Now and then the end of an episode is rounded into the next bin
+        assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
+    else:
+        assert rows[-1]["cumulative_coverage"] == maze_coverage(states, plain.layout) > 0
 
-    env = MazeVecEnv("square_c", 5)
-    model = make_model(env)
-    rows = learn(model, 250, SkillMetricsCallback(MazeVecEnv("square_c", 8), eval_freq=50, n_rollouts=2, n_steps=20))
-    # The last step of an episode is seen after the reset
-    states = np.concatenate([model.replay_buffer.observations[1:50].reshape(-1, 2), env.position[:, :2]])
-    assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, env.layout), abs=1e-3)
-    assert rows[-1]["cumulative_coverage"] > 0
+
+def trained(make_model, env, callback, normalized):
+    """All that training leaves behind: parameters, statistics and random numbers."""
+    train_env = make_vec_env(env, seed=0)
+    if normalized:
+        train_env = VecNormalize(train_env, clip_obs=2.0)
+    model = make_model(train_env).learn(160, callback=callback)
+    numbers = [value.numpy() for value in model.get_parameters()["policy"].values()]
+    numbers += [value.numpy() for value in model.intrinsic.state_dict().values()]
+    numbers += [train_env.obs_rms.mean, train_env.obs_rms.count] if normalized else []
+    return [*numbers, np.random.random(3), th.rand(3).numpy()]
 
 
-@pytest.mark.parametrize("env", ["MazeSquareC-v0", "Pendulum-v1"])
-def test_training_is_the_same_to_the_last_bit(make_model, env):
-    results = []
-    for callback in (None, SkillMetricsCallback(eval_freq=37, n_rollouts=2, n_steps=10)):
-        model = make_model(env).learn(160, callback=callback)
-        results.append(model.get_parameters()["policy"])
-    assert all((results[0][name] == value).all() for name, value in results[1].items())
+@pytest.mark.parametrize(
+    ("env", "normalized", "eval_env"),
+    [
+        ("MazeSquareC-v0", False, None),
+        ("MazeSquareC-v0", True, lambda: MazeVecEnv("square_c", 8)),
+        ("Pendulum-v1", True, None),
+        # SB3's default is to go on with the statistics
+        ("Pendulum-v1", True, lambda: VecNormalize(make_vec_env("Pendulum-v1"))),
+        ("Pendulum-v1", False, lambda: VecSkillObservation(make_vec_env("Pendulum-v1"), 4)),
+    ],
+)
+def test_training_is_the_same_to_the_last_bit(make_model, env, normalized, eval_env):
+    made = None if eval_env is None else eval_env()
+    callback = SkillMetricsCallback(made, eval_freq=37, n_rollouts=2, n_steps=10)
+    with_callback = trained(make_model, env, callback, normalized)
+    without = trained(make_model, env, None, normalized)
+    assert len(without) == len(with_callback)
+    assert all(np.array_equal(left, right) for left, right in zip(without, with_callback, strict=True))
+    assert not callback._env.training if isinstance(callback._env, VecNormalize) else not normalized
 
 
 def test_normalised_observations_reach_the_model(make_model, monkeypatch):
@@ -86,6 +123,99 @@ def test_normalised_observations_reach_the_model(make_model, monkeypatch):
     raw = callback._env.unnormalize_obs(np.concatenate([obs for obs in seen if obs.shape[1] == 3]))
     assert np.abs(np.linalg.norm(raw[:, :2], axis=1) - 1).max() < 1e-4, "cosine and sine, normalised as in training"
     assert callback._env.obs_rms is train_env.obs_rms and not callback._env.training
+
+
+def test_observations_are_clipped_as_in_training_and_only_normalised_if_those_are(make_model):
+    callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=5)
+    learn(make_model(VecNormalize(make_vec_env("Pendulum-v1"), clip_obs=0.3)), 50, callback)
+    assert callback._env.clip_obs == 0.3
+    learn(make_model(VecNormalize(make_vec_env("Pendulum-v1"), norm_obs=False)), 50, callback)
+    assert np.hypot(*callback._env.reset()[0, :2]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_stacked_observations(make_model):
+    def stacked():
+        return VecFrameStack(make_vec_env("Pendulum-v1"), 2)
+
+    rows = learn(make_model(stacked()), 60, SkillMetricsCallback(stacked(), eval_freq=60, n_rollouts=2, n_steps=5))
+    assert set(rows[-1]) == PLAIN | CLUSTERS
+    with pytest.raises(ValueError, match=r"takes 6 numbers.* pass an eval_env wrapped as that of training"):
+        learn(make_model(stacked()), 60, SkillMetricsCallback("Pendulum-v1"))
+
+
+def test_measured_at_the_last_step_and_with_its_number(make_model, tmp_path):
+    model = make_model()
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(60, callback=SkillMetricsCallback(eval_freq=30, n_rollouts=2, n_steps=5), log_interval=None)
+    rows = list(csv.DictReader((tmp_path / "progress.csv").open()))
+    assert [row["time/total_timesteps"] for row in rows if row["skills/knn_accuracy"]] == ["30", "60"]
+
+
+def test_environments_take_the_arguments_of_those_of_training(make_model):
+    env = make_vec_env("Walker-v0", env_kwargs={"camera": "side", "width": 64})
+    callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=5)
+    learn(make_model(env), 50, callback)
+    assert callback._env.get_attr("width")[0] == 64 and callback._env is not env
+
+
+def test_a_maze_is_measured_at_once_and_needs_no_id(make_model):
+    callback = SkillMetricsCallback(eval_freq=10, n_rollouts=3, n_steps=20)
+    learn(make_model(MazeVecEnv("square_c", 5)), 50, callback)
+    assert isinstance(callback._env, MazeVecEnv) and callback._env.num_envs == 12
+    assert callback._env.layout is get_layout("square_c")
+    learn(make_model("MazeTree-v0"), 10, callback)
+    assert isinstance(callback._env, MazeVecEnv) and callback._env.layout is get_layout("tree")
+
+
+def test_coverage_is_kept_when_training_goes_on(make_model):
+    model = make_model("MazeSquareC-v0")
+    callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=5)
+    first = learn(model, 100, callback)[-1]["cumulative_coverage"]
+    model.learn(50, callback=callback, reset_num_timesteps=False)
+    assert callback._maze_coverage.share > first
+    model.learn(50, callback=callback)
+    assert callback._maze_coverage.share < first
+
+
+def test_rl_zoo(tmp_path):
+    (tmp_path / "skills.yml").write_text("""
+MazeSquareC-v0:
+  policy: MlpPolicy
+  n_timesteps: 120
+  n_skills: 4
+  skill_duration: null
+  n_envs: 2
+  learning_starts: 40
+  batch_size: 32
+  buffer_size: 1000
+  normalize: True
+  encoder: identity
+  entropy_kwargs: {k: 3}
+  policy_kwargs: dict(net_arch=[16, 16])
+  callback:
+    - sb3_cesd.callbacks.SkillMetricsCallback: {eval_freq: 30, n_rollouts: 2, n_steps: 10}
+""")
+    command = [
+        "--algo",
+        "cesd",
+        "--env",
+        "MazeSquareC-v0",
+        "--conf-file",
+        "skills.yml",
+        "--tensorboard-log",
+        "tb",
+        "--eval-freq",
+        "-1",
+    ]
+    result = subprocess.run(
+        [sys.executable, "-m", "rl_zoo3.train", *command],
+        cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    (events,) = (tmp_path / "tb").rglob("events.*")
+    logged = EventAccumulator(str(events)).Reload()
+    assert {f"skills/{name}" for name in PLAIN | PLACES | CLUSTERS} <= set(logged.Tags()["scalars"])
+    assert [event.step for event in logged.Scalars("skills/coverage")] == [60, 120]
 
 
 def test_methods_without_clusters(tiny):
@@ -102,8 +232,19 @@ def test_bad_use(make_model):
         SkillMetricsCallback(eval_freq=0)
     with pytest.raises(ValueError, match="PPO has no skills to measure: use this callback with CeSD"):
         PPO("MlpPolicy", "Pendulum-v1", n_steps=8, batch_size=8).learn(8, callback=SkillMetricsCallback())
+    env = make_vec_env("Pendulum-v1")
+    with pytest.raises(ValueError, match=r"is the training environment, .* pass another one"):
+        make_model(env).learn(8, callback=SkillMetricsCallback(env))
+    with pytest.raises(ValueError, match=r"acts in .* pass an eval_env wrapped as that of training"):
+        make_model().learn(8, callback=SkillMetricsCallback("MazeSquareA-v0"))
+    with pytest.raises(ValueError, match="There is no environment 'Pendulum-v99'"):
+        make_model().learn(8, callback=SkillMetricsCallback("Pendulum-v99"))
+
+    class Unregistered(PendulumEnv):
+        spec = None
+
     with pytest.raises(ValueError, match="has no id to make another one by: pass eval_env"):
-        make_model(MazeVecEnv("square_c", 2)).learn(8, callback=SkillMetricsCallback())
+        make_model(DummyVecEnv([Unregistered])).learn(8, callback=SkillMetricsCallback())
 
 
 def test_metrics_of_skills_that_stay_apart():

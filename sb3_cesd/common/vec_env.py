@@ -1,5 +1,5 @@
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize, unwrap_vec_wrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_cesd.common.skills import SkillClock, append_skill, skill_space
@@ -106,4 +106,32 @@ def add_skill_observation(
             f"A wrapper around VecSkillObservation changes the observation space to {env.observation_space}: "
             "apply it before VecSkillObservation, or pass the environment without VecSkillObservation (the model adds it)."
         )
+    return env
+
+
+def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
+    """
+    Let a model see the observations of other environments as it saw those of training. The statistics of training are shared,
+    so that they are always the latest, and never changed.
+
+    :param env: environments without skill observations, with a ``VecNormalize`` of their own (which is changed) or without
+    :param statistics: ``VecNormalize`` of training, ``None`` if there was none
+    :return: the environments, normalised
+    :raises ValueError: if the statistics are of other observations
+    """
+    normalizer = unwrap_vec_normalize(env)
+    if normalizer is None:
+        if statistics is None:
+            return env
+        env = normalizer = VecNormalize(env, norm_reward=False)
+    normalizer.training = False
+    normalizer.norm_obs = statistics is not None and statistics.norm_obs
+    if statistics is not None and statistics.norm_obs:
+        if normalizer.observation_space.shape != statistics.observation_space.shape:
+            raise ValueError(
+                f"The statistics of VecNormalize are of observations of shape {statistics.observation_space.shape}, those to "
+                f"normalise are of shape {normalizer.observation_space.shape}: pass environments wrapped as those of training."
+            )
+        normalizer.obs_rms = statistics.obs_rms
+        normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
     return env

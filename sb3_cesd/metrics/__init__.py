@@ -3,6 +3,7 @@
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
 from sb3_cesd.metrics.coverage import CumulativeMazeCoverage, maze_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import distinguishability, knn_accuracy
+from sb3_cesd.metrics.environments import make_play_env
 from sb3_cesd.metrics.mine import MineEstimate, mine_mutual_information
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.particle_entropy import particle_entropy
@@ -18,6 +19,7 @@ __all__ = [
     "distinguishability",
     "env_positions",
     "knn_accuracy",
+    "make_play_env",
     "maze_coverage",
     "mine_mutual_information",
     "on_cluster_share",

@@ -1,0 +1,43 @@
+"""Environments to play skills in, apart from those of training."""
+
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+
+from sb3_cesd.envs.batching import batch_envs
+from sb3_cesd.envs.maze import MazeEnv
+from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.maze_registration import HORIZON
+from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd.envs.robot import RobotEnv
+
+
+def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
+    """
+    :param env_id: id of an environment
+    :param n_skills: number of skills
+    :param n_rollouts: number of rollouts of each skill
+    :param env_kwargs: arguments of the environment
+    :return: environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast: mazes for all rollouts at once,
+        robots that are stepped together, one for each skill, and one of any other
+    :raises ValueError: if there is no environment of this id
+    """
+    make = partial(gym.make, env_id, **(env_kwargs or {}))
+    try:
+        env = make()
+    except (gym.error.UnregisteredEnv, gym.error.NamespaceNotFound, ModuleNotFoundError) as error:
+        raise ValueError(
+            f"There is no environment {env_id!r} ({error}): check its spelling, or name the module that registers it, as in "
+            f"'module:{env_id}'."
+        ) from error
+    plain = env.unwrapped
+    if isinstance(plain, MazeEnv):
+        name = next(name for name, layout in LAYOUTS.items() if layout is plain.layout)
+        horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or HORIZON
+        return MazeVecEnv(name, n_skills * n_rollouts, max_episode_steps=horizon)
+    if isinstance(plain, RobotEnv):
+        env.close()
+        return batch_envs([make] * n_skills)
+    return DummyVecEnv([lambda: env])
