@@ -14,6 +14,24 @@ from sb3_cesd.envs.maze_vec_env import MazeVecEnv
 from sb3_cesd.envs.robot import RobotEnv
 
 
+def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
+    """
+    :param env_id: id of an environment
+    :param env_kwargs: its arguments
+    :return: the environment
+    :raises ValueError: if there is none of this id
+    """
+    try:
+        return gym.make(env_id, **env_kwargs)
+    except (gym.error.UnregisteredEnv, gym.error.NamespaceNotFound, gym.error.MalformedEnvironment, ImportError) as error:
+        if isinstance(error, ImportError) and ":" not in env_id:
+            raise  # a dependency of the environment is missing
+        raise ValueError(
+            f"There is no environment {env_id!r} ({str(error).rstrip('.')}): check its spelling, or name the module that "
+            f"registers it, as in 'my_module:{env_id.split(':')[-1]}'."
+        ) from error
+
+
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
     """
     :param env_id: id of an environment
@@ -24,14 +42,8 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
         robots that are stepped together, one for each skill, and one of any other
     :raises ValueError: if there is no environment of this id
     """
-    make = partial(gym.make, env_id, **(env_kwargs or {}))
-    try:
-        env = make()
-    except (gym.error.UnregisteredEnv, gym.error.NamespaceNotFound, ModuleNotFoundError) as error:
-        raise ValueError(
-            f"There is no environment {env_id!r} ({error}): check its spelling, or name the module that registers it, as in "
-            f"'module:{env_id}'."
-        ) from error
+    make = partial(make_env, env_id, **(env_kwargs or {}))
+    env = make()
     plain = env.unwrapped
     if isinstance(plain, MazeEnv):
         name = next(name for name, layout in LAYOUTS.items() if layout is plain.layout)

@@ -35,6 +35,24 @@ def env_layout(env: VecEnv) -> MazeLayout | None:
     return env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
 
 
+def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
+    """
+    Play all skills and record where they go: places (x, y) in a maze or of the torso of a robot, else observations.
+
+    :param model: a model
+    :param env: environments without skill observations, normalised as the model expects them
+    :param seed: seed of the rollouts
+    :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
+    :return: the rollouts
+    """
+    # In a maze the observation is the place, and the end of an episode is among them
+    sees_place = env_layout(env) is not None and env.observation_space.shape == (2,) and unwrap_vec_normalize(env) is None
+    has_position = env.has_attr("position")
+    position_fn = env_positions if has_position and not sees_place else None
+    rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
+    return rollouts._replace(states=rollouts.states[..., :2]) if has_position else rollouts
+
+
 def play_and_measure(
     model: ClusterModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
 ) -> tuple[dict[str, float], SkillRollouts]:
@@ -48,17 +66,10 @@ def play_and_measure(
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     :return: metrics by name (see :func:`skill_metrics`), and the rollouts that were measured
     """
-    layout, has_position = env_layout(env), env.has_attr("position")
-    # In a maze the observation is the place, and the end of an episode is among them
-    sees_place = layout is not None and env.observation_space.shape == (2,) and unwrap_vec_normalize(env) is None
-    position_fn = env_positions if has_position and not sees_place else None
-    rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
+    rollouts = play_places(model, env, seed, **kwargs)
     assert rollouts.observations is not None
-    seen = rollouts._replace(states=rollouts.observations)
-    clusters = model.predict_clusters(seen.per_state()[0])
-    if has_position:
-        rollouts = rollouts._replace(states=rollouts.states[..., :2])
-    return skill_metrics(rollouts, clusters, has_position, layout), rollouts
+    clusters = model.predict_clusters(rollouts._replace(states=rollouts.observations).per_state()[0])
+    return skill_metrics(rollouts, clusters, env.has_attr("position"), env_layout(env)), rollouts
 
 
 def skill_metrics(
