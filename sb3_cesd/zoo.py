@@ -117,7 +117,7 @@ def evaluate_every_skill(callback_class: Any) -> Any:
     as often, provided that the environments have an equal number of them (else one of them draws skills that don't count).
 
     :param callback_class: RL Zoo's ``TrialEvalCallback``
-    :return: the same, with ``n_eval_episodes`` rounded up for models that have skills
+    :return: the same, with ``n_eval_episodes`` rounded up for models that discover skills
     """
 
     class SkillTrialEvalCallback(callback_class):
@@ -125,7 +125,7 @@ def evaluate_every_skill(callback_class: Any) -> Any:
 
         def _init_callback(self) -> None:
             super()._init_callback()
-            if hasattr(self.model, "n_skills"):
+            if getattr(self.model, "reward", None) == "intrinsic":
                 self.n_eval_episodes += -self.n_eval_episodes % math.lcm(self.model.n_skills, self.eval_env.num_envs)
 
     return SkillTrialEvalCallback

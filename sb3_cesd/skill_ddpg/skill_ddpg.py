@@ -567,11 +567,15 @@ class SkillDDPG(OffPolicyAlgorithm):
         saved = finetuning.read_pretrained_data(path)
         finetuning.check_transfer(transfer)
         check_positive_integer(n_eval_episodes=n_eval_episodes)
+        if kwargs.get("reward", "extrinsic") != "extrinsic":
+            raise ValueError(
+                f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load()."
+            )
         cls._check_fixed(path, saved, {name: kwargs[name] for name in kwargs if name == "n_skills"})
         pretrained = cls.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
         skill = finetuning.check_skill_choice(skill, pretrained.n_skills)
 
-        arguments = {**finetuning.constructor_arguments(pretrained), **kwargs}
+        arguments = {**finetuning.constructor_arguments(pretrained), **kwargs, "reward": "extrinsic"}
         # They shaped what is not used here, but may be named in a yml file of RL Zoo
         arguments.update({name: getattr(pretrained, name) for name in cls.fixed_by_save})
         verbose = kwargs.get("verbose", 0)
@@ -579,7 +583,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         check_env_spaces(venv.observation_space, venv.action_space)
         venv = add_skill_observation(venv, pretrained.n_skills, pretrained.skill_duration)
         finetuning.check_task_env(venv, pretrained)
-        model = cls(pretrained.policy_class, venv, reward="extrinsic", device=device, **arguments)  # type: ignore[arg-type]
+        model = cls(pretrained.policy_class, venv, device=device, **arguments)  # type: ignore[arg-type]
 
         if skill == "best":
             model.zero_shot = finetuning.play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
