@@ -75,6 +75,7 @@ def extend(module: Any) -> None:
     elif module.__name__ == "rl_zoo3.exp_manager":
         if not hasattr(module.ExperimentManager.__init__, "finds_packaged_config"):
             module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
+            module.ExperimentManager._maybe_normalize = find_pretrained_statistics(module.ExperimentManager._maybe_normalize)
         if not hasattr(module.TrialEvalCallback, "evaluates_every_skill"):
             module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
 
@@ -107,6 +108,29 @@ def find_packaged_config(init: Any) -> Any:
 
     init_with_config.finds_packaged_config = True  # type: ignore[attr-defined]
     return init_with_config
+
+
+def find_pretrained_statistics(maybe_normalize: Any) -> Any:
+    """
+    Let RL Zoo normalise a task as the pre-training was. It looks for statistics by the id of the task alone, and would start
+    new ones, on which skills behave in another way.
+
+    :param maybe_normalize: ``ExperimentManager._maybe_normalize``
+    :return: the same, and for our algorithms with the statistics beside the pre-trained model
+    """
+
+    @wraps(maybe_normalize)
+    def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
+        files = sorted(Path(self.trained_agent).parent.glob("*/vecnormalize.pkl")) if self.trained_agent else []
+        env_name = self.env_name
+        if self.algo in ALGORITHMS and files and env_name not in [file.parent.name for file in files]:
+            self.env_name = files[0].parent.name
+        try:
+            return maybe_normalize(self, env, eval_env)
+        finally:
+            self.env_name = env_name
+
+    return normalize_as_pretrained
 
 
 def evaluate_every_skill(callback_class: Any) -> Any:
