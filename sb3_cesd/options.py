@@ -11,7 +11,7 @@ from sb3_cesd.common.utils import check_positive, check_positive_integer
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
-class SkillOptions(gym.Wrapper[np.ndarray, np.int64, np.ndarray, np.ndarray]):
+class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
     """
     Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
 
@@ -64,7 +64,7 @@ class SkillOptions(gym.Wrapper[np.ndarray, np.int64, np.ndarray, np.ndarray]):
         self._observation, info = self.env.reset(seed=seed, options=options)
         return self._observation, info
 
-    def step(self, action: np.int64) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
         """
         :param action: the skill
         :return: as usual, for all steps under the skill

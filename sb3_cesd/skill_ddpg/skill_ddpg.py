@@ -575,7 +575,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         pretrained = cls.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
         skill = finetuning.check_skill_choice(skill, pretrained.n_skills)
 
-        arguments = {**finetuning.constructor_arguments(pretrained), **kwargs, "reward": "extrinsic"}
+        arguments = {**finetuning.constructor_arguments(pretrained), "buffer_size": saved["buffer_size"]}
+        arguments.update({**kwargs, "reward": "extrinsic"})
         # They shaped what is not used here, but may be named in a yml file of RL Zoo
         arguments.update({name: getattr(pretrained, name) for name in cls.fixed_by_save})
         verbose = kwargs.get("verbose", 0)
@@ -604,8 +605,14 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param path: the file
         :param saved: what is saved in it
         :param arguments: what the user wants
-        :raises ValueError: if the user wants to change what a saved model keeps
+        :raises ValueError: if another class saved it, or the user wants to change what a saved model keeps
         """
+        missing = [name for name in cls.fixed_by_save if name not in saved]
+        if missing:
+            raise ValueError(
+                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
+                "load it with the class that saved it."
+            )
         for name in ("reward", *cls.fixed_by_save):
             kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
             if name in arguments and arguments[name] != kept:
@@ -642,12 +649,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
         """
         saved = read_saved_data(path)
-        missing = [name for name in cls.fixed_by_save if name not in saved]
-        if missing:
-            raise ValueError(
-                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
-                "load it with the class that saved it."
-            )
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
             if env is None:
                 raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
