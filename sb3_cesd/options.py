@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.skills import check_skill
 from sb3_cesd.common.utils import check_positive, check_positive_integer
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -72,6 +73,7 @@ class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
         """
         if self._observation is None:
             raise ValueError("There is no episode to act in: call reset() first.")
+        skill = check_skill(action, self.model.n_skills)
         total_reward, discount, n_steps = 0.0, 1.0, 0
         terminated = truncated = False
         info: dict[str, Any] = {}
@@ -79,9 +81,9 @@ class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
             observation = self._observation
             if self.vec_normalize is not None:
                 observation = self.vec_normalize.normalize_obs(observation)  # type: ignore[assignment]
-            primitive_action, _ = self.model.predict(observation, deterministic=True, skill=action)
+            primitive_action, _ = self.model.predict(observation, deterministic=True, skill=skill)
             self._observation, reward, terminated, truncated, info = self.env.step(primitive_action)
             total_reward += discount * float(reward)
             discount *= self.gamma
             n_steps += 1
-        return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": int(action)}
+        return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}
