@@ -281,6 +281,7 @@ def test_every_skill_is_played_for_whole_episodes(n_envs, n_episodes, n_steps):
 def test_returns_are_not_normalised_and_statistics_are_left_alone():
     env = VecNormalize(make_vec_env(Push), gamma=0.9)
     env.reset()
+    env.ret_rms.var = np.array(100.0)
     mean = env.obs_rms.mean.copy()
     zero_shot = finetuning.play_skills(Pushing(), env, 2)
     np.testing.assert_allclose(zero_shot.returns, 20 * np.array(Pushing.pushes), rtol=1e-5)
