@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from batches import make_samples
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -15,11 +16,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd import APT, CIC, DADS, DIAYN, CeSD, VecSkillObservation
 from sb3_cesd.intrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import finetuning
-from tests.batches import make_samples
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 SMALL = {"net_arch": [16]}
-#: Beside CeSD; those whose pre-training has a value of its own for each skill, and one that shares it
+#: Arguments of the intrinsic rewards of the other methods
 BASELINES = {
     DIAYN: SMALL,
     DADS: SMALL,
