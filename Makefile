@@ -6,12 +6,11 @@ SOURCES = sb3_cesd benchmarks tests build_backend setup.py _sb3_cesd_rl_zoo3.py
 
 .PHONY: demo test lint format type commit-checks clean
 
-# The whole job, small: skills of the walker through RL Zoo (about 3 minutes on 2 cores), then what each skill does
+# The whole job, small: skills in a maze through RL Zoo (about 2 minutes on 2 cores), then what each skill does
 demo: $(INSTALLED)
 	rm -rf demo
-	$(BIN)/python -m rl_zoo3.train --algo cesd --env Walker-v0 --conf-file cesd_laptop.yml -n 15000 \
-		--eval-freq -1 --seed 0 --num-threads 2 -f demo/logs -P
-	$(BIN)/python -m sb3_cesd.show demo/logs/cesd/Walker-v0_1/Walker-v0.zip --output demo
+	$(BIN)/python -m rl_zoo3.train --algo cesd --env MazeSquareA-v0 --eval-freq -1 --seed 0 --num-threads 1 -f demo/logs -P
+	$(BIN)/python -m sb3_cesd.show demo/logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip --output demo
 	@echo "Open demo/skills.png"
 
 test: $(INSTALLED)

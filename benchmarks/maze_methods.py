@@ -46,5 +46,6 @@ ABLATIONS: dict[str, Method] = {
     **{f"ensemble_size={size}": Method("cesd", "cesd", {"ensemble_size": size}) for size in (1, 2, 5)},
     **{f"kappa={kappa:g}": Method("cesd", "cesd", {"relabel_kwargs": {"kappa": kappa}}) for kappa in (0.25, 0.5, 1.0)},
     "start=0": Method("cesd", "cesd", {"constraint_kwargs": {"start": 0.0}}),
+    "shared_value=False": Method("cesd", "cesd", {"policy_kwargs": {"shared_value": False}}),
 }
 METHODS = {**MAIN, **ABLATIONS}

@@ -15,14 +15,13 @@ from sb3_cesd.envs.maze_layouts import LAYOUTS, MazeLayout
 from sb3_cesd.envs.maze_vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
     SkillRollouts,
-    cluster_size_entropy,
     collect_rollouts,
-    distinguishability,
     maze_coverage,
     mine_mutual_information,
     on_cluster_share,
     particle_entropy,
     plug_in_mutual_information,
+    skill_metrics,
 )
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -30,6 +29,8 @@ HORIZON = 50
 N_ROLLOUTS = 20
 #: Rollouts of each skill for MINE, as in the published comparison
 N_MINE_ROLLOUTS = 100
+#: Rollouts of each skill for the particle entropy, as in the published comparison
+N_ENTROPY_ROLLOUTS = 10
 #: Points of the curve of cumulative coverage
 N_CURVE = 20
 #: Side of the coarser bins, of which a cell has 100, as the finer ones (0.05) are not all visited in a short training
@@ -132,28 +133,26 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     :param rollouts: stochastic rollouts of its skills
     :return: the measures by name
     """
+    states, _ = rollouts.per_state()
+    clusters = model.predict_clusters(states.astype(np.float32))
+    metrics = skill_metrics(rollouts, clusters, in_the_plane=True, layout=layout)
     visited = visited_states(model)
-    states, skills = rollouts.per_state()
     late_states = rollouts.states[:, :, HORIZON // 2 :]
     late_skills = np.broadcast_to(rollouts.skills[..., None], late_states.shape[:3]).ravel()
     late_states = late_states.reshape(-1, 2)
     measures = {
         "cumulative_coverage": maze_coverage(visited, layout),
         "cumulative_coverage_coarse": coarse_coverage(visited, layout),
-        "policy_coverage": maze_coverage(states, layout),
+        "policy_coverage": metrics.pop("coverage"),
         "policy_coverage_coarse": coarse_coverage(states, layout),
-        "mi_plug_in": plug_in_mutual_information(states, skills),
+        "mi_plug_in": metrics.pop("mutual_information"),
         "mi_late": plug_in_mutual_information(late_states, late_skills),
-        "knn_accuracy": distinguishability(rollouts.states),
-        "particle_entropy": particle_entropy(rollouts.states[:, :10].reshape(-1, 2)),
+        **metrics,
+        "particle_entropy": particle_entropy(rollouts.states[:, :N_ENTROPY_ROLLOUTS].reshape(-1, 2)),
     }
-    clusters = model.predict_clusters(states.astype(np.float32))
-    if clusters is not None:
-        late_clusters = model.predict_clusters(late_states.astype(np.float32))
-        assert late_clusters is not None
-        measures["on_cluster_share"] = on_cluster_share(clusters, skills)
+    late_clusters = model.predict_clusters(late_states.astype(np.float32))
+    if late_clusters is not None:
         measures["on_cluster_share_late"] = on_cluster_share(late_clusters, late_skills)
-        measures["cluster_size_entropy"] = cluster_size_entropy(clusters, model.n_skills)
     return measures
 
 

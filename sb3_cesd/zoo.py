@@ -18,6 +18,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from sb3_cesd import search_spaces
 from sb3_cesd.baselines import APT, CIC, DADS, DIAYN
 from sb3_cesd.cesd import CeSD
+from sb3_cesd.envs import batch_envs
 
 
 class Algorithm(NamedTuple):
@@ -76,6 +77,9 @@ def extend(module: Any) -> None:
         if not hasattr(module.ExperimentManager.__init__, "finds_packaged_config"):
             module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
             module.ExperimentManager._maybe_normalize = find_pretrained_statistics(module.ExperimentManager._maybe_normalize)
+        preprocess = module.ExperimentManager._preprocess_hyperparams
+        if not hasattr(preprocess, "takes_batched"):
+            module.ExperimentManager._preprocess_hyperparams = take_batched(preprocess)
         if not hasattr(module.TrialEvalCallback, "evaluates_every_skill"):
             module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
 
@@ -108,6 +112,25 @@ def find_packaged_config(init: Any) -> Any:
 
     init_with_config.finds_packaged_config = True  # type: ignore[attr-defined]
     return init_with_config
+
+
+def take_batched(preprocess: Any) -> Any:
+    """
+    Let RL Zoo step environments together, for training and evaluation: ``batched: True`` in a yml file, or ``-params
+    batched:True``.
+
+    :param preprocess: ``ExperimentManager._preprocess_hyperparams``
+    :return: the same, and for hyperparameters with ``batched``
+    """
+
+    @wraps(preprocess)
+    def preprocess_batched(self: Any, hyperparams: dict[str, Any]) -> Any:
+        if hyperparams.pop("batched", False):
+            self.vec_env_class = batch_envs
+        return preprocess(self, hyperparams)
+
+    preprocess_batched.takes_batched = True  # type: ignore[attr-defined]
+    return preprocess_batched
 
 
 def find_pretrained_statistics(maybe_normalize: Any) -> Any:

@@ -1,11 +1,20 @@
+import json
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sb3_cesd.envs.gl import egl_works
-from sb3_cesd.show import draw, find_env_id, play_all, table
+from sb3_cesd.show.find import find_algorithm, find_env_id
+from sb3_cesd.show.robots import draw, play_all, table
+from sb3_cesd.show.video import grid_frames, write_video
+
+METRICS = {
+    "coverage", "mutual_information", "knn_accuracy", "particle_entropy", "on_cluster_share", "cluster_size_entropy",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +49,7 @@ def test_skills_start_alike_and_part(walker_model):
         assert (rollout.observations[0] == rollouts[0].observations[0]).all()
     assert (rollouts[0].observations[-1] != rollouts[1].observations[-1]).any()
     assert len(table(rollouts).splitlines()) == 5
-    figure = draw(rollouts, "title")
+    figure = draw(rollouts, "title", 3)
     assert len(figure.subfigs[1].axes) == 2 and figure.subfigs[0].axes == []
 
 
@@ -49,30 +58,93 @@ def test_images_of_every_skill(walker_model):
     rollouts = play_all(walker_model[0], "Walker-v0", n_steps=10, seed=0, n_frames=3, vec_normalize=None)
     assert all(len(rollout.frames) == 3 for rollout in rollouts)
     assert (np.array(rollouts[0].frames[0]) != np.array(rollouts[0].frames[2])).any()
-    assert len(draw(rollouts, "title").subfigs[0].axes) == 12
+    assert len(draw(rollouts, "title", 3).subfigs[0].axes) == 12
+
+
+def run(model_path, output, *arguments, gl=None):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **({} if gl is None else {"MUJOCO_GL": gl})}
+    command = [sys.executable, "-m", "sb3_cesd.show", str(model_path), "--output", str(output), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
 
 
 @pytest.mark.parametrize("gl", [None, "off"])
-def test_command(walker_model, tmp_path, gl):
-    import os
-
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if gl is not None:
-        environment["MUJOCO_GL"] = gl
-    command = [
-        sys.executable,
-        "-m",
-        "sb3_cesd.show",
-        str(walker_model[1]),
-        "--output",
-        str(tmp_path),
-        "--steps",
-        "10",
-        "--frames",
-        "2",
-    ]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+def test_robot(walker_model, tmp_path, gl):
+    if gl is None and not egl_works():
+        pytest.skip("this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
+    result = run(walker_model[1], tmp_path, "--steps", "10", "--frames", "2", gl=gl)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "skills.png").stat().st_size > 10_000
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert set(metrics) == METRICS and metrics["coverage"] >= 1
+    assert all(name in result.stdout for name in METRICS)
+    assert (tmp_path / "skills.gif").exists() == (gl is None)
     if gl == "off":
-        assert "No images: MuJoCo can't render here" in result.stdout
+        assert "No images and no video: MuJoCo can't render here" in result.stdout
+    else:
+        with Image.open(tmp_path / "skills.gif") as video:
+            assert video.n_frames == 11
+
+
+@pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
+def test_mp4(walker_model, tmp_path):
+    result = run(walker_model[1], tmp_path, "--steps", "5", "--video", "mp4")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "skills.mp4").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("algo", ["cesd", "apt"])
+def test_maze_of_any_method_in_the_folders_of_rl_zoo(tiny, tmp_path, algo):
+    from sb3_cesd import APT, CeSD
+
+    path = tmp_path / f"logs/{algo}/MazeSquareC-v0_1/MazeSquareC-v0.zip"
+    if algo == "cesd":
+        model = CeSD("MlpPolicy", "MazeSquareC-v0", seed=0, **tiny)
+    else:
+        tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+        model = APT("MlpPolicy", "MazeSquareC-v0", seed=0, **tiny)
+    model.save(path)
+    result = run(path, tmp_path)
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert set(metrics) == (METRICS if algo == "cesd" else METRICS - {"on_cluster_share", "cluster_size_entropy"})
+    assert 0 < metrics["coverage"] < 1
+    assert (tmp_path / "skills.png").stat().st_size > 10_000 and not (tmp_path / "skills.gif").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.zip"], "There is no file nothing.zip: pass that of a model"),
+        (["{model}", "--algo", "apt"], "was not saved by APT"),
+        (["{model}", "--video", "avi"], "invalid choice: 'avi'"),
+    ],
+)
+def test_misuse_ends_in_one_readable_line(walker_model, arguments, message):
+    command = [argument.format(model=walker_model[1]) for argument in arguments]
+    result = subprocess.run([sys.executable, "-m", "sb3_cesd.show", *command], capture_output=True, text=True, timeout=100)
+    assert result.returncode != 0 and message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_algorithm_is_told_by_the_folders(tmp_path):
+    assert find_algorithm(tmp_path / "logs/diayn/Walker-v0_1/best_model.zip") == "diayn"
+    assert find_algorithm(tmp_path / "model.zip") == "cesd"
+
+
+def test_video_has_a_labelled_tile_for_each_skill(tmp_path):
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    frames = [[np.full((10, 20, 3), color, dtype=np.uint8)] * (index + 1) for index, color in enumerate(colors)]
+    images = grid_frames(frames, ["a", "b", "c"])
+    assert len(images) == 3 and all(image.shape == images[0].shape for image in images)
+    for color in colors:
+        assert (images[0] == color).all(axis=2).sum() == 200, "each tile is whole"
+    assert (images[0] == 0).all(axis=2).any(), "and has a label"
+    assert (images[2] == images[1]).all(), "skills that have ended stay as they were"
+    write_video(images, tmp_path / "grid.gif", fps=10)
+    with Image.open(tmp_path / "grid.gif") as video:
+        assert video.n_frames >= 1 and video.info["duration"] >= 100
+
+
+def test_mp4_without_moviepy_tells_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "moviepy.video.io.ImageSequenceClip", None)
+    with pytest.raises(ValueError, match="pip install moviepy, or pass --video gif"):
+        write_video([np.zeros((4, 4, 3), dtype=np.uint8)], tmp_path / "grid.mp4", fps=10)

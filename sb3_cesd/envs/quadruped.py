@@ -1,6 +1,7 @@
 from typing import Any
 
 import dm_env
+import mujoco
 import numpy as np
 from dm_control.rl import control
 from dm_control.suite import common, quadruped
@@ -13,33 +14,75 @@ JUMP_HEIGHT = 1.0
 OBS_DIM = 78
 TIME_LIMIT = 20.0  # [s]
 CONTROL_TIMESTEP = 0.02  # [s]
+HEIGHT_STEP = 0.01  # of the search for the initial height [m]
 
 
-class Stand(quadruped.Move):
+class Physics(quadruped.Physics):
+    """Quadruped with the height of its center of mass."""
+
+    def center_of_mass_height(self) -> float:
+        """
+        :return: height of the whole body's center of mass [m]
+        """
+        return self.named.data.subtree_com["torso"][2]
+
+
+class Move(quadruped.Move):
+    """dm_control's, whose search for the initial height computes nothing but contacts, and is 20 times as fast."""
+
+    def initialize_episode(self, physics: Physics) -> None:
+        orientation = self.random.randn(4)
+        orientation /= np.linalg.norm(orientation)
+        height = lowest_free_height(physics, orientation)
+        with physics.reset_context():
+            physics.named.data.qpos["root"] = 0.0, 0.0, height, *orientation
+        self.after_step(physics)
+
+
+class Stand(Move):
     """URLB's stand: the upright reward U alone."""
 
     def __init__(self) -> None:
         super().__init__(desired_speed=0)
 
-    def get_reward(self, physics: quadruped.Physics) -> float:
+    def get_reward(self, physics: Physics) -> float:
         return quadruped._upright_reward(physics)
 
 
-class Jump(quadruped.Move):
+class Jump(Move):
     """URLB's jump: ``U L(c; 1, 1, .5)`` for the height c of the whole body's center of mass."""
 
     def __init__(self) -> None:
         super().__init__(desired_speed=0)
 
-    def get_reward(self, physics: quadruped.Physics) -> float:
+    def get_reward(self, physics: Physics) -> float:
         jump_reward = rewards.tolerance(
-            physics.named.data.subtree_com["torso"][2],
+            physics.center_of_mass_height(),
             bounds=(JUMP_HEIGHT, float("inf")),
             margin=JUMP_HEIGHT,
             value_at_margin=0.5,
             sigmoid="linear",
         )
         return quadruped._upright_reward(physics) * jump_reward
+
+
+def lowest_free_height(physics: Physics, orientation: np.ndarray) -> float:
+    """
+    :param physics: dm_control's Physics; its state is lost
+    :param orientation: quaternion of the torso, shape ``(4,)``
+    :return: the lowest multiple of 1 cm at which the quadruped, its legs at rest, touches nothing [m]
+    """
+    model, data = physics.model.ptr, physics.data.ptr
+    mujoco.mj_resetData(model, data)
+    data.qpos[3:7] = orientation
+    height = 0.0
+    while True:
+        data.qpos[2] = height
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        if data.ncon == 0:
+            return height
+        height += HEIGHT_STEP  # summed up, as dm_control does
 
 
 def make(task: str) -> dm_env.Environment:
@@ -51,10 +94,10 @@ def make(task: str) -> dm_env.Environment:
     tasks = {"stand": Stand, "jump": Jump}
     # The floor reaches as far as the quadruped could run within the time limit
     xml_string = quadruped.make_model(floor_size=TIME_LIMIT * max(SPEEDS.get(task, 0.0), SPEEDS["walk"]))
-    physics = quadruped.Physics.from_xml_string(xml_string, common.ASSETS)
+    physics = Physics.from_xml_string(xml_string, common.ASSETS)
     return control.Environment(
         physics,
-        tasks[task]() if task in tasks else quadruped.Move(desired_speed=SPEEDS[task]),
+        tasks[task]() if task in tasks else Move(desired_speed=SPEEDS[task]),
         time_limit=TIME_LIMIT,
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +41,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
+    observation_space: spaces.Box
+    action_space: spaces.Box
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         shimmy, robot = import_physics("shimmy.dm_control_compatibility", f"sb3_cesd.envs.{domain}")
         self._flatten = robot.flatten
         self._position = robot.position
+        self._time_limit = robot.TIME_LIMIT
         self._dm_env = robot.make(task)
         self._camera_id = self._find_camera(CAMERAS[domain] if camera is None else camera)
         image = {"width": width, "height": height, "camera_id": self._camera_id}
@@ -96,9 +100,24 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._position(self.physics)
 
     @property
+    def reward_function(self) -> Callable[[Any], Any]:
+        """The reward of dm_control's task, of a Physics."""
+        return self._dm_env.task.get_reward
+
+    @property
     def dt(self) -> float:
         """Duration of a step [s]."""
         return self._dm_env.control_timestep()
+
+    @property
+    def random_state(self) -> np.random.RandomState:
+        """What initial states are drawn from."""
+        return self._shimmy_env.np_random
+
+    @property
+    def max_steps(self) -> int:
+        """Number of steps after which dm_control ends an episode."""
+        return round(self._time_limit / self.dt)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """
@@ -115,6 +134,16 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             self._show()
         return self._flatten(observation).astype(np.float32), {}
 
+    def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
+        """
+        Start an episode in place of another environment of the same task.
+
+        :param random_state: what the initial states of that environment are drawn from
+        :return: the observation
+        """
+        self._shimmy_env.np_random = random_state
+        return self.reset()[0]
+
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """
         :param action: shape of the action space
@@ -127,14 +156,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         action = np.asarray(action, dtype=np.float64)
         if action.shape != self.action_space.shape:
             raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
-        if not np.isfinite(action).all():
-            entries = np.flatnonzero(~np.isfinite(action)).tolist()
-            raise ValueError(
-                f"Entries {entries} of the action are not finite: pass numbers between -1 and 1; "
-                "if a policy computed it, its training has diverged (lower its learning rate)."
-            )
-        native_action = self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
-        observation, reward, terminated, truncated, _ = self._shimmy_env.step(native_action)
+        check_finite(action)
+        observation, reward, terminated, truncated, _ = self._shimmy_env.step(self.scale_action(action))
         if self.render_mode == "human":
             self._show()
         return self._flatten(observation).astype(np.float32), float(reward), terminated, truncated, {}
@@ -153,6 +176,13 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             return self._shimmy_env.render()
         except Exception as error:  # each backend of MuJoCo fails in a way of its own
             raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
+
+    def scale_action(self, action: np.ndarray) -> np.ndarray:
+        """
+        :param action: float64, of the shape of the action space, or many of them
+        :return: clipped and scaled to the bounds of the actuators
+        """
+        return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
     def close(self) -> None:
         if not self._closed:
@@ -179,3 +209,17 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         if self._window is None:
             self._window = import_module("sb3_cesd.envs.window").open_window(self.physics, self._camera_id)
         self._window.render("human")
+
+
+def check_finite(action: np.ndarray, of: str = "") -> None:
+    """
+    :param action: action of an environment, shape ``(action_dim,)``
+    :param of: the environment it is for, for the message
+    :raises ValueError: if an entry is not finite
+    """
+    if not np.isfinite(action).all():
+        entries = np.flatnonzero(~np.isfinite(action)).tolist()
+        raise ValueError(
+            f"Entries {entries} of the action{of} are not finite: pass numbers between -1 and 1; "
+            "if a policy computed it, its training has diverged (lower its learning rate)."
+        )

@@ -1,13 +1,6 @@
-"""
-What each skill of a model does, as a picture and a table.
+"""A film strip of each skill of a robot, and the paths of all skills."""
 
-    python -m sb3_cesd.show logs/cesd/Walker-v0_1/Walker-v0.zip
-"""
-
-import argparse
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -15,38 +8,14 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CeSD
-from sb3_cesd.rollouts import SkillRollout, play_skill
-
-
-def find_env_id(model_path: Path) -> str:
-    """
-    :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint), or named after its environment
-    :return: the id of its environment
-    :raises ValueError: if it can't be told
-    """
-    names = [model_path.stem, re.sub(r"_\d+$", "", model_path.resolve().parent.name)]
-    for env_id in gym.registry:
-        # RL Zoo writes a slash as a dash
-        if env_id.replace("/", "-") in names:
-            return env_id
-    raise ValueError(f"The name of {model_path} does not tell its environment: pass --env.")
-
-
-def load_vec_normalize(model_path: Path, env_id: str) -> VecNormalize | None:
-    """
-    :param model_path: a model in a folder of RL Zoo
-    :param env_id: its environment
-    :return: the statistics RL Zoo saved beside it, or ``None`` if it was trained without
-    """
-    path = model_path.parent / env_id.replace("/", "-") / "vecnormalize.pkl"
-    return VecNormalize.load(str(path), DummyVecEnv([lambda: gym.make(env_id)])) if path.is_file() else None
+from sb3_cesd.show.play import SkillRollout, play_skill
+from sb3_cesd.skill_ddpg import SkillDDPG
 
 
 def play_all(
-    model: CeSD, env_id: str, n_steps: int, seed: int, n_frames: int, vec_normalize: VecNormalize | None
+    model: SkillDDPG, env_id: str, n_steps: int, seed: int, n_frames: int, vec_normalize: VecNormalize | None
 ) -> list[SkillRollout]:
     """
     :param model: a trained model
@@ -64,19 +33,21 @@ def play_all(
         except RuntimeError as error:
             if not frames:
                 raise
-            print(f"No images: {error}")
+            print(f"No images and no video: {error}")
         finally:
             env.close()
     raise AssertionError("unreachable")
 
 
-def draw(rollouts: list[SkillRollout], title: str) -> Figure:
+def draw(rollouts: list[SkillRollout], title: str, n_frames: int) -> Figure:
     """
     :param rollouts: one of each skill
     :param title: title of the figure
+    :param n_frames: images of each skill, at equal distances in time
     :return: a film strip of each skill, and the paths of all skills
     """
-    n_frames, n_rows = len(rollouts[0].frames), len(rollouts)
+    n_rows = len(rollouts)
+    n_frames = min(n_frames, *(len(rollout.frames) for rollout in rollouts))
     has_paths = rollouts[0].positions is not None
     widths = [max(1.6 * n_frames, 0.1), 6.4 if has_paths else 0.1]
     figure = Figure(figsize=(sum(widths), max(1.25 * n_rows, 4.0) + 0.4), layout="constrained")
@@ -85,9 +56,9 @@ def draw(rollouts: list[SkillRollout], title: str) -> Figure:
     left, right = figure.subfigures(1, 2, width_ratios=widths)  # type: ignore[misc]
     colors = colormaps["tab10" if n_rows <= 10 else "tab20"].colors  # type: ignore[attr-defined]
     for row, rollout in enumerate(rollouts):
-        for column, frame in enumerate(rollout.frames):
+        for column, index in enumerate(np.linspace(0, len(rollout.frames) - 1, n_frames, dtype=int)):
             axes = left.add_subplot(n_rows, n_frames, row * n_frames + column + 1)
-            axes.imshow(frame)
+            axes.imshow(rollout.frames[index])
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_color(colors[row % len(colors)])
             axes.spines[:].set_linewidth(2)
@@ -134,32 +105,3 @@ def table(rollouts: list[SkillRollout]) -> str:
             line += f" {x:>12.2f} {y:>12.2f} {rollout.positions[:, 2].mean():>11.2f}"
         lines.append(line)
     return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path, help="model saved by RL Zoo or by model.save")
-    parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
-    parser.add_argument("--output", type=Path, help="folder to write skills.png to (default: the folder of the model)")
-    parser.add_argument("--steps", type=int, default=250, help="steps to play of each skill")
-    parser.add_argument("--frames", type=int, default=6, help="images of each skill, 0 for none")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the start, the same for all skills")
-    args = parser.parse_args()
-
-    env_id = args.env or find_env_id(args.model)
-    model = CeSD.load(args.model, device="cpu")
-    rollouts = play_all(model, env_id, args.steps, args.seed, args.frames, load_vec_normalize(args.model, env_id))
-    print(table(rollouts))
-    output = args.output or args.model.parent
-    output.mkdir(parents=True, exist_ok=True)
-    path = output / "skills.png"
-    draw(rollouts, f"{env_id}: {args.steps} steps of each skill, {model.num_timesteps} steps of training").savefig(
-        path, dpi=110
-    )
-    print(f"Saved {path}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""What each skill of a model does: ``python -m sb3_cesd.show MODEL``."""

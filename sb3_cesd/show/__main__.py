@@ -1,0 +1,154 @@
+"""
+What each skill of a model does: pictures, a video and a table of metrics.
+
+    python -m sb3_cesd.show logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip
+    python -m sb3_cesd.show logs/cesd/Walker-v0_1/Walker-v0.zip --video mp4
+
+Writes skills.png and metrics.json, and for a robot skills.gif (or .mp4), beside the model.
+"""
+
+import argparse
+import json
+import math
+import sys
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+from matplotlib.figure import Figure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from sb3_cesd.envs.maze_layouts import LAYOUTS, MazeLayout
+from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd.metrics import collect_rollouts, play_and_measure
+from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.show.find import find_algorithm, find_env_id, load_model, load_vec_normalize, normalised
+from sb3_cesd.show.robots import draw, play_all, table
+from sb3_cesd.show.video import grid_frames, write_video
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.zoo import ALGORITHMS
+
+#: Images of each skill in the video, and how many a second
+N_VIDEO_FRAMES, FPS = 50, 12.5
+#: Rollouts of each skill for picture and metrics of a maze, and for the metrics of a robot
+N_MAZE_ROLLOUTS, N_ROBOT_ROLLOUTS = 20, 4
+MEANINGS = {
+    "coverage": "share of the maze that the skills visit (bins of 0.05), or bins of 1 m",
+    "mutual_information": "of place and skill [nats], at most log(n_skills) = {log_n:.2f}",
+    "knn_accuracy": "of telling the skill by the place, by chance {chance:.2f}",
+    "particle_entropy": "of the places",
+    "on_cluster_share": "share of states on the cluster of their skill, by chance {chance:.2f}",
+    "cluster_size_entropy": "of the sizes of the clusters [nats], at most {log_n:.2f}",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, help="model saved by RL Zoo or by model.save")
+    parser.add_argument("--algo", choices=list(ALGORITHMS), help="default: told by the folders, else cesd")
+    parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
+    parser.add_argument("--output", type=Path, help="folder to write to (default: the folder of the model)")
+    parser.add_argument("--steps", type=int, help="steps to play of each skill (default: 50 in a maze, else 250)")
+    parser.add_argument("--frames", type=int, default=6, help="images of each skill of a robot, 0 for none")
+    parser.add_argument("--video", choices=["gif", "mp4", "none"], default="gif", help="of all skills of a robot side by side")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the start, the same for all skills")
+    args = parser.parse_args()
+
+    try:
+        model = load_model(args.model, args.algo or find_algorithm(args.model))
+        env_id = args.env or find_env_id(args.model)
+        show(args, model, env_id)
+    except ValueError as error:
+        sys.exit(f"{error}")
+
+
+def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
+    """
+    :param args: arguments of the command
+    :param model: the model
+    :param env_id: its environment
+    """
+    output = args.output or args.model.parent
+    output.mkdir(parents=True, exist_ok=True)
+    vec_normalize = load_vec_normalize(args.model, env_id)
+    layout = getattr(gym.make(env_id).unwrapped, "layout", None)
+    if layout is None:
+        figure, metrics = show_robot(args, model, env_id, vec_normalize, output)
+    else:
+        figure, metrics = show_maze(args, model, env_id, vec_normalize, layout)
+    print(metrics_table(metrics, model.n_skills))
+    figure.savefig(output / "skills.png", dpi=110)
+    (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+    print(f"Saved {output / 'skills.png'} and {output / 'metrics.json'}")
+
+
+def show_maze(
+    args: argparse.Namespace, model: SkillDDPG, env_id: str, vec_normalize: VecNormalize | None, layout: MazeLayout
+) -> tuple[Figure, dict[str, float]]:
+    """
+    :param args: arguments of the command
+    :param model: the model
+    :param env_id: the maze
+    :param vec_normalize: statistics of training
+    :param layout: layout of the maze
+    :return: the picture of the paper (stochastic rollouts from one start), and metrics
+    """
+    n_steps = args.steps or 50
+    name = next(name for name, known in LAYOUTS.items() if known is layout)
+    env = normalised(MazeVecEnv(name, N_MAZE_ROLLOUTS * model.n_skills, max_episode_steps=n_steps), vec_normalize)
+    play = {"n_rollouts": N_MAZE_ROLLOUTS, "n_steps": n_steps, "noise_std": model.exploration_noise, "seed": args.seed}
+    metrics, _ = play_and_measure(model, env, **play)
+    drawn = collect_rollouts(
+        model,
+        env,
+        reset_options={"position": layout.start_cell},
+        position_fn=lambda env: env.unwrapped.position[:, :2],  # type: ignore[attr-defined]
+        **play,
+    )
+    title = f"{type(model).__name__}, {env_id}, {model.num_timesteps} steps"
+    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5), metrics
+
+
+def show_robot(
+    args: argparse.Namespace, model: SkillDDPG, env_id: str, vec_normalize: VecNormalize | None, output: Path
+) -> tuple[Figure, dict[str, float]]:
+    """
+    :param args: arguments of the command
+    :param model: the model
+    :param env_id: the robot, or any other environment
+    :param vec_normalize: statistics of training
+    :param output: where to write the video
+    :return: film strips and paths, and metrics
+    """
+    n_steps = args.steps or 250
+    n_frames = max(args.frames, N_VIDEO_FRAMES) if args.video != "none" else args.frames
+    rollouts = play_all(model, env_id, n_steps, args.seed, n_frames, vec_normalize)
+    print(table(rollouts))
+    if args.video != "none" and rollouts[0].frames:
+        path = output / f"skills.{args.video}"
+        labels = [f"skill {rollout.skill}" for rollout in rollouts]
+        write_video(grid_frames([rollout.frames for rollout in rollouts], labels), path, FPS)
+        print(f"Saved {path}")
+    env = normalised(DummyVecEnv([partial(gym.make, env_id)] * 4), vec_normalize)
+    metrics, _ = play_and_measure(
+        model, env, n_rollouts=N_ROBOT_ROLLOUTS, n_steps=n_steps, noise_std=model.exploration_noise, seed=args.seed
+    )
+    env.close()
+    title = f"{env_id}: {n_steps} steps of each skill, {model.num_timesteps} steps of training"
+    return draw(rollouts, title, args.frames), metrics
+
+
+def metrics_table(metrics: dict[str, float], n_skills: int) -> str:
+    """
+    :param metrics: by name
+    :param n_skills: number of skills
+    :return: a line for each
+    """
+    facts = {"chance": 1 / n_skills, "log_n": math.log(n_skills)}
+    return "\n".join(f"{name:>22} {value:8.3f}   {MEANINGS[name].format(**facts)}" for name, value in metrics.items())
+
+
+if __name__ == "__main__":
+    main()

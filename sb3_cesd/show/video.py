@@ -1,0 +1,52 @@
+"""A video of all skills side by side."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+LABEL_HEIGHT, GAP = 22, 4  # [pixels]
+
+
+def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.ndarray]:
+    """
+    :param frames: images of each skill, each of shape ``(height, width, 3)``; a skill with fewer stays at its last one
+    :param labels: what to write above each skill
+    :return: images of all skills in a grid, labelled
+    """
+    n_columns = int(np.ceil(np.sqrt(len(frames))))
+    n_rows = int(np.ceil(len(frames) / n_columns))
+    height, width = frames[0][0].shape[:2]
+    cell_height, cell_width = height + LABEL_HEIGHT + GAP, width + GAP
+    font = ImageFont.load_default(size=LABEL_HEIGHT - 6)
+    images = []
+    for time in range(max(len(of_skill) for of_skill in frames)):
+        image = Image.new("RGB", (n_columns * cell_width, n_rows * cell_height), "white")
+        draw = ImageDraw.Draw(image)
+        for index, (of_skill, label) in enumerate(zip(frames, labels, strict=True)):
+            row, column = divmod(index, n_columns)
+            x, y = column * cell_width, row * cell_height
+            draw.text((x + GAP, y + 2), label, fill="black", font=font)
+            image.paste(Image.fromarray(of_skill[min(time, len(of_skill) - 1)]), (x, y + LABEL_HEIGHT))
+        images.append(np.asarray(image))
+    return images
+
+
+def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
+    """
+    :param images: of equal shape ``(height, width, 3)``
+    :param path: file to write, ``.gif`` or ``.mp4``
+    :param fps: images a second
+    :raises ValueError: if mp4 can't be written on this machine
+    """
+    if path.suffix == ".gif":
+        first, *others = (Image.fromarray(image).quantize(128) for image in images)
+        first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+        return
+    try:
+        from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
+    except ImportError as error:
+        raise ValueError("mp4 needs moviepy: pip install moviepy, or pass --video gif.") from error
+    # The codec wants even sizes
+    even = [image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2] for image in images]
+    ImageSequenceClip(even, fps=fps).write_videofile(str(path), logger=None)
