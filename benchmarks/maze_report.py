@@ -166,6 +166,9 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     }
     for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False)[0], mazes, strict=True):
         of_maze = rows[rows.maze == maze]
+        # The same seeds for all: what varies from seed to seed would hide what an argument does
+        seeds = of_maze[of_maze.method.isin(ABLATIONS)].seed.unique()
+        of_maze = of_maze[of_maze.seed.isin(seeds)]
         for index, (name, methods) in enumerate(lines.items()):
             means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
             methods = {method: label for method, label in methods.items() if method in means.index}
@@ -176,6 +179,8 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
         apt = of_maze[of_maze.method == "apt"].cumulative_coverage_coarse
         if len(apt):
             axes.axhline(apt.mean(), color="grey", linestyle="--", linewidth=1, label="apt")
-        axes.set(title=maze, xlabel="on-cluster share", ylabel="cumulative coverage (bins of 0.1)")
-    axes.legend(fontsize=8)
+        axes.set(title=maze, xlabel="on-cluster share", ylabel="cumulative coverage (bins of 0.1)", xlim=(0, 1))
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, high - 0.1), high)
+        axes.legend(fontsize=8)
     return figure

@@ -76,6 +76,7 @@ def extend(module: Any) -> None:
     elif module.__name__ == "rl_zoo3.exp_manager":
         if not hasattr(module.ExperimentManager.__init__, "finds_packaged_config"):
             module.ExperimentManager.__init__ = find_packaged_config(module.ExperimentManager.__init__)
+            module.ExperimentManager._maybe_normalize = find_pretrained_statistics(module.ExperimentManager._maybe_normalize)
         preprocess = module.ExperimentManager._preprocess_hyperparams
         if not hasattr(preprocess, "takes_batched"):
             module.ExperimentManager._preprocess_hyperparams = take_batched(preprocess)
@@ -132,6 +133,29 @@ def take_batched(preprocess: Any) -> Any:
     return preprocess_batched
 
 
+def find_pretrained_statistics(maybe_normalize: Any) -> Any:
+    """
+    Let RL Zoo normalise a task as the pre-training was. It looks for statistics by the id of the task alone, and would start
+    new ones, on which skills behave in another way.
+
+    :param maybe_normalize: ``ExperimentManager._maybe_normalize``
+    :return: the same, and for our algorithms with the statistics beside the pre-trained model
+    """
+
+    @wraps(maybe_normalize)
+    def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
+        files = sorted(Path(self.trained_agent).parent.glob("*/vecnormalize.pkl")) if self.trained_agent else []
+        env_name = self.env_name
+        if self.algo in ALGORITHMS and files and env_name not in [file.parent.name for file in files]:
+            self.env_name = files[0].parent.name
+        try:
+            return maybe_normalize(self, env, eval_env)
+        finally:
+            self.env_name = env_name
+
+    return normalize_as_pretrained
+
+
 def evaluate_every_skill(callback_class: Any) -> Any:
     """
     Make the objective of a trial the return averaged over all skills.
@@ -140,7 +164,7 @@ def evaluate_every_skill(callback_class: Any) -> Any:
     as often, provided that the environments have an equal number of them (else one of them draws skills that don't count).
 
     :param callback_class: RL Zoo's ``TrialEvalCallback``
-    :return: the same, with ``n_eval_episodes`` rounded up for models that have skills
+    :return: the same, with ``n_eval_episodes`` rounded up for models that discover skills
     """
 
     class SkillTrialEvalCallback(callback_class):
@@ -148,7 +172,7 @@ def evaluate_every_skill(callback_class: Any) -> Any:
 
         def _init_callback(self) -> None:
             super()._init_callback()
-            if hasattr(self.model, "n_skills"):
+            if getattr(self.model, "reward", None) == "intrinsic":
                 self.n_eval_episodes += -self.n_eval_episodes % math.lcm(self.model.n_skills, self.eval_env.num_envs)
 
     return SkillTrialEvalCallback

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.save_util import load_from_pkl
 
 from sb3_cesd import CeSD, search_spaces, zoo
 from sb3_cesd.envs.gl import egl_works
@@ -85,6 +86,83 @@ def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained)
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
     output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "-f", "refused", success=False)
     assert "pass n_skills=4 or leave it out" in output
+
+
+def tensors(path):
+    return CeSD.load(path).policy.state_dict()
+
+
+def test_a_task_starts_from_skills(trained):
+    """Beside the agent lies the replay buffer of the pre-training, which is of no use."""
+    folder, _ = trained
+    agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
+    options = ["-n", 140, "--eval-freq", 140, "--eval-episodes", 1, "--seed", 3, "-f", "tuned", "--save-replay-buffer"]
+    output = run(
+        folder, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", agent, *options, *SMALL, "learning_rate:1e-9", "skill:2"
+    )  # fmt: skip
+    assert "Fine-tuning skill 2 of" in output and "holds the pre-training, not the task" in output
+    run_folder = folder / "tuned/cesd/WalkerRun-v0_1"
+    model = CeSD.load(run_folder / "WalkerRun-v0.zip")
+    assert (model.reward, model.skill, model.num_timesteps, model._n_updates) == ("extrinsic", 2, 140, 20)
+    # After 20 tiny steps
+    before, after = tensors(agent), model.policy.state_dict()
+    close = {name: bool((after[name] - before[name]).abs().max() < 1e-4) for name in after if name in before}
+    assert {".".join(name.split(".")[:2]) for name, same in close.items() if same} >= {"actor.mu", "critic.trunk"}
+    assert not close["critic.shared_networks.0.0.weight"]
+    # The same command with the result goes on with it, with its buffer, and the skill
+    output = run(
+        folder, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", run_folder / "WalkerRun-v0.zip", "-n", 120, "--eval-freq", -1,
+        "-f", "again", *SMALL,
+    )  # fmt: skip
+    assert "holds the pre-training" not in output
+    again = CeSD.load(folder / "again/cesd/WalkerRun-v0_1/WalkerRun-v0.zip")
+    assert again.skill == 2 and again._n_updates == 20 + 10
+
+
+def test_without_an_agent_a_task_is_learned_from_scratch(tmp_path):
+    run(tmp_path, "--algo", "cesd", "--env", "WalkerRun-v0", "-n", 140, "--eval-freq", -1, "--seed", 3, *SMALL)
+    run_folder = tmp_path / "logs/cesd/WalkerRun-v0_1"
+    model = CeSD.load(run_folder / "WalkerRun-v0.zip")
+    assert (model.reward, model.skill, model.zero_shot, model._n_updates) == ("extrinsic", 0, None, 20)
+    enjoy = run(
+        tmp_path, "--algo", "cesd", "--env", "WalkerRun-v0", "-n", 1010, "-f", "logs", "--no-render", module="rl_zoo3.enjoy"
+    )
+    assert "Episode Reward:" in enjoy
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
+def test_other_methods_fine_tune_and_record_videos(tmp_path):
+    small = ["-params", "n_skills:3", "learning_starts:50", "batch_size:16", "buffer_size:500"]
+    small += ["policy_kwargs:dict(net_arch=[16,16])", "intrinsic_kwargs:dict(net_arch=[16])"]
+    run(tmp_path, "--algo", "diayn", "--env", "Quadruped-v0", "-n", 100, "--eval-freq", -1, *small)
+    agent = "logs/diayn/Quadruped-v0_1/Quadruped-v0.zip"
+    options = ["-n", 100, "--eval-freq", -1, *small, "skill:'best'", "n_eval_episodes:1"]
+    output = run(tmp_path, "--algo", "diayn", "--env", "QuadrupedJump-v0", "-i", agent, *options)
+    assert "(took 3000 steps, not part of num_timesteps)" in output
+    run(
+        tmp_path, "--algo", "diayn", "--env", "QuadrupedJump-v0", "-n", 20, "-f", "logs", "-o", "videos",
+        module="rl_zoo3.record_video",
+    )  # fmt: skip
+    assert len(list((tmp_path / "videos").glob("*.mp4"))) == 1
+
+
+@pytest.mark.slow
+def test_a_task_is_normalised_as_the_pretraining_was(tmp_path):
+    small = [*SMALL, "normalize:True"]
+    run(tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 300, "--eval-freq", -1, *small)
+    agent = "logs/cesd/Walker-v0_1/Walker-v0.zip"
+    output = run(tmp_path, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", agent, "-n", 200, "--eval-freq", -1, *small)
+    assert "Loading saved VecNormalize stats" in output
+    before, after = (
+        load_from_pkl(tmp_path / f"logs/cesd/{name}-v0_1/{name}-v0/vecnormalize.pkl") for name in ("Walker", "WalkerRun")
+    )
+    assert 200 <= after.obs_rms.count - before.obs_rms.count <= 202
+    # The result goes on with its own statistics, also in another folder
+    agent = "logs/cesd/WalkerRun-v0_1/WalkerRun-v0.zip"
+    run(tmp_path, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", agent, "-n", 100, "--eval-freq", -1, "-f", "again", *small)
+    again = load_from_pkl(tmp_path / "again/cesd/WalkerRun-v0_1/WalkerRun-v0/vecnormalize.pkl")
+    assert 100 <= again.obs_rms.count - after.obs_rms.count <= 102
 
 
 @pytest.mark.slow
@@ -230,6 +308,16 @@ def test_objective_is_the_mean_over_all_skills(make_model, n_envs, n_episodes, e
         assert sorted(skills) == sorted([0, 1, 2, 3] * (expected // 4))
 
 
+def test_objective_of_a_task_is_left_alone(make_model):
+    import optuna
+    import rl_zoo3.exp_manager
+
+    env = make_vec_env("Pendulum-v1")
+    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
+    callback.init_callback(make_model(reward="extrinsic"))
+    assert callback.n_eval_episodes == 5
+
+
 def test_objective_of_other_algorithms_is_left_alone():
     import optuna
     import rl_zoo3.exp_manager
@@ -276,7 +364,27 @@ def test_hyperparameters_hold_every_robot_and_a_default(name):
         assert entry["alpha"] == alpha, env_id
         iterations = {"Walk": 6, "Quad": 5, "Jaco": 4}.get(env_id[:4])
         assert iterations is None or entry["prototype_kwargs"]["sinkhorn_iterations"] == iterations
-        assert float(entry["n_timesteps"]) == (2e5 if name == "cesd_laptop" else 2e6)
+    check_tasks(name, entries)
+
+
+def check_tasks(name, entries):
+    """Domains are for pre-training, what they are followed by in an id is a task."""
+    for env_id, entry in entries.items():
+        if env_id.startswith("Maze"):
+            continue
+        is_task = env_id not in ("default", "Walker-v0", "Quadruped-v0", "Jaco-v0")
+        n_timesteps = (5e4 if is_task else 2e5) if "laptop" in name else (1e5 if is_task else 2e6)
+        assert float(entry["n_timesteps"]) == n_timesteps, env_id
+        assert entry.get("reward") == ("extrinsic" if is_task else None), env_id
+        domain = next((each for each in ("Walker", "Quadruped", "Jaco") if env_id.startswith(each)), None)
+        if is_task:
+            assert {**entries[f"{domain}-v0"], "n_timesteps": entry["n_timesteps"], "reward": "extrinsic"} == entry
+
+
+@pytest.mark.parametrize("name", ["diayn", "dads", "cic", "apt"])
+@pytest.mark.parametrize("scale", ["", "_laptop"])
+def test_tasks_of_other_methods(name, scale):
+    check_tasks(name + scale, yaml.safe_load((zoo.hyperparams_folder() / f"{name}{scale}.yml").read_text()))
 
 
 def test_released_setting_is_written_out():

@@ -12,6 +12,7 @@ from sb3_cesd.intrinsic.apt import APTReward
 from sb3_cesd.intrinsic.cic import CICReward
 from sb3_cesd.intrinsic.dads import DADSReward
 from sb3_cesd.intrinsic.diayn import DIAYNReward
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.transition import TransitionReward
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
@@ -33,7 +34,7 @@ class SkillConditionedDDPG(SkillDDPG):
     :param learning_rate: learning rate of all networks;
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
-    :param learning_starts: environment steps with uniform random actions before learning starts
+    :param learning_starts: environment steps that are only collected, before learning starts
     :param batch_size: transitions of each gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor
@@ -46,6 +47,9 @@ class SkillConditionedDDPG(SkillDDPG):
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
+    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
+        from scratch (see :meth:`from_pretrained` for the other way)
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
@@ -67,7 +71,7 @@ class SkillConditionedDDPG(SkillDDPG):
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "intrinsic_kwargs")
 
     policy: SkillConditionedPolicy
-    intrinsic: TransitionReward
+    intrinsic: TransitionReward | ExtrinsicReward
 
     def __init__(
         self,
@@ -89,6 +93,8 @@ class SkillConditionedDDPG(SkillDDPG):
         exploration_noise: float = 0.2,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
+        reward: str = "intrinsic",
+        warm_up: str = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
@@ -119,6 +125,8 @@ class SkillConditionedDDPG(SkillDDPG):
             exploration_noise=exploration_noise,
             target_policy_noise=target_policy_noise,
             target_noise_clip=target_noise_clip,
+            reward=reward,
+            warm_up=warm_up,
             replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,

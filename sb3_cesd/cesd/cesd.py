@@ -13,6 +13,7 @@ from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.reward import CeSDReward
 from sb3_cesd.common.utils import build, check_not_negative, check_positive_integer
 from sb3_cesd.intrinsic.encoders import make_encoder
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
@@ -43,7 +44,7 @@ class CeSD(SkillDDPG):
     :param learning_rate: learning rate of all networks;
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
-    :param learning_starts: environment steps with uniform random actions before learning starts
+    :param learning_starts: environment steps that are only collected, before learning starts
     :param batch_size: transitions of each gradient update, more than the k of ``entropy_kwargs``
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor
@@ -56,6 +57,9 @@ class CeSD(SkillDDPG):
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
+    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
+        from scratch (see :meth:`from_pretrained` for the other way)
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
@@ -89,7 +93,7 @@ class CeSD(SkillDDPG):
     policy: CeSDPolicy
     critic: EnsembleCritic
     critic_target: EnsembleCritic
-    intrinsic: CeSDReward
+    intrinsic: CeSDReward | ExtrinsicReward
 
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "ensemble_size", "encoder", "encoder_kwargs")
 
@@ -114,6 +118,8 @@ class CeSD(SkillDDPG):
         exploration_noise: float = 0.2,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
+        reward: str = "intrinsic",
+        warm_up: str = "random",
         encoder: str = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
         prototype_kwargs: dict[str, Any] | None = None,
@@ -157,6 +163,8 @@ class CeSD(SkillDDPG):
             exploration_noise=exploration_noise,
             target_policy_noise=target_policy_noise,
             target_noise_clip=target_noise_clip,
+            reward=reward,
+            warm_up=warm_up,
             replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
@@ -185,6 +193,8 @@ class CeSD(SkillDDPG):
         return {**super()._skill_policy_kwargs(), "ensemble_size": self._n_heads()}
 
     def _n_heads(self) -> int:
+        if self.reward == "extrinsic":
+            return 1
         return self.n_skills if self.ensemble_size is None else self.ensemble_size
 
     def _make_intrinsic(self) -> CeSDReward:
@@ -208,9 +218,10 @@ class CeSD(SkillDDPG):
 
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         # Skills explore with the value they share; heads learn to differ from it once the constraint has started
-        constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining)
-        for critic in (self.critic, self.critic_target):
-            critic.use_heads = constrained or not critic.shared_value
+        if isinstance(self.intrinsic, CeSDReward):
+            constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining)
+            for critic in (self.critic, self.critic_target):
+                critic.use_heads = constrained or not critic.shared_value
         super().train(gradient_steps, batch_size)
 
     def learn(

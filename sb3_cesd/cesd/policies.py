@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 import torch as th
 from gymnasium import spaces
@@ -19,7 +19,8 @@ class EnsembleCritic(SkillCritic):
 
     With ``shared_value``, the value of a skill is that of one skill-conditioned value function plus what its head adds, which
     is nothing at first: what one skill learns about the environment then helps all of them, while the heads tell them apart.
-    The trunk takes the skill as an input, too. Skills explore with the shared value alone.
+    The trunk takes the skill as an input, too. Skills explore with the shared value alone. A single head has no others to
+    differ from, so that the shared value takes its place.
 
     :param observation_space: plain observation space
     :param action_space: action space
@@ -32,6 +33,8 @@ class EnsembleCritic(SkillCritic):
     :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: see :class:`SkillCritic`
     """
+
+    head_modules: ClassVar[tuple[str, ...]] = ("q_networks", "shared_networks")
 
     def __init__(
         self,
@@ -55,13 +58,14 @@ class EnsembleCritic(SkillCritic):
         input_dim = features_extractor.features_dim + get_action_dim(action_space) + (n_skills if shared_value else 0)
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
         trunk_dim = net_arch[0] if net_arch else input_dim
-        self.q_networks = nn.ModuleList(
-            RoutedEnsembleMLP(ensemble_size, trunk_dim, 1, net_arch[1:], activation_fn) for _ in range(n_critics)
-        )
-        self.shared_networks = nn.ModuleList()
+        self.q_networks, self.shared_networks = nn.ModuleList(), nn.ModuleList()
+        if ensemble_size > 1 or not shared_value:
+            for _ in range(n_critics):
+                self.q_networks.append(RoutedEnsembleMLP(ensemble_size, trunk_dim, 1, net_arch[1:], activation_fn))
         if shared_value:
-            for q_network in self.q_networks:
+            for _ in range(n_critics):
                 self.shared_networks.append(create_orthogonal_mlp(trunk_dim, 1, net_arch[1:], activation_fn))
+            for q_network in self.q_networks:
                 for parameter in q_network.layers[-1].parameters():  # type: ignore[union-attr, index]
                     nn.init.zeros_(parameter)
 
@@ -81,13 +85,17 @@ class EnsembleCritic(SkillCritic):
             hidden = self.trunk(inputs)
             hidden = hidden if rows is None else hidden.index_select(0, rows)
         shared_values = [network(hidden) for network in self.shared_networks]
-        if not self.use_heads:
+        if not self.use_heads or not self.q_networks:
             return shared_values
         routing = route(skills % self.ensemble_size, self.ensemble_size)
         q_values = [q_network(hidden, routing) for q_network in self.q_networks]
         if self.shared_value:
             q_values = [own + shared for own, shared in zip(q_values, shared_values, strict=True)]
         return q_values
+
+    def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
+        head = skill % self.ensemble_size
+        return value[head : head + 1] if name.startswith("q_networks.") else value
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
         """

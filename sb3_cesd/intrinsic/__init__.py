@@ -4,6 +4,7 @@ from sb3_cesd.intrinsic.cic import CICReward
 from sb3_cesd.intrinsic.dads import DADSReward
 from sb3_cesd.intrinsic.diayn import DIAYNReward
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, Encoder, FourierEncoder, ICMEncoder, IdentityEncoder
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.transition import TransitionReward
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "DADSReward",
     "DIAYNReward",
     "Encoder",
+    "ExtrinsicReward",
     "FourierEncoder",
     "ICMEncoder",
     "IdentityEncoder",

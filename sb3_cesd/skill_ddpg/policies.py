@@ -1,5 +1,5 @@
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -99,6 +99,9 @@ class SkillCritic(BaseModel):
     :param share_features_extractor: the extractor belongs to the actor and is not trained here
     """
 
+    #: Modules that make values of hidden features; what comes before them is the trunk
+    head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
+
     def __init__(
         self,
         observation_space: spaces.Box,
@@ -133,6 +136,15 @@ class SkillCritic(BaseModel):
         """
         with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
             return self.features_extractor(observations)
+
+    def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
+        """
+        :param name: name of a parameter
+        :param value: the parameter, or a tensor of its shape
+        :param skill: index of a skill
+        :return: the part that serves this skill
+        """
+        return value
 
     def own_parameters(self) -> list[nn.Parameter]:
         """Parameters of the critic, without those of a shared extractor."""

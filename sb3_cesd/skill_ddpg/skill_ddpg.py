@@ -2,6 +2,7 @@ import io
 import pathlib
 import warnings
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,6 +25,8 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.utils import check_not_negative, check_positive, check_positive_integer, frozen, minimum, polyak_update
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.skill_ddpg import finetuning
 from sb3_cesd.skill_ddpg.checks import (
     check_env_spaces,
     check_finite,
@@ -52,7 +55,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param learning_rate: learning rate of all networks;
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
-    :param learning_starts: environment steps with uniform random actions before learning starts
+    :param learning_starts: environment steps that are only collected, before learning starts
     :param batch_size: transitions of each gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor
@@ -65,6 +68,9 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
+    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
+        from scratch (see :meth:`from_pretrained` for the other way)
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
@@ -109,6 +115,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         exploration_noise: float = 0.2,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
+        reward: str = "intrinsic",
+        warm_up: str = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
@@ -122,7 +130,10 @@ class SkillDDPG(OffPolicyAlgorithm):
     ) -> None:
         self.n_skills = check_n_skills(n_skills)
         self.skill_duration = skill_duration
-        self.skill: int | None = None
+        self.reward = reward
+        self.warm_up = warm_up
+        self.skill: int | None = 0 if reward == "extrinsic" else None
+        self.zero_shot: finetuning.ZeroShot | None = None
         if env is not None:
             env = maybe_make_env(env, verbose)
             check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
@@ -177,6 +188,9 @@ class SkillDDPG(OffPolicyAlgorithm):
                 raise ValueError(f"{name}={getattr(self, name)} is above 1: pass a number from 0 to 1.")
         for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
             check_not_negative(**{name: getattr(self, name)})
+        for name, choices in {"reward": ("intrinsic", "extrinsic"), "warm_up": ("random", "policy")}.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"Unknown {name} {getattr(self, name)!r}: choose {' or '.join(map(repr, choices))}.")
 
     def _add_skills(self, env: VecEnv) -> VecEnv:
         return add_skill_observation(env, self.n_skills, self.skill_duration, self.skill)
@@ -205,9 +219,11 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self.updates_follow_steps:
             by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
             self.gradient_steps = self.n_envs if by_step else -1
-        self.intrinsic = self._make_intrinsic().to(self.device)
+        intrinsic = ExtrinsicReward() if self.reward == "extrinsic" else self._make_intrinsic()
+        self.intrinsic = intrinsic.to(self.device)
         self.intrinsic.check_batch_size(self.batch_size)
         self.policy.set_skill(self.skill)
+        self._follow_task()
         self._create_aliases()
 
     def _create_aliases(self) -> None:
@@ -310,7 +326,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         return noise.clamp(-self.target_noise_clip, self.target_noise_clip)
 
     def _n_heads(self) -> int:
-        """Number of critic heads, over which the losses are averaged."""
+        """Number of critic heads, over which the losses are averaged; 1 for an extrinsic reward."""
         return 1
 
     def learn(
@@ -377,6 +393,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._mean_logs.flush(self.logger)
         if self.ep_info_buffer:
             self._skill_returns.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+        if self.zero_shot is not None:
+            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
         super().dump_logs()
 
     def _sample_action(
@@ -385,6 +403,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         action_noise: ActionNoise | None = None,
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
+        learning_starts = 0 if self.warm_up == "policy" else learning_starts
         action, buffer_action = super()._sample_action(learning_starts, action_noise, n_envs)
         if not np.isfinite(buffer_action).all():
             raise ValueError(
@@ -466,6 +485,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param skill: skill to follow, one for all or one each
         :return: action(s) and the state to pass to the next call
         """
+        if skill is None and self.reward == "extrinsic":
+            skill = self.skill  # also if the observation bears another one
         return self.policy.predict(observation, state, episode_start, deterministic, skill)
 
     def set_skill(self, skill: int | None) -> None:
@@ -473,15 +494,29 @@ class SkillDDPG(OffPolicyAlgorithm):
         Follow one skill, in predictions and in the training environment.
 
         :param skill: index of the skill, or ``None`` to follow all of them again
-        :raises ValueError: if there is no such skill
+        :raises ValueError: if there is no such skill, or another one learns the task
         """
-        self.skill = None if skill is None else check_skill(skill, self.n_skills)
-        self.policy.set_skill(self.skill)
+        skill = None if skill is None else check_skill(skill, self.n_skills)
+        if self.reward == "extrinsic" and skill != self.skill:
+            raise ValueError(
+                f"Skill {self.skill} learns the task, the others do not: for another one, fine-tune the pre-trained model "
+                "again with from_pretrained(path, env, skill=...)."
+            )
+        self._follow(skill)
+        self._last_obs = None  # it bears the old skill: reset before the next step
+
+    def _follow(self, skill: int | None) -> None:
+        self.skill = skill
+        self.policy.set_skill(skill)
         if self.env is not None:
             wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
             assert wrapper is not None
-            wrapper.set_skill(self.skill)
-            self._last_obs = None  # it bears the old skill: reset before the next step
+            wrapper.set_skill(skill)
+
+    def _follow_task(self) -> None:
+        """Let environments follow the skill that learns the task, also those that came with skill observations."""
+        if self.reward == "extrinsic":
+            self._follow(self.skill)
 
     def predict_clusters(self, observations: np.ndarray) -> np.ndarray | None:
         """
@@ -496,6 +531,95 @@ class SkillDDPG(OffPolicyAlgorithm):
         check_env_spaces(env.observation_space, env.action_space)
         with explain_other_spaces():
             super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
+        self._follow_task()
+
+    @classmethod
+    def from_pretrained(
+        cls: type[SelfSkillDDPG],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | str,
+        skill: int | str = "random",
+        transfer: Collection[str] = finetuning.PUBLISHED_PARTS,
+        n_eval_episodes: int = 10,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        **kwargs,
+    ) -> SelfSkillDDPG:
+        """
+        A model to fine-tune on a task, made from a pre-trained one: ``learn`` then maximises the reward of the environment
+        with one skill, which is also the one of predictions and evaluations. What is not transferred starts fresh.
+
+        :param path: path to the zip file (or a file-like) of the pre-trained model
+        :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
+        :param skill: the skill to go on with: ``"random"``, an index, or ``"best"`` for the one with the highest return on the
+            task as it is. The latter plays every skill; ``zero_shot`` then holds what came out and the number of steps that
+            took, which are not part of ``num_timesteps``.
+        :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill) and
+            ``"optimizers"`` (for the parts that are loaded)
+        :param n_eval_episodes: number of episodes of each skill for ``"best"``
+        :param device: Device on which the code should be run.
+        :param custom_objects: Dictionary of objects to replace upon loading.
+        :param kwargs: arguments of the constructor to change; the others are those of the pre-trained model
+        :return: a model that has not learned yet
+        :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
+        :raises FileNotFoundError: if there is no such file
+        """
+        saved = finetuning.read_pretrained_data(path)
+        finetuning.check_transfer(transfer)
+        check_positive_integer(n_eval_episodes=n_eval_episodes)
+        if kwargs.get("reward", "extrinsic") != "extrinsic":
+            raise ValueError(
+                f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load()."
+            )
+        cls._check_fixed(path, saved, {name: kwargs[name] for name in kwargs if name == "n_skills"})
+        pretrained = cls.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
+        skill = finetuning.check_skill_choice(skill, pretrained.n_skills)
+
+        arguments = {**finetuning.constructor_arguments(pretrained), "buffer_size": saved["buffer_size"]}
+        arguments.update({**kwargs, "reward": "extrinsic"})
+        # They shaped what is not used here, but may be named in a yml file of RL Zoo
+        arguments.update({name: getattr(pretrained, name) for name in cls.fixed_by_save})
+        verbose = kwargs.get("verbose", 0)
+        venv = cls._wrap_env(maybe_make_env(env, verbose), verbose)  # type: ignore[arg-type]
+        check_env_spaces(venv.observation_space, venv.action_space)
+        venv = add_skill_observation(venv, pretrained.n_skills, pretrained.skill_duration)
+        finetuning.check_task_env(venv, pretrained)
+        model = cls(pretrained.policy_class, venv, device=device, **arguments)  # type: ignore[arg-type]
+
+        if skill == "best":
+            model.zero_shot = finetuning.play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
+            chosen = int(model.zero_shot.returns.argmax())
+        else:
+            chosen = finetuning.draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
+        finetuning.transfer(pretrained.policy, model.policy, chosen, transfer)
+        model._follow(chosen)
+        if verbose >= 1:
+            if model.zero_shot is not None:
+                print(f"Zero-shot returns of all skills: {model.zero_shot}")
+            print(f"Fine-tuning skill {chosen} of {path}")
+        return model
+
+    @classmethod
+    def _check_fixed(cls, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
+        """
+        :param path: the file
+        :param saved: what is saved in it
+        :param arguments: what the user wants
+        :raises ValueError: if another class saved it, or the user wants to change what a saved model keeps
+        """
+        missing = [name for name in cls.fixed_by_save if name not in saved]
+        if missing:
+            raise ValueError(
+                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
+                "load it with the class that saved it."
+            )
+        for name in ("reward", *cls.fixed_by_save):
+            kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
+            if name in arguments and arguments[name] != kept:
+                raise ValueError(
+                    f"{name}={arguments[name]!r} does not fit {path}, which was trained with {name}={kept!r} and can't "
+                    f"change it: pass {name}={kept!r} or leave it out."
+                )
 
     @classmethod
     def load(
@@ -511,6 +635,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
 
+        A pre-trained model that is loaded with ``reward="extrinsic"`` is one to fine-tune, see :meth:`from_pretrained`.
+
         :param path: path to the file (or a file-like) where to load the agent from
         :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
             environments (can be None if you only need prediction from a trained model)
@@ -523,18 +649,13 @@ class SkillDDPG(OffPolicyAlgorithm):
         :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
         """
         saved = read_saved_data(path)
-        missing = [name for name in cls.fixed_by_save if name not in saved]
-        if missing:
-            raise ValueError(
-                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
-                "load it with the class that saved it."
-            )
-        for name in cls.fixed_by_save:
-            if name in kwargs and kwargs[name] != saved[name]:
-                raise ValueError(
-                    f"{name}={kwargs[name]!r} does not fit {path}, which was trained with {name}={saved[name]!r} and can't "
-                    f"change it: pass {name}={saved[name]!r} or leave it out."
-                )
+        if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
+            if env is None:
+                raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
+            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
+        cls._check_fixed(path, saved, kwargs)
+        if saved.get("reward") == "extrinsic":
+            kwargs = finetuning.arguments_to_go_on(path, saved["skill"], kwargs)
         if "gradient_steps" in kwargs:
             kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
         if env is not None:
@@ -558,6 +679,14 @@ class SkillDDPG(OffPolicyAlgorithm):
         super().load_replay_buffer(path, truncate_last_traj)
         loaded, self.replay_buffer = self.replay_buffer, current
         assert current is not None
+        if self.reward == "extrinsic" and isinstance(loaded, SkillReplayBuffer):
+            if (loaded.skills[: loaded.size()] != self.skill).any():
+                # RL Zoo loads whatever lies beside a model
+                warnings.warn(
+                    f"The replay buffer {path} holds the pre-training, not the task: it was not loaded, the buffer stays "
+                    "empty. Move the file away to silence this."
+                )
+                return
         for name in ("n_skills", "n_envs", "obs_shape", "action_dim"):
             ours, theirs = getattr(current, name), getattr(loaded, name, None)
             if ours != theirs:

@@ -1,0 +1,89 @@
+"""Skills as options: a task whose actions are skills, for any algorithm with discrete actions."""
+
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.common.skills import check_skill
+from sb3_cesd.common.utils import check_positive, check_positive_integer
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+
+class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
+    """
+    Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
+
+    A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
+    discounted by ``gamma``; an algorithm on top that shall discount as one that acts in every step needs ``gamma**duration``
+    as its own discount factor. ``info["n_steps"]`` is the number of steps in the environment, ``info["skill"]`` the skill.
+
+    :param env: the task, in the domain the model was pre-trained in and with its plain observations
+    :param model: a pre-trained model; it is not trained here
+    :param duration: steps for which a skill is followed, at most; ``None`` for the ``skill_duration`` of the model
+    :param gamma: discount factor of the rewards within a step, 1 to add them up
+    :param vec_normalize: normalises the observations for the model (not those of this environment), if it was trained so
+    :raises ValueError: if the model does not fit the environment or has no skills to choose from
+    """
+
+    def __init__(
+        self,
+        env: gym.Env,
+        model: SkillDDPG,
+        duration: int | None = None,
+        gamma: float = 1.0,
+        vec_normalize: VecNormalize | None = None,
+    ) -> None:
+        super().__init__(env)
+        if model.reward == "extrinsic":
+            raise ValueError(
+                f"The model learned a task with skill {model.skill} alone, there is nothing to choose from: "
+                "pass the pre-trained model."
+            )
+        if duration is None:
+            duration = model.skill_duration
+        if duration is None:
+            raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
+        check_positive_integer(duration=duration)
+        check_positive(gamma=gamma)
+        expected = (model.policy.plain_space.shape, model.action_space)
+        if (env.observation_space.shape, env.action_space) != expected:
+            raise ValueError(
+                f"Observations of shape {env.observation_space.shape} and {env.action_space} do not fit the model, which has "
+                f"{expected[0]} and {expected[1]}: pass an environment in the domain the model was pre-trained in."
+            )
+        self.model = model
+        self.duration = duration
+        self.gamma = gamma
+        self.vec_normalize = vec_normalize
+        self.action_space = spaces.Discrete(model.n_skills)
+        self._observation: np.ndarray | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        self._observation, info = self.env.reset(seed=seed, options=options)
+        return self._observation, info
+
+    def step(self, action: int) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
+        """
+        :param action: the skill
+        :return: as usual, for all steps under the skill
+        :raises ValueError: if there is no such skill
+        """
+        if self._observation is None:
+            raise ValueError("There is no episode to act in: call reset() first.")
+        skill = check_skill(action, self.model.n_skills)
+        total_reward, discount, n_steps = 0.0, 1.0, 0
+        terminated = truncated = False
+        info: dict[str, Any] = {}
+        while n_steps < self.duration and not (terminated or truncated):
+            observation = self._observation
+            if self.vec_normalize is not None:
+                observation = self.vec_normalize.normalize_obs(observation)  # type: ignore[assignment]
+            primitive_action, _ = self.model.predict(observation, deterministic=True, skill=skill)
+            self._observation, reward, terminated, truncated, info = self.env.step(primitive_action)
+            total_reward += discount * float(reward)
+            discount *= self.gamma
+            n_steps += 1
+        return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}

@@ -1,0 +1,150 @@
+"""Skills as the actions of an environment."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd import SkillOptions
+
+
+class Counter(gym.Env):
+    """The reward of the t-th step is t; the episode terminates after 7 steps."""
+
+    observation_space = gym.spaces.Box(-10, 10, (3,))
+    action_space = gym.spaces.Box(-2, 2, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.n_steps = 0
+        self.actions = []
+        return self.observation(), {"place": (options or {}).get("place")}
+
+    def step(self, action):
+        self.n_steps += 1
+        self.actions.append(action)
+        return self.observation(), float(self.n_steps), self.n_steps == 7, False, {"place": self.n_steps}
+
+    def observation(self):
+        return np.array([self.n_steps, -1, 0.5], dtype=np.float32)
+
+
+@pytest.fixture
+def model(make_model):
+    return make_model()
+
+
+def test_a_skill_is_followed_for_its_duration_and_rewards_are_summed(model):
+    env = SkillOptions(Counter(), model, duration=3)
+    assert env.action_space == gym.spaces.Discrete(4) and env.observation_space == Counter.observation_space
+    observation, info = env.reset(options={"place": 9})
+    assert observation[0] == 0 and info == {"place": 9}
+    results = [env.step(skill) for skill in (2, 0, 3)]
+    assert [observation[0] for observation, *_ in results] == [3, 6, 7]
+    assert [reward for _, reward, *_ in results] == [1 + 2 + 3, 4 + 5 + 6, 7]
+    assert [terminated for _, _, terminated, *_ in results] == [False, False, True]
+    assert [info for *_, info in results] == [
+        {"place": 3, "n_steps": 3, "skill": 2},
+        {"place": 6, "n_steps": 3, "skill": 0},
+        {"place": 7, "n_steps": 1, "skill": 3},
+    ]
+    for step, skill in enumerate([2, 2, 2, 0, 0, 0, 3]):
+        expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=skill)
+        assert (env.unwrapped.actions[step] == expected).all()
+
+
+def test_rewards_are_discounted_on_demand(model):
+    env = SkillOptions(Counter(), model, duration=3, gamma=0.5)
+    env.reset()
+    assert env.step(0)[1] == 1 + 0.5 * 2 + 0.25 * 3
+    assert env.step(0)[1] == 4 + 0.5 * 5 + 0.25 * 6, "discounting starts anew with each skill"
+
+
+def test_a_time_limit_counts_the_steps_of_the_environment(model):
+    env = SkillOptions(gym.wrappers.TimeLimit(Counter(), 5), model, duration=3)
+    env.reset()
+    assert env.step(1)[2:4] == (False, False)
+    _, reward, terminated, truncated, info = env.step(1)
+    assert (reward, terminated, truncated, info["n_steps"]) == (4 + 5, False, True, 2)
+
+
+def test_duration_is_that_of_the_model_by_default(make_model):
+    assert SkillOptions(Counter(), make_model(skill_duration=5)).duration == 5
+    with pytest.raises(ValueError, match="pass duration, the steps until the next choice"):
+        SkillOptions(Counter(), make_model(skill_duration=None))
+
+
+def test_observations_are_normalised_for_the_model_alone(make_model):
+    vec_normalize = VecNormalize(make_vec_env("Pendulum-v1"))
+    model = make_model(vec_normalize).learn(60)
+    env = SkillOptions(Counter(), model, duration=1, vec_normalize=vec_normalize)
+    observation, _ = env.reset()
+    env.step(2)
+    expected, _ = model.predict(vec_normalize.normalize_obs(observation), skill=2)
+    assert (env.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
+    assert observation[0] == 0
+
+
+def test_other_algorithms_learn_on_top(model):
+    env = SkillOptions(gym.make("Pendulum-v1"), model, duration=20)
+    check_env(env)
+    for learner in (
+        DQN("MlpPolicy", env, learning_starts=20, policy_kwargs={"net_arch": [8]}, device="cpu"),
+        PPO("MlpPolicy", env, n_steps=16, batch_size=8, policy_kwargs={"net_arch": [8]}, device="cpu"),
+    ):
+        learner.learn(40)
+        returns, lengths = evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)
+        assert lengths == [10] and returns[0] < 0
+
+
+def test_choosing_well_beats_the_best_skill(make_model):
+    """A task that no skill does alone: first one side, then the other."""
+
+    class Alternate(Counter):
+        def step(self, action):
+            observation, _, terminated, truncated, info = super().step(action)
+            return observation, float(np.sign(action[0]) == (1 if self.n_steps <= 4 else -1)), terminated, truncated, info
+
+    class Sides:
+        """Skill z pushes to the left if z is odd."""
+
+        def __init__(self, model):
+            self.model = model
+
+        def __getattr__(self, name):
+            return getattr(self.model, name)
+
+        def predict(self, observation, deterministic=False, skill=None):
+            return np.array([-1.0 if skill % 2 else 1.0], dtype=np.float32), None
+
+    env = SkillOptions(Alternate(), Sides(make_model()), duration=2)
+    learner = DQN(
+        "MlpPolicy", env, learning_rate=5e-3, learning_starts=50, train_freq=1, target_update_interval=20, gamma=0.9,
+        exploration_fraction=0.5, policy_kwargs={"net_arch": [16]}, seed=0, device="cpu",
+    )  # fmt: skip
+    learner.learn(600)
+    assert evaluate_policy(learner, env, 2, warn=False)[0] == 7
+
+
+def test_misuse(make_model, model):
+    env = SkillOptions(Counter(), model)
+    with pytest.raises(ValueError, match=r"no episode to act in: call reset\(\)"):
+        env.step(0)
+    env.reset()
+    with pytest.raises(ValueError, match=r"Unknown skill 4: .*choose an integer from 0 to 3"):
+        env.step(4)
+    for kwargs, message in (
+        ({"duration": 0}, "set duration above 0"),
+        ({"duration": 2.5}, "pass a positive integer"),
+        ({"gamma": 0}, "set gamma above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SkillOptions(Counter(), model, **kwargs)
+    with pytest.raises(ValueError, match=r"do not fit the model.*in the domain the model was pre-trained in"):
+        SkillOptions(gym.make("MountainCarContinuous-v0"), model)
+    with pytest.raises(ValueError, match=r"a task with skill 0 alone.*pass the pre-trained model"):
+        SkillOptions(Counter(), make_model(reward="extrinsic"))
