@@ -13,6 +13,7 @@ from sb3_cesd.envs.maze_vec_env import MazeVecEnv
 from sb3_cesd.metrics import CumulativeMazeCoverage, env_positions, make_play_env, play_and_measure
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.checks import check_play_spaces
 
 
 class SkillMetricsCallback(BaseCallback):
@@ -93,12 +94,7 @@ class SkillMetricsCallback(BaseCallback):
         while isinstance(env, VecSkillObservation):
             env = env.venv
         model = self.model
-        if env.observation_space.shape != (model.obs_dim,) or env.action_space != model.action_space:
-            raise ValueError(
-                f"The model takes {model.obs_dim} numbers an observation and acts in {model.action_space}, but eval_env has "
-                f"the observation space {env.observation_space} and the action space {env.action_space}: pass an eval_env "
-                "wrapped as that of training, without the skill."
-            )
+        check_play_spaces(env.observation_space, env.action_space, model.obs_dim, model.action_space, "an eval_env")
         return normalize_like_training(env, model.get_vec_normalize_env())
 
     def _make_default_env(self) -> VecEnv:

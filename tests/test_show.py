@@ -2,13 +2,16 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from sb3_cesd.envs.gl import egl_works
-from sb3_cesd.show.find import find_algorithm, find_env_id
+from sb3_cesd.show.find import find_algorithm, find_env_id, find_env_kwargs, load_model
 from sb3_cesd.show.robots import draw, play_all, table
 from sb3_cesd.show.video import grid_frames, write_video
 
@@ -42,7 +45,7 @@ def test_environment_is_told_by_the_file_or_not_at_all(tmp_path):
 
 
 def test_skills_start_alike_and_part(walker_model):
-    rollouts = play_all(walker_model[0], "Walker-v0", n_steps=30, seed=0, n_frames=0, vec_normalize=None)
+    rollouts = play_all(walker_model[0], partial(gym.make, "Walker-v0"), n_steps=30, seed=0, n_frames=0, vec_normalize=None)
     assert [rollout.skill for rollout in rollouts] == [0, 1, 2, 3]
     for rollout in rollouts:
         assert rollout.observations.shape == (31, 24) and rollout.positions.shape == (31, 3) and rollout.frames == []
@@ -55,7 +58,7 @@ def test_skills_start_alike_and_part(walker_model):
 
 @pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
 def test_images_of_every_skill(walker_model):
-    rollouts = play_all(walker_model[0], "Walker-v0", n_steps=10, seed=0, n_frames=3, vec_normalize=None)
+    rollouts = play_all(walker_model[0], partial(gym.make, "Walker-v0"), n_steps=10, seed=0, n_frames=3, vec_normalize=None)
     assert all(len(rollout.frames) == 3 for rollout in rollouts)
     assert (np.array(rollouts[0].frames[0]) != np.array(rollouts[0].frames[2])).any()
     assert len(draw(rollouts, "title", 3).subfigs[0].axes) == 12
@@ -103,9 +106,11 @@ def test_maze_of_any_method_in_the_folders_of_rl_zoo(tiny, tmp_path, algo):
         tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
         model = APT("MlpPolicy", "MazeSquareC-v0", seed=0, **tiny)
     model.save(path)
-    result = run(path, tmp_path)
+    result = run(path, tmp_path, *(["--mine"] if algo == "cesd" else []))
     assert result.returncode == 0, result.stderr
     metrics = json.loads((tmp_path / "metrics.json").read_text())
+    if algo == "cesd":
+        assert 0 < metrics.pop("mutual_information_mine") < np.log(4) + 0.1
     assert set(metrics) == (METRICS if algo == "cesd" else METRICS - {"on_cluster_share", "cluster_size_entropy"})
     assert 0 < metrics["coverage"] < 1
     assert (tmp_path / "skills.png").stat().st_size > 10_000 and not (tmp_path / "skills.gif").exists()
@@ -117,12 +122,60 @@ def test_maze_of_any_method_in_the_folders_of_rl_zoo(tiny, tmp_path, algo):
         (["nothing.zip"], "There is no file nothing.zip: pass that of a model"),
         (["{model}", "--algo", "apt"], "was not saved by APT"),
         (["{model}", "--video", "avi"], "invalid choice: 'avi'"),
+        (["{model}", "--steps", "0"], "'0': pass an integer above 0"),
+        (["{model}", "--frames", "-1"], "pass 0 or an integer above"),
+        (["{model}", "--env", "Wolker-v0"], "There is no environment 'Wolker-v0'"),
+        (["{model}", "--env", "no_such_module:Walker-v0"], "There is no environment 'no_such_module:Walker-v0'"),
+        (["{model}", "--env", "Quadruped-v0"], "The model takes 24 numbers an observation"),
+        (["{model}", "--mine"], "--mine is for mazes"),
     ],
 )
 def test_misuse_ends_in_one_readable_line(walker_model, arguments, message):
     command = [argument.format(model=walker_model[1]) for argument in arguments]
     result = subprocess.run([sys.executable, "-m", "sb3_cesd.show", *command], capture_output=True, text=True, timeout=100)
     assert result.returncode != 0 and message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_model_of_a_task_is_refused(tiny, tmp_path):
+    from sb3_cesd import CeSD
+
+    path = tmp_path / "WalkerRun-v0.zip"
+    CeSD("MlpPolicy", "WalkerRun-v0", reward="extrinsic", seed=0, **tiny).save(path)
+    with pytest.raises(ValueError, match=r"learned a task with skill .* show the pre-trained model"):
+        load_model(path, "cesd")
+
+
+def test_damaged_file_is_refused(tmp_path):
+    (tmp_path / "model.zip").write_bytes(b"PK nothing")
+    with pytest.raises(ValueError, match="not a complete saved model"):
+        load_model(tmp_path / "model.zip", "cesd")
+
+
+def test_env_kwargs_of_rl_zoo(tmp_path):
+    from collections import OrderedDict
+
+    folder = tmp_path / "MazeSquareA-v0"
+    folder.mkdir()
+    model_path = tmp_path / "best_model.zip"
+    assert find_env_kwargs(model_path, "MazeSquareA-v0") == {}
+    (folder / "config.yml").write_text(yaml.dump(OrderedDict(n_skills=4, env_kwargs={"reward": "none"})))
+    (folder / "args.yml").write_text(yaml.dump(OrderedDict(algo="cesd", env_kwargs=None)))
+    assert find_env_kwargs(model_path, "MazeSquareA-v0") == {"reward": "none"}
+    (folder / "args.yml").write_text(yaml.dump(OrderedDict(env_kwargs={"reward": "coverage", "render_mode": "human"})))
+    assert find_env_kwargs(model_path, "module:MazeSquareA-v0") == {"reward": "coverage"}
+
+
+def test_environment_that_renders_nothing(walker_model, capsys):
+    class Dark(gym.Wrapper):
+        metadata = {"render_modes": []}  # noqa: RUF012
+
+    def make(render_mode=None):
+        assert render_mode is None
+        return Dark(gym.make("Walker-v0"))
+
+    rollouts = play_all(walker_model[0], make, n_steps=3, seed=0, n_frames=2, vec_normalize=None)
+    assert all(rollout.frames == [] for rollout in rollouts)
+    assert "No images and no video: the environment renders nothing, not 'rgb_array'." in capsys.readouterr().out
 
 
 def test_algorithm_is_told_by_the_folders(tmp_path):

@@ -23,9 +23,10 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     """
     try:
         return gym.make(env_id, **env_kwargs)
-    except (gym.error.UnregisteredEnv, gym.error.NamespaceNotFound, gym.error.MalformedEnvironment, ImportError) as error:
-        if isinstance(error, ImportError) and ":" not in env_id:
-            raise  # a dependency of the environment is missing
+    except (gym.error.Error, ImportError) as error:
+        missing_dependency = isinstance(error, gym.error.DependencyNotInstalled | ImportError) and ":" not in env_id
+        if missing_dependency:
+            raise
         raise ValueError(
             f"There is no environment {env_id!r} ({str(error).rstrip('.')}): check its spelling, or name the module that "
             f"registers it, as in 'my_module:{env_id.split(':')[-1]}'."

@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+import yaml
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+from sb3_cesd.metrics import make_env
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.zoo import ALGORITHMS
 
@@ -24,13 +27,19 @@ def load_model(model_path: Path, algorithm: str) -> SkillDDPG:
     :param model_path: file of the model
     :param algorithm: name of its algorithm
     :return: the model
-    :raises ValueError: if there is no such file, or it is of another algorithm
+    :raises ValueError: if there is no such file, it is of another algorithm, or learned a task with one of its skills
     """
     if not model_path.is_file():
         raise ValueError(f"There is no file {model_path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
     model_class = ALGORITHMS[algorithm].model_class
     assert issubclass(model_class, SkillDDPG)
-    return model_class.load(model_path, device="cpu")
+    model = model_class.load(model_path, device="cpu")
+    if model.reward == "extrinsic":
+        raise ValueError(
+            f"{model_path} learned a task with skill {model.skill} alone: show the pre-trained model, or watch this one by "
+            "python -m rl_zoo3.enjoy or record_video."
+        )
+    return model
 
 
 def find_env_id(model_path: Path) -> str:
@@ -47,24 +56,35 @@ def find_env_id(model_path: Path) -> str:
     raise ValueError(f"The name of {model_path} does not tell its environment: pass --env.")
 
 
-def load_vec_normalize(model_path: Path, env_id: str) -> VecNormalize | None:
+def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
     """
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
+    :return: the arguments it was made with: those of the command line, else of the hyperparameters
+    """
+    env_kwargs: dict[str, Any] = {}
+    for name in ("config.yml", "args.yml"):
+        path = _zoo_folder(model_path, env_id) / name
+        if path.is_file():
+            # RL Zoo writes an OrderedDict
+            saved = dict(yaml.load(path.read_text(), Loader=yaml.UnsafeLoader))
+            env_kwargs = saved.get("env_kwargs") or env_kwargs
+    return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
+
+
+def load_vec_normalize(model_path: Path, env_id: str, env_kwargs: dict[str, Any]) -> VecNormalize | None:
+    """
+    :param model_path: a model in a folder of RL Zoo
+    :param env_id: its environment
+    :param env_kwargs: its arguments
     :return: the statistics RL Zoo saved beside it, or ``None`` if it was trained without
     """
-    path = model_path.parent / env_id.replace("/", "-") / "vecnormalize.pkl"
-    return VecNormalize.load(str(path), DummyVecEnv([lambda: gym.make(env_id)])) if path.is_file() else None
+    path = _zoo_folder(model_path, env_id) / "vecnormalize.pkl"
+    if not path.is_file():
+        return None
+    return VecNormalize.load(str(path), DummyVecEnv([lambda: make_env(env_id, **env_kwargs)]))
 
 
-def normalised(env: VecEnv, vec_normalize: VecNormalize | None) -> VecEnv:
-    """
-    :param env: environments
-    :param vec_normalize: statistics of training, or ``None``
-    :return: the same as the model sees them
-    """
-    if vec_normalize is None:
-        return env
-    wrapped = VecNormalize(env, training=False, norm_obs=vec_normalize.norm_obs, norm_reward=False)
-    wrapped.obs_rms = vec_normalize.obs_rms
-    return wrapped
+def _zoo_folder(model_path: Path, env_id: str) -> Path:
+    """RL Zoo keeps what belongs to a run in a folder named after the environment, with a dash for a slash."""
+    return model_path.resolve().parent / env_id.split(":")[-1].replace("/", "-")

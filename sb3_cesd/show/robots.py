@@ -1,6 +1,6 @@
 """A film strip of each skill of a robot, and the paths of all skills."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import gymnasium as gym
 import numpy as np
@@ -15,22 +15,35 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 
 
 def play_all(
-    model: SkillDDPG, env_id: str, n_steps: int, seed: int, n_frames: int, vec_normalize: VecNormalize | None
+    model: SkillDDPG,
+    make: Callable[..., gym.Env],
+    n_steps: int,
+    seed: int,
+    n_frames: int,
+    vec_normalize: VecNormalize | None,
 ) -> list[SkillRollout]:
     """
     :param model: a trained model
-    :param env_id: its environment
+    :param make: makes its environment, with ``render_mode`` as an argument
     :param n_steps: steps of each skill, at most
     :param seed: seed of every reset
     :param n_frames: images of each skill
     :param vec_normalize: normalises the observations for the model
     :return: a rollout of each skill, without images (and with a message) on a machine that can't render
     """
+    if n_frames > 0:
+        probe = make()
+        modes = probe.metadata.get("render_modes") or []
+        probe.close()
+        if "rgb_array" not in modes:
+            known = ", ".join(map(str, modes)) or "nothing"
+            print(f"No images and no video: the environment renders {known}, not 'rgb_array'.")
+            n_frames = 0
     for frames in (n_frames, 0):
-        env = gym.make(env_id, render_mode="rgb_array" if frames else None)
+        env = make(render_mode="rgb_array" if frames else None)
         try:
             return [play_skill(model, env, skill, n_steps, seed, frames, vec_normalize) for skill in range(model.n_skills)]
-        except RuntimeError as error:
+        except (RuntimeError, ImportError, gym.error.DependencyNotInstalled) as error:
             if not frames:
                 raise
             print(f"No images and no video: {error}")

@@ -29,6 +29,25 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         )
 
 
+def check_play_spaces(
+    observation_space: spaces.Space, action_space: spaces.Space, obs_dim: int, model_action_space: spaces.Space, name: str
+) -> None:
+    """
+    :param observation_space: of environments to play in, without the skill
+    :param action_space: of these
+    :param obs_dim: size of a plain observation of the model
+    :param model_action_space: action space of the model
+    :param name: what the environments are called in the message
+    :raises ValueError: if the model can't act in them
+    """
+    if observation_space.shape != (obs_dim,) or action_space != model_action_space:
+        raise ValueError(
+            f"The model takes {obs_dim} numbers an observation and acts in {model_action_space}, but {name} has the "
+            f"observation space {observation_space} and the action space {action_space}: pass {name} wrapped as that of "
+            "training, without the skill."
+        )
+
+
 @contextmanager
 def explain_other_spaces() -> Iterator[None]:
     """
