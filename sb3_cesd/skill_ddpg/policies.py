@@ -290,8 +290,10 @@ class SkillPolicy(BasePolicy):
 
         :param mode: if true, set to training mode, else set to evaluation mode
         """
-        self.actor.set_training_mode(mode)
-        self.critic.set_training_mode(mode)
+        for network in (self.actor, self.critic):
+            # predict() asks for this in every step, and a walk through all modules takes as long as acting
+            if network.training != mode:
+                network.set_training_mode(mode)
         self.training = mode
 
     def set_skill(self, skill: int | None) -> None:
