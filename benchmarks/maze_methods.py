@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import yaml
-
-from sb3_cesd import zoo
+from entries import read_entry
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
 
@@ -26,11 +24,7 @@ class Method(NamedTuple):
         """
         :return: arguments of the constructor, and ``n_timesteps`` and ``n_envs``
         """
-        entry = yaml.safe_load((zoo.hyperparams_folder() / f"{self.config}.yml").read_text())[MAZE]
-        entry["policy_kwargs"] = eval(entry["policy_kwargs"])
-        for name, value in self.overrides.items():
-            entry[name] = {**entry.get(name, {}), **value} if isinstance(value, dict) else value
-        return entry
+        return read_entry(self.config, MAZE, self.overrides)
 
 
 MAIN: dict[str, Method] = {

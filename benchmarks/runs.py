@@ -1,4 +1,4 @@
-"""Many training runs in one command: resumable, side by side, one row of a CSV file each."""
+"""Many training runs in one command: resumable, side by side or on a cluster, one row of a CSV file each."""
 
 import csv
 import json
@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 Row = dict[str, Any]
+#: How often a backend may fail in a row without finishing any run
+N_ATTEMPTS = 3
 
 
 def read_rows(path: Path) -> pd.DataFrame:
@@ -40,7 +42,12 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def run_missing(
-    runs: Iterable[Row], run_one: Callable[[Row], Row], path: Path, n_jobs: int, dry_run: bool = False
+    runs: Iterable[Row],
+    run_one: Callable[[Row], Row],
+    path: Path,
+    n_jobs: int,
+    dry_run: bool = False,
+    estimate: Callable[[Row, pd.DataFrame], float] | None = None,
 ) -> pd.DataFrame:
     """
     Do the runs that are not in the CSV file yet.
@@ -50,6 +57,7 @@ def run_missing(
     :param path: the CSV file
     :param n_jobs: runs side by side
     :param dry_run: say what would be done
+    :param estimate: seconds that a run will take, told by the rows of finished ones
     :return: all rows of the file
     :raises RuntimeError: after all runs, if some failed; they are done again by the next call
     """
@@ -61,21 +69,49 @@ def run_missing(
     if dry_run:
         for run in missing:
             print("  " + " ".join(f"{name}={value}" for name, value in run.items()))
+    if estimate is not None and missing:
+        hours = sum(estimate(run, rows) for run in missing) / 3600
+        print(f"about {hours:.1f} hours of one core, {hours / n_jobs:.1f} hours for {n_jobs} jobs")
+    if dry_run or not missing:
         return rows
     path.parent.mkdir(parents=True, exist_ok=True)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)(
-        delayed(_try)(run_one, run) for run in missing
-    )
     failures = []
-    for run, measures, failure in tqdm(results, total=len(missing), unit="run"):
-        if failure:
-            failures.append(failure)
-            tqdm.write(f"{run} failed:\n{failure}")
-        else:
-            append_row(path, {**run, **measures, "versions": json.dumps(versions())})
+    with tqdm(total=len(missing), unit="run") as progress:
+        for run, measures, failure in _results(missing, run_one, n_jobs):
+            progress.update()
+            if failure:
+                failures.append(failure)
+                tqdm.write(f"{run} failed:\n{failure}")
+            else:
+                append_row(path, {**run, **measures, "versions": json.dumps(versions())})
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
     return read_rows(path)
+
+
+def _results(missing: list[Row], run_one: Callable[[Row], Row], n_jobs: int) -> Iterator[tuple[Row, Row, str]]:
+    """
+    Do runs, those again whose process or machine was lost.
+
+    :param missing: the runs
+    :param run_one: does a run
+    :param n_jobs: runs side by side
+    :return: each run, its measures, and how it failed (or an empty text), in the order in which they end
+    :raises Exception: that of the backend, if it fails ``N_ATTEMPTS`` times without finishing any run
+    """
+    left, n_attempts = list(missing), 0
+    while left:
+        n_left = len(left)
+        try:
+            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)
+            for run, measures, failure in parallel(delayed(_try)(run_one, run) for run in list(left)):
+                left.remove(run)
+                yield run, measures, failure
+        except Exception as error:  # whatever the backend makes of a lost process
+            n_attempts = n_attempts + 1 if len(left) == n_left else 0
+            if n_attempts == N_ATTEMPTS:
+                raise
+            tqdm.write(f"A worker was lost ({type(error).__name__}): going on with {len(left)} runs.")
 
 
 def _try(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:

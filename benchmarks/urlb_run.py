@@ -1,0 +1,211 @@
+"""One run of the benchmark of robots: skills without a reward, or a task that starts from them."""
+
+import json
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from entries import read_entry
+from runs import Row
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+
+from sb3_cesd import make_batched, zoo
+from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+#: What makes CeSD the released code's method, at any scale
+RELEASED: dict[str, Any] = {
+    "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
+    "entropy_kwargs": {"scale": "variance"},
+    "constraint_kwargs": {"count": "released", "start": 0.0},
+    "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
+    "policy_kwargs": {"shared_value": False},
+}
+
+
+class Method(NamedTuple):
+    """
+    :param algo: name in RL Zoo
+    :param overrides: arguments of the constructor that differ from its yml file
+    :param pretrained: whether skills are learned first
+    """
+
+    algo: str
+    overrides: dict[str, Any] = {}  # noqa: RUF012
+    pretrained: bool = True
+
+
+METHODS: dict[str, Method] = {
+    "cesd": Method("cesd"),
+    "released": Method("cesd", RELEASED),
+    **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
+    "scratch": Method("cesd", pretrained=False),
+}
+#: Scale -> what the name of the yml file ends in
+SCALES = {"laptop": "_laptop", "published": ""}
+#: Pre-training id -> its tasks
+DOMAINS = {
+    "Walker-v0": ("WalkerStand-v0", "WalkerWalk-v0", "WalkerRun-v0", "WalkerFlip-v0"),
+    "Quadruped-v0": ("QuadrupedStand-v0", "QuadrupedWalk-v0", "QuadrupedRun-v0", "QuadrupedJump-v0"),
+    "Jaco-v0": (
+        "JacoReachTopLeft-v0", "JacoReachTopRight-v0", "JacoReachBottomLeft-v0", "JacoReachBottomRight-v0",
+    ),
+}  # fmt: skip
+N_ROLLOUTS, N_STEPS = 8, 250
+#: States of training of which the particle entropy is taken
+N_PARTICLES = 2000
+#: What a loaded model has of its own
+FIXED = ("policy", "policy_kwargs", "n_skills", "encoder", "encoder_kwargs", "reward", "intrinsic_kwargs")
+
+
+def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
+    """
+    :param folder: where models are kept
+    :param run: ``method``, ``domain``, ``scale`` and ``seed``
+    :param n_timesteps: steps of pre-training
+    :return: file of the model
+    """
+    return folder / f"{run['method']}_{run['domain']}_{run['scale']}_{run['seed']}_{n_timesteps}.zip"
+
+
+def settings(model: SkillDDPG) -> Row:
+    """
+    :param model: a model
+    :return: what a row says of it
+    """
+    return {
+        "n_skills": model.n_skills,
+        "batch_size": model.batch_size,
+        "net_arch": json.dumps(model.policy.net_arch),
+        "learning_rate": model.lr_schedule(1.0),
+        "n_updates": model._n_updates,
+    }
+
+
+def save(model: BaseAlgorithm, path: Path) -> None:
+    """
+    :param model: a model
+    :param path: its file, which is there as a whole or not at all
+    """
+    unfinished = path.with_name(f"unfinished_{path.name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.save(unfinished)
+    unfinished.replace(path)
+
+
+class Training(BaseCallback):
+    """
+    Save the model at some steps, and note where the robot went.
+
+    :param files: step -> file of the model
+    """
+
+    def __init__(self, files: dict[int, Path]) -> None:
+        super().__init__()
+        self.files = dict(sorted(files.items()))
+        self.bins: set[tuple[int, ...]] = set()
+
+    def _on_step(self) -> bool:
+        places = np.stack(self.training_env.get_attr("position"))[:, :2]
+        self.bins.update(map(tuple, np.floor(places).astype(int).tolist()))
+        for n_timesteps in [step for step in self.files if step <= self.num_timesteps]:
+            save(self.model, self.files.pop(n_timesteps))
+        return True
+
+
+def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
+    """
+    :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
+    :param models: folder of the models
+    :param save_at: steps at which the model is saved before the end
+    :return: the measures: those of :func:`~sb3_cesd.metrics.skill_metrics` for the places of the torso;
+        ``knn_accuracy_states`` of telling the skill by the observation; ``training_coverage`` and ``training_entropy``, bins
+        of 1 m and particle entropy of the observations of training
+    """
+    th.set_num_threads(1)
+    method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
+    entry = read_entry(f"{method.algo}{SCALES[run['scale']]}", run["domain"], method.overrides)
+    entry.pop("n_timesteps")
+    entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
+    model = zoo.ALGORITHMS[method.algo].model_class(env=run["domain"], seed=run["seed"], device="cpu", **entry)
+    assert isinstance(model, SkillDDPG)
+    training = Training({step: model_file(models, run, step) for step in save_at if step < n_timesteps})
+    start = time.perf_counter()
+    model.learn(n_timesteps, callback=training, log_interval=None)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - start
+    save(model, model_file(models, run, n_timesteps))
+    return {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.bins)}
+
+
+def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) -> Row:
+    """
+    :param model: a pre-trained model, with its replay buffer
+    :param domain: its environment
+    :param bins: places of its training
+    :return: the measures, see :func:`pretrain`
+    """
+    env = make_batched(domain, N_ROLLOUTS, n_threads=1)
+    metrics, rollouts = play_and_measure(
+        model, env, n_rollouts=N_ROLLOUTS, n_steps=N_STEPS, noise_std=model.exploration_noise, seed=0
+    )
+    env.close()
+    assert model.replay_buffer is not None and rollouts.observations is not None
+    observations = model.replay_buffer.observations[: model.replay_buffer.size()].reshape(-1, model.obs_dim)
+    chosen = np.random.default_rng(0).choice(len(observations), min(N_PARTICLES, len(observations)), replace=False)
+    return {
+        **metrics,
+        "knn_accuracy_states": distinguishability(rollouts.observations[:, :, ::5]),
+        "training_coverage": len(bins),
+        "training_entropy": particle_entropy(observations[chosen]),
+    }
+
+
+def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int) -> Row:
+    """
+    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps`` and
+        ``skill_choice`` (``"random"``, ``"best"`` or an index)
+    :param models: folder of the pre-trained models
+    :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
+    :param eval_freq: steps between two evaluations
+    :param n_eval_episodes: episodes of an evaluation
+    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings
+    """
+    th.set_num_threads(1)
+    method = METHODS[run["method"]]
+    entry = read_entry(f"{method.algo}{SCALES[run['scale']]}", run["task"], method.overrides)
+    entry.pop("n_timesteps")
+    entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
+    model_class = zoo.ALGORITHMS[method.algo].model_class
+    assert issubclass(model_class, SkillDDPG)
+    if method.pretrained:
+        path = model_file(models, run, run["pretrain_steps"])
+        changed = {name: value for name, value in entry.items() if name not in FIXED}
+        model = model_class.from_pretrained(path, run["task"], run["skill_choice"], seed=run["seed"], device="cpu", **changed)
+    else:
+        model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
+    folder = evaluations / "_".join(str(value) for value in run.values())
+    eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
+    callback = EvalCallback(
+        eval_env, n_eval_episodes=n_eval_episodes, eval_freq=eval_freq, log_path=str(folder), verbose=0, warn=False
+    )
+    start = time.perf_counter()
+    model.learn(run["finetune_steps"], callback=callback, log_interval=None)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - start
+    eval_env.close()
+    returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]
+    zero_shot = {} if model.zero_shot is None else {"zero_shot_steps": model.zero_shot.n_timesteps}
+    return {
+        "seconds": round(seconds, 1),
+        "skill": model.skill,
+        **settings(model),
+        "eval_freq": eval_freq,
+        "n_eval_episodes": n_eval_episodes,
+        "steps": json.dumps(callback.evaluations_timesteps),
+        "returns": json.dumps([round(value, 3) for value in returns]),
+        "final_return": returns[-1],
+        **zero_shot,
+    }

@@ -1,0 +1,113 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from sb3_cesd import CeSD, zoo
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def run(output, *arguments):
+    command = [
+        sys.executable, str(FOLDER / "urlb.py"), "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2012",
+        "--finetune-steps", "2008", "--tasks", "WalkerRun-v0", "--eval-freq", "1004", "--n-eval-episodes", "2",
+        "--output", str(output), *arguments,
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=500)
+
+
+@pytest.mark.slow
+def test_whole_benchmark_in_small(tmp_path):
+    arguments = ["--methods", "cesd", "released", "apt", "scratch", "--save-at", "2006", "--from-steps", "2006"]
+    first = run(tmp_path, *arguments)
+    assert first.returncode == 0, first.stderr
+    skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
+    assert set(skills.index) == {"cesd", "released", "apt"} and (skills.n_updates == 6).all()
+    assert skills.on_cluster_share[["cesd", "released"]].between(0, 1).all() and pd.isna(skills.on_cluster_share["apt"])
+    assert (skills.coverage >= 1).all() and (skills.training_coverage >= 1).all() and (skills.training_entropy > 0).all()
+    for steps in (2006, 2012):
+        assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
+
+    tasks = pd.read_csv(tmp_path / "runs.csv").set_index("method")
+    assert set(tasks.index) == {"cesd", "released", "apt", "scratch"} and (tasks.n_updates == 4).all()
+    assert tasks.pretrain_steps["cesd"] == 2006 and tasks.pretrain_steps["scratch"] == 0
+    for method, row in tasks.iterrows():
+        (file,) = tmp_path.glob(f"evaluations/{method}_*/evaluations.npz")
+        evaluations = np.load(file)
+        assert json.loads(row.steps) == evaluations["timesteps"].tolist() == [1004, 2008]
+        assert json.loads(row.returns) == pytest.approx(evaluations["results"].mean(axis=1), abs=1e-3)
+        assert row.final_return == pytest.approx(evaluations["results"][-1].mean())
+
+    # A run that is missing is done again, and no other
+    (tmp_path / "runs.csv").write_text("\n".join((tmp_path / "runs.csv").read_text().splitlines()[:-1]) + "\n")
+    again = run(tmp_path, *arguments)
+    assert "3 runs, 3 of them done already" in again.stdout and "4 runs, 3 of them done already" in again.stdout
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
+
+
+def test_dry_run_lists_and_estimates(tmp_path):
+    listed = run(tmp_path, "--methods", "cesd", "scratch", "--dry-run").stdout
+    assert listed.count("method=") == 3 and "task=WalkerRun-v0" in listed and "hours for 1 jobs" in listed
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tasks", "QuadrupedRun-v0"], "unknown tasks QuadrupedRun-v0: choose some of WalkerStand-v0"),
+        (["--from-steps", "7"], "pass --save-at 7 as well"),
+        (["--skill", "first"], "pass random, best or the index of a skill"),
+        (["--seeds", "1", "2", "3"], "pass how many"),
+    ],
+)
+def test_misuse_names_the_remedy(tmp_path, arguments, message):
+    result = run(tmp_path, *arguments)
+    assert result.returncode == 2 and message in result.stderr
+
+
+def test_estimate_follows_finished_runs():
+    from urlb import estimate
+
+    task = {"method": "apt", "scale": "laptop"}
+    assert estimate(task, pd.DataFrame(), 1000, 50.0) == 20.0
+    rows = pd.DataFrame({"method": ["apt", "apt", "cesd"], "scale": "laptop", "seconds": [10.0, 20.0, 60.0]})
+    assert estimate(task, rows, 1000, 50.0) == 15.0
+    assert estimate({"method": "cic", "scale": "laptop"}, rows, 1000, 50.0) == 30.0
+
+
+def test_what_a_killed_worker_did_is_done_again(tmp_path, capsys):
+    from runs import run_missing
+
+    def do(run, folder=tmp_path):
+        import os
+
+        (folder / f"started_{run['seed']}_{os.getpid()}").touch()
+        if run["seed"] == 2 and not (folder / "killed").exists():
+            (folder / "killed").touch()
+            os._exit(1)
+        return {"score": 2.0 * run["seed"]}
+
+    rows = run_missing([{"seed": seed} for seed in range(5)], do, tmp_path / "runs.csv", n_jobs=2)
+    assert len(rows) == 5 and rows.set_index("seed").score.to_dict() == {seed: 2.0 * seed for seed in range(5)}
+    assert "A worker was lost (TerminatedWorkerError): going on with" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("started_2_*"))) == 2
+
+
+def test_released_is_what_the_file_of_the_released_setting_says():
+    from urlb_run import RELEASED
+
+    entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Walker-v0"]
+    entry["policy_kwargs"] = eval(entry["policy_kwargs"])
+    for group, values in RELEASED.items():
+        assert values == {name: entry[group][name] for name in values}
