@@ -40,7 +40,7 @@ setup(
         "seaborn",
     ],
     extras_require={
-        "tests": ["pytest", "pytest-xdist", "ruff", "mypy", "types-PyYAML", "tensorboard", "tqdm", "rich", "moviepy", "build"],
+        "tests": ["pytest", "pytest-xdist", "ray", "ruff", "mypy", "types-PyYAML", "tensorboard", "tqdm", "rich", "moviepy", "build"],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib"],
         "cluster": ["ray", "joblib"],
         "docs": ["sphinx", "furo", "myst-parser"],

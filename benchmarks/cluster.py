@@ -5,6 +5,10 @@ from contextlib import contextmanager
 
 import joblib
 
+#: Workers are spread over all machines. One whose machine is lost starts again on another, with the run it had; for that it
+#: must find room there, so it takes half of a core on paper.
+RAY_WORKERS = {"num_cpus": 0.5, "scheduling_strategy": "SPREAD", "max_restarts": -1, "max_task_retries": -1}
+
 
 @contextmanager
 def use_backend(backend: str, address: str | None = None) -> Iterator[None]:
@@ -23,5 +27,8 @@ def use_backend(backend: str, address: str | None = None) -> Iterator[None]:
             raise SystemExit("There is no Ray: pip install 'sb3_cesd[cluster]', or pass --backend loky.") from None
         ray.init(address=address, log_to_driver=False)
         register_ray()
-    with joblib.parallel_config(backend=backend):
+        config = joblib.parallel_config(backend=backend, ray_remote_args=RAY_WORKERS)
+    else:
+        config = joblib.parallel_config(backend=backend)
+    with config:
         yield

@@ -5,8 +5,13 @@ import json
 import os
 import platform
 import subprocess
+import threading
+import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,8 +21,8 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 Row = dict[str, Any]
-#: How often a backend may fail in a row without finishing any run
-N_ATTEMPTS = 3
+#: How often a backend may fail in a row without finishing any run, and how long it is given to notice what is lost [s]
+N_ATTEMPTS, DELAY = 4, 5.0
 
 
 def read_rows(path: Path) -> pd.DataFrame:
@@ -62,6 +67,8 @@ def run_missing(
     :raises RuntimeError: after all runs, if some failed; they are done again by the next call
     """
     runs = list(runs)
+    if not dry_run:
+        Finished(path).collect()  # what a killed call left
     rows = read_rows(path)
     done = {_key(row, runs[0]) for row in rows.to_dict("records")} if len(rows) else set()
     missing = [run for run in runs if _key(run, run) not in done]
@@ -74,52 +81,105 @@ def run_missing(
         print(f"about {hours:.1f} hours of one core, {hours / n_jobs:.1f} hours for {n_jobs} jobs")
     if dry_run or not missing:
         return rows
-    path.parent.mkdir(parents=True, exist_ok=True)
-    failures = []
+    finished = Finished(path)
+    failures: list[str] = []
     with tqdm(total=len(missing), unit="run") as progress:
-        for run, measures, failure in _results(missing, run_one, n_jobs):
-            progress.update()
-            if failure:
-                failures.append(failure)
-                tqdm.write(f"{run} failed:\n{failure}")
-            else:
-                append_row(path, {**run, **measures, "versions": json.dumps(versions())})
+
+        def collect() -> None:
+            for run, failure in finished.collect():
+                progress.update()
+                left.remove(run)
+                if failure:
+                    failures.append(failure)
+                    tqdm.write(f"{run} failed:\n{failure}")
+
+        left, n_attempts = list(missing), 0
+        while left:
+            n_left = len(left)
+            with _every_second(collect):
+                try:
+                    Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs)(
+                        delayed(_do)(run_one, run, finished) for run in list(left)
+                    )
+                except Exception as error:  # whatever the backend makes of a lost process or machine
+                    lost = error
+            if left:
+                n_attempts = n_attempts + 1 if len(left) == n_left else 0
+                if n_attempts == N_ATTEMPTS:
+                    raise lost
+                tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
+                time.sleep(DELAY)
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
     return read_rows(path)
 
 
-def _results(missing: list[Row], run_one: Callable[[Row], Row], n_jobs: int) -> Iterator[tuple[Row, Row, str]]:
+class Finished:
     """
-    Do runs, those again whose process or machine was lost.
+    Runs that are done and not in the CSV file yet, as files of a folder where workers leave them, on whatever machine.
 
-    :param missing: the runs
-    :param run_one: does a run
-    :param n_jobs: runs side by side
-    :return: each run, its measures, and how it failed (or an empty text), in the order in which they end
-    :raises Exception: that of the backend, if it fails ``N_ATTEMPTS`` times without finishing any run
+    :param path: the CSV file
     """
-    left, n_attempts = list(missing), 0
-    while left:
-        n_left = len(left)
-        try:
-            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)
-            for run, measures, failure in parallel(delayed(_try)(run_one, run) for run in list(left)):
-                left.remove(run)
-                yield run, measures, failure
-        except Exception as error:  # whatever the backend makes of a lost process
-            n_attempts = n_attempts + 1 if len(left) == n_left else 0
-            if n_attempts == N_ATTEMPTS:
-                raise
-            tqdm.write(f"A worker was lost ({type(error).__name__}): going on with {len(left)} runs.")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = path.resolve().with_suffix(".finished")
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, run: Row, measures: Row, failure: str) -> None:
+        """
+        :param run: the run
+        :param measures: its measures
+        :param failure: how it failed, or an empty text
+        """
+        name = f"{time.time_ns()}_{uuid.uuid4().hex}"  # in the order in which they end
+        unfinished = self.folder / f"{name}.tmp"
+        unfinished.write_text(json.dumps([run, measures, failure], default=float))
+        unfinished.replace(self.folder / f"{name}.json")
+
+    def collect(self) -> list[tuple[Row, str]]:
+        """
+        Move what is there to the CSV file.
+
+        :return: the runs, and how each failed (or an empty text)
+        """
+        runs = []
+        for file in sorted(self.folder.glob("*.json")):
+            run, measures, failure = json.loads(file.read_text())
+            if not failure:
+                append_row(self.path, {**run, **measures})
+            file.unlink()
+            runs.append((run, failure))
+        return runs
 
 
-def _try(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:
+def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
     """One failed run must not cost the others."""
     try:
-        return run, run_one(run), ""
+        finished.add(run, {**run_one(run), "versions": json.dumps(versions())}, "")
     except Exception:
-        return run, {}, traceback.format_exc()
+        finished.add(run, {}, traceback.format_exc())
+
+
+@contextmanager
+def _every_second(collect: Callable[[], None]) -> Iterator[None]:
+    """
+    :param collect: called every second, by a thread, and at the end
+    """
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(1.0):
+            collect()
+
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+        future.result()
+    collect()
 
 
 def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
