@@ -1,0 +1,188 @@
+"""
+Tables and figures of runs on the tasks of robots.
+
+    python benchmarks/report.py benchmarks/results/urlb/runs.csv --output benchmarks/results/urlb
+    python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
+
+Scores are final returns as a share of an expert's. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``, ``aggregates.png``,
+``profiles.png`` and ``curves.png``.
+"""
+
+import argparse
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from aggregates import AGGREGATES, Estimate, estimate, performance_profile, probability_of_improvement
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from urlb_scores import expert_returns, normalise, published, read_runs, samples
+
+THRESHOLDS = np.linspace(0.0, 1.2, 121)
+
+
+def aggregate(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> dict[tuple[str, str], Estimate]:
+    """
+    :param rows: runs with scores
+    :param methods: methods
+    :param tasks: tasks, of which each method has runs
+    :return: (method, name of the aggregate) -> estimate
+    """
+    return {
+        (method, name): estimate(statistic, samples(rows[rows.method == method], tasks))
+        for method in methods
+        for name, statistic in AGGREGATES.items()
+    }
+
+
+def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[str]:
+    """
+    :param rows: runs
+    :param methods: methods
+    :param tasks: tasks
+    :return: lines of Markdown: final returns, mean and standard deviation over seeds, beside published ones
+    """
+    known = published().set_index(["task", "method"])
+    theirs = [method for method in ("DDPG", "APT", "DIAYN", "CIC", "CeSD")]
+    header = [*methods, "expert", *(f"{method} (published)" for method in theirs)]
+    lines = ["| task | " + " | ".join(header) + " |", "|---" * (len(header) + 1) + "|"]
+    experts = expert_returns()
+    for task in tasks:
+        cells = []
+        for method in methods:
+            (values,) = samples(rows[rows.method == method], [task], "final_return")
+            spread = f" ± {values.std(ddof=1):.0f}" if len(values) > 1 else ""
+            cells.append(f"{values.mean():.0f}{spread}" if len(values) else "-")
+        cells.append(f"{experts[task]:.0f}")
+        for method in theirs:
+            cells.append(f"{known.return_mean[task, method]:.0f} ± {known.return_spread[task, method]:.0f}")
+        lines.append(f"| {task} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequence[str]) -> Figure:
+    """
+    :param estimates: of :func:`aggregate`
+    :param methods: methods
+    :return: an interval for each method, a panel for each aggregate
+    """
+    figure = Figure(figsize=(3.2 * len(AGGREGATES), 0.5 * len(methods) + 1.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, name in zip(figure.subplots(1, len(AGGREGATES), sharey=True), AGGREGATES, strict=True):
+        for row, method in enumerate(methods):
+            value, low, high = estimates[method, name]
+            axes.plot([low, high], [row, row], color=f"C{row}", linewidth=8, alpha=0.4, solid_capstyle="butt")
+            axes.plot([value], [row], "|", color="black", markersize=14)
+        axes.set(title=name, yticks=range(len(methods)), yticklabels=methods, ylim=(len(methods) - 0.5, -0.5))
+    figure.supxlabel("share of the expert's return", fontsize=9)
+    return figure
+
+
+def draw_profiles(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
+    """
+    :param rows: runs with scores
+    :param methods: methods
+    :param tasks: tasks
+    :return: performance profiles
+    """
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for method in methods:
+        axes.plot(THRESHOLDS, performance_profile(samples(rows[rows.method == method], tasks), THRESHOLDS), label=method)
+    axes.set(xlabel="score", ylabel="share of runs above it", ylim=(0, 1.02))
+    axes.legend(fontsize=8)
+    return figure
+
+
+def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
+    """
+    :param rows: runs
+    :param methods: methods
+    :param tasks: tasks
+    :return: returns over steps, a panel a task: mean, and 95 % bootstrap interval over seeds if there are several
+    """
+    figure = Figure(figsize=(3.4 * len(tasks), 3.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+        for index, method in enumerate(methods):
+            runs = rows[(rows.method == method) & (rows.task == task)]
+            if runs.empty:
+                continue
+            n_points = min(len(steps) for steps in runs.steps)
+            values = np.stack([returns[:n_points] for returns in runs.returns])  # (n_seeds, n_points)
+            steps = runs.steps.iloc[0][:n_points]
+            axes.plot(steps, values.mean(axis=0), label=method, color=f"C{index}")
+            bands = [estimate(lambda sample, axis=-1: sample.mean(axis=axis), [column]) for column in values.T]
+            lows, highs = [band.low for band in bands], [band.high for band in bands]
+            axes.fill_between(steps, lows, highs, color=f"C{index}", alpha=0.15, linewidth=0)
+        axes.set(title=task, xlabel="environment step", ylim=(0, None))
+    axes.legend(fontsize=8)
+    figure.supylabel("return", fontsize=10)
+    return figure
+
+
+def report(rows: pd.DataFrame, output: Path) -> str:
+    """
+    :param rows: runs
+    :param output: where to write
+    :return: the report, in Markdown
+    """
+    rows = normalise(rows)
+    methods = list(dict.fromkeys(rows.method))
+    tasks = [task for task in expert_returns() if task in set(rows.task)]
+    output.mkdir(parents=True, exist_ok=True)
+    rows[["method", "task", "seed", "final_return", "score"]].to_csv(output / "scores.csv", index=False)
+    lines = ["## Final returns", "", "Mean ± standard deviation over seeds; published ones after 2M + 100k steps.", ""]
+    lines += [*table_of_returns(rows, methods, tasks), ""]
+
+    complete = [method for method in methods if set(tasks) == set(rows.task[rows.method == method])]
+    left_out = [method for method in methods if method not in complete]
+    seeds = rows.groupby(["method", "task"]).seed.nunique()
+    lines += [
+        "## Aggregates",
+        "",
+        "Share of the expert's return, with stratified bootstrap 95 % intervals over tasks and seeds.",
+    ]
+    if seeds.min() < 2:
+        lines.append("Some task has one seed only: there is no interval.")
+    if left_out:
+        lines.append(f"Without {', '.join(left_out)}: not all tasks are done.")
+    lines += ["", "| method | runs | " + " | ".join(AGGREGATES) + " |", "|---" * (len(AGGREGATES) + 2) + "|"]
+    estimates = aggregate(rows, complete, tasks)
+    for method in complete:
+        cells = " | ".join(estimates[method, name].text() for name in AGGREGATES)
+        lines.append(f"| {method} | {(rows.method == method).sum()} | {cells} |")
+    pd.DataFrame(
+        [{"method": method, "aggregate": name, **value._asdict()} for (method, name), value in estimates.items()]
+    ).to_csv(output / "aggregates.csv", index=False)
+    if len(complete) > 1:
+        lines += ["", "Probability of improvement: that a run of X scores more than one of Y.", ""]
+        lines += ["| X | Y | P(X > Y) |", "|---|---|---|"]
+        for x, y in permutations(complete, 2):
+            ours, theirs = (samples(rows[rows.method == method], tasks) for method in (x, y))
+            lines.append(f"| {x} | {y} | {probability_of_improvement(ours, theirs).text()} |")
+    if complete:
+        draw_aggregates(estimates, complete).savefig(output / "aggregates.png", dpi=110)
+        draw_profiles(rows, complete, tasks).savefig(output / "profiles.png", dpi=110)
+    draw_curves(rows, methods, tasks).savefig(output / "curves.png", dpi=110)
+    text = "\n".join(lines) + "\n"
+    (output / "report.md").write_text(text)
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="runs.csv of urlb.py (several are joined), or folders of RL Zoo")
+    parser.add_argument("--output", type=Path, default=Path("report"))
+    args = parser.parse_args()
+    try:
+        print(report(pd.concat([read_runs(path) for path in args.runs], ignore_index=True), args.output))
+    except ValueError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Returns of runs on the tasks of robots, from the benchmark and from RL Zoo, and those that were published."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
+#: Columns that tell apart what a method was given, and its runs
+COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
+
+
+def published() -> pd.DataFrame:
+    """
+    :return: published returns after 2M + 100k steps (means over 10 seeds) and those of experts: ``task`` (an id),
+        ``method``, ``return_mean``, ``return_spread``, ``expert_return``
+    """
+    rows = pd.read_csv(PUBLISHED)
+    rows["task"] = [_task_id(domain, task) for domain, task in zip(rows.domain, rows.task, strict=True)]
+    return rows
+
+
+def _task_id(domain: str, task: str) -> str:
+    """Id of a task of the paper's table, e.g. ``JacoReachTopLeft-v0`` of ``jaco`` and ``reach_top_left``."""
+    return "".join(word.capitalize() for word in (domain, *task.split("_"))) + "-v0"
+
+
+def expert_returns() -> dict[str, float]:
+    """
+    :return: task -> return of an expert, a score of 1
+    """
+    rows = published()
+    return dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
+
+
+def read_runs(path: Path) -> pd.DataFrame:
+    """
+    :param path: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders
+    :return: a row for each run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
+    :raises ValueError: if there is nothing to read
+    """
+    if path.is_file() and path.suffix == ".csv":
+        rows = pd.read_csv(path)
+        missing = sorted(set(COLUMNS) - set(rows.columns))
+        if missing:
+            raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
+        for name in ("steps", "returns"):
+            rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
+        return rows
+    files = sorted(path.rglob("evaluations.npz"))
+    if not files:
+        raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
+    return pd.DataFrame([_read_zoo(file) for file in files])
+
+
+def _read_zoo(file: Path) -> dict:
+    """
+    :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``
+    :return: a row
+    :raises ValueError: if the folder is not named so
+    """
+    folder = file.resolve().parent
+    match = re.fullmatch(r"(.+)_(\d+)", folder.name)
+    if match is None:
+        raise ValueError(f"{folder} does not tell task and run: RL Zoo names it like logs/cesd/WalkerRun-v0_1.")
+    evaluations = np.load(file)
+    returns = evaluations["results"].mean(axis=1)
+    return {
+        "method": folder.parent.name,
+        "task": match[1],
+        "seed": int(match[2]),
+        "steps": evaluations["timesteps"].astype(float),
+        "returns": returns,
+        "final_return": float(returns[-1]),
+    }
+
+
+def normalise(rows: pd.DataFrame) -> pd.DataFrame:
+    """
+    :param rows: runs
+    :return: the same with ``score``, the final return as a share of the expert's
+    :raises ValueError: for a task without an expert
+    """
+    experts = expert_returns()
+    unknown = sorted(set(rows.task) - set(experts))
+    if unknown:
+        raise ValueError(f"There is no expert return of {', '.join(unknown)}: leave them out, or add it to {PUBLISHED.name}.")
+    return rows.assign(score=rows.final_return / rows.task.map(experts))
+
+
+def samples(rows: pd.DataFrame, tasks: Iterable[str], column: str = "score") -> list[np.ndarray]:
+    """
+    :param rows: runs of one method
+    :param tasks: the tasks
+    :param column: what to take
+    :return: values of each task, shape ``(n_seeds,)`` each
+    """
+    return [rows.loc[rows.task == task, column].to_numpy(dtype=float) for task in tasks]

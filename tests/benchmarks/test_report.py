@@ -1,0 +1,121 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def test_aggregates_by_hand():
+    from aggregates import iqm, mean, median, optimality_gap, performance_profile
+
+    scores = [np.array([0.0, 0.2, 0.4, 0.6]), np.array([0.8, 1.0, 1.2, 1.4]), np.array([0.1, 0.1, 0.1, 0.1])]
+    # Sorted: 0 .1 .1 .1 .1 .2 .4 .6 .8 1 1.2 1.4; the middle six
+    assert iqm(*scores) == pytest.approx((0.1 + 0.1 + 0.2 + 0.4 + 0.6 + 0.8) / 6)
+    assert mean(*scores) == pytest.approx((0.3 + 1.1 + 0.1) / 3)
+    assert median(*scores) == pytest.approx(0.3)
+    assert optimality_gap(*scores) == pytest.approx((0.7 + 0.05 + 0.9) / 3)
+    assert performance_profile(scores, np.array([0.15, 1.0])) == pytest.approx([(3 / 4 + 1 + 0) / 3, (0 + 2 / 4 + 0) / 3])
+
+
+def test_intervals_resample_within_tasks():
+    from aggregates import Estimate, estimate, mean
+
+    constant = estimate(mean, [np.full(5, 0.2), np.full(5, 0.8)])
+    assert constant == pytest.approx((0.5, 0.5, 0.5)), "tasks are not exchanged for each other"
+    rng = np.random.default_rng(0)
+    tasks = [rng.normal(size=10) for _ in range(4)]
+    value, low, high = estimate(mean, tasks)
+    # The mean over tasks of means over seeds is close to normal
+    error = np.sqrt(sum(task.var() / 10 for task in tasks)) / 4
+    assert low == pytest.approx(value - 1.96 * error, abs=0.15 * error)
+    assert high == pytest.approx(value + 1.96 * error, abs=0.15 * error)
+    alone = estimate(mean, [np.array([0.5]), np.array([0.7])])
+    assert alone.value == pytest.approx(0.6) and np.isnan(alone.low) and alone.text() == "0.60"
+    assert Estimate(0.5, 0.25, 0.75).text(1) == "0.5 [0.2, 0.8]"
+
+
+def test_probability_of_improvement_is_that_of_mann_and_whitney():
+    from aggregates import probability_of_improvement
+    from scipy.stats import mannwhitneyu
+
+    rng = np.random.default_rng(0)
+    ours, theirs = ([rng.integers(0, 6, size=n).astype(float) for _ in range(3)] for n in (5, 7))
+    expected = np.mean([mannwhitneyu(x, y).statistic / (5 * 7) for x, y in zip(ours, theirs, strict=True)])
+    value, low, high = probability_of_improvement(ours, theirs)
+    assert value == pytest.approx(expected) and low < value < high
+    assert probability_of_improvement(theirs, ours).value == pytest.approx(1 - expected)
+
+
+def test_published_columns_give_the_published_aggregates():
+    """The paper's come from single runs, these from the means of tasks: 75.18 % and 91.05 % there."""
+    from aggregates import iqm
+    from urlb_scores import published
+
+    rows = published()
+    assert set(rows.task) >= {"WalkerRun-v0", "QuadrupedJump-v0", "JacoReachTopLeft-v0"} and rows.task.nunique() == 12
+    scores = {method: (group.return_mean / group.expert_return).to_numpy() for method, group in rows.groupby("method")}
+    assert iqm(scores["CIC"]) == pytest.approx(0.753, abs=5e-4)
+    assert iqm(scores["CeSD"]) == pytest.approx(0.912, abs=5e-4)
+
+
+def test_published_tasks_are_environments():
+    import gymnasium as gym
+    from urlb_scores import expert_returns
+
+    import sb3_cesd  # noqa: F401
+
+    assert set(expert_returns()) <= set(gym.registry)
+
+
+def zoo_folder(root, method, task, number, returns):
+    folder = root / method / f"{task}_{number}"
+    folder.mkdir(parents=True)
+    results = np.array(returns, dtype=float)[:, None] + [-1.0, 1.0]
+    np.savez(folder / "evaluations.npz", timesteps=np.arange(1, len(returns) + 1) * 10, results=results, ep_lengths=results)
+
+
+def run(*arguments):
+    command = [sys.executable, str(FOLDER / "report.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+
+
+def test_report_of_rl_zoo_and_of_the_benchmark(tmp_path):
+    for number, final in ((1, 398.0), (2, 796.0)):
+        zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", number, [10, final])
+    row = {"method": "scratch", "task": "WalkerRun-v0", "steps": "[10, 20]", "returns": "[5, 79.6]", "final_return": 79.6}
+    pd.DataFrame([{**row, "seed": 0}, {**row, "seed": 1}]).to_csv(tmp_path / "runs.csv", index=False)
+    result = run(tmp_path / "logs", tmp_path / "runs.csv", "--output", tmp_path / "report")
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / "report/report.md").read_text()
+    # Published: DDPG 325 and CeSD 337, of an expert's 796
+    assert "| WalkerRun-v0 | 597 ± 281 | 80 ± 0 | 796 | 325 ± 25 |" in text and "337 ± " in text
+    assert "| scratch | 2 | 0.10 [0.10, 0.10] | 0.10 [0.10, 0.10] | 0.10 [0.10, 0.10] | 0.90 [0.90, 0.90] |" in text
+    assert "| cesd | 2 | 0.75 [0.50, 1.00] |" in text and "| cesd | scratch | 1.00 [1.00, 1.00] |" in text
+    scores = pd.read_csv(tmp_path / "report/scores.csv")
+    assert scores.score.tolist() == pytest.approx([0.5, 1.0, 0.1, 0.1])
+    assert all((tmp_path / f"report/{name}.png").stat().st_size > 5000 for name in ("aggregates", "profiles", "curves"))
+
+
+def test_one_seed_and_unfinished_methods_are_told(tmp_path):
+    zoo_folder(tmp_path, "cesd", "WalkerRun-v0", 1, [10, 20])
+    zoo_folder(tmp_path, "cesd", "WalkerWalk-v0", 1, [10, 20])
+    zoo_folder(tmp_path, "apt", "WalkerRun-v0", 1, [10, 20])
+    text = run(tmp_path, "--output", tmp_path / "report").stdout
+    assert "there is no interval" in text and "Without apt: not all tasks are done." in text
+
+
+def test_misuse_names_the_remedy(tmp_path):
+    assert "pass runs.csv, or a folder of RL Zoo" in run(tmp_path).stderr
+    pd.DataFrame({"method": ["cesd"]}).to_csv(tmp_path / "runs.csv")
+    assert "pass the runs.csv of benchmarks/urlb.py" in run(tmp_path / "runs.csv").stderr
+    zoo_folder(tmp_path, "cesd", "Pendulum-v1", 1, [1.0])
+    assert "There is no expert return of Pendulum-v1" in run(tmp_path / "cesd").stderr
