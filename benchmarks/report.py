@@ -4,8 +4,8 @@ Tables and figures of runs on the tasks of robots.
     python benchmarks/report.py benchmarks/results/urlb/runs.csv --output benchmarks/results/urlb
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
-Scores are final returns as a share of an expert's. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``, ``aggregates.png``,
-``profiles.png`` and ``curves.png``.
+Scores are final returns as a share of an expert's. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
+``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
 import argparse
