@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import platform
+import shutil
 import subprocess
 import threading
 import time
@@ -67,8 +68,9 @@ def run_missing(
     :raises RuntimeError: after all runs, if some failed; they are done again by the next call
     """
     runs = list(runs)
+    finished = Finished(path)
     if not dry_run:
-        Finished(path).collect()  # what a killed call left
+        finished.collect()  # what a killed call left
     rows = read_rows(path)
     done = {_key(row, runs[0]) for row in rows.to_dict("records")} if len(rows) else set()
     missing = [run for run in runs if _key(run, run) not in done]
@@ -81,12 +83,11 @@ def run_missing(
         print(f"about {hours:.1f} hours of one core, {hours / n_jobs:.1f} hours for {n_jobs} jobs")
     if dry_run or not missing:
         return rows
-    finished = Finished(path)
     failures: list[str] = []
     with tqdm(total=len(missing), unit="run") as progress:
 
         def collect() -> None:
-            for run, failure in finished.collect():
+            for run, failure in finished.collect(left):
                 progress.update()
                 left.remove(run)
                 if failure:
@@ -109,6 +110,7 @@ def run_missing(
                     raise lost
                 tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
                 time.sleep(DELAY)
+    finished.remove()
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
     return read_rows(path)
@@ -124,7 +126,6 @@ class Finished:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = path.resolve().with_suffix(".finished")
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, run: Row, measures: Row, failure: str) -> None:
         """
@@ -133,23 +134,31 @@ class Finished:
         :param failure: how it failed, or an empty text
         """
         name = f"{time.time_ns()}_{uuid.uuid4().hex}"  # in the order in which they end
+        self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{name}.tmp"
         unfinished.write_text(json.dumps([run, measures, failure], default=float))
         unfinished.replace(self.folder / f"{name}.json")
 
-    def collect(self) -> list[tuple[Row, str]]:
+    def remove(self) -> None:
+        """Remove the folder, with what killed workers left unfinished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def collect(self, expected: list[Row] | None = None) -> list[tuple[Row, str]]:
         """
         Move what is there to the CSV file.
 
+        :param expected: drop all other runs (a lost worker may have finished one that was done again); ``None`` for none
         :return: the runs, and how each failed (or an empty text)
         """
-        runs = []
+        runs: list[tuple[Row, str]] = []
         for file in sorted(self.folder.glob("*.json")):
             run, measures, failure = json.loads(file.read_text())
-            if not failure:
-                append_row(self.path, {**run, **measures})
+            new = expected is None or (run in expected and run not in [other for other, _ in runs])
+            if new:
+                if not failure:
+                    append_row(self.path, {**run, **measures})
+                runs.append((run, failure))
             file.unlink()
-            runs.append((run, failure))
         return runs
 
 

@@ -12,6 +12,9 @@ PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns that tell apart what a method was given, and its runs
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
 
+#: Settings of a run
+SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice")
+
 
 def published() -> pd.DataFrame:
     """
@@ -49,11 +52,20 @@ def read_runs(path: Path) -> pd.DataFrame:
             raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
         for name in ("steps", "returns"):
             rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-        return rows
+        return _name_variants(rows)
     files = sorted(path.rglob("evaluations.npz"))
     if not files:
         raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
     return pd.DataFrame([_read_zoo(file) for file in files])
+
+
+def _name_variants(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs of a method that differ in a setting must not pass for its seeds: the setting becomes part of its name."""
+    names = rows.method.astype(str)
+    for setting in (setting for setting in SETTINGS if setting in rows):
+        several = rows.groupby("method")[setting].transform("nunique") > 1
+        names = names.where(~several, names + f", {setting}=" + rows[setting].astype(str))
+    return rows.assign(method=names)
 
 
 def _read_zoo(file: Path) -> dict:

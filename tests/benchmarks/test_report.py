@@ -113,6 +113,16 @@ def test_one_seed_and_unfinished_methods_are_told(tmp_path):
     assert "there is no interval" in text and "Without apt: not all tasks are done." in text
 
 
+def test_runs_of_other_settings_are_no_seeds(tmp_path):
+    from urlb_scores import read_runs
+
+    row = {"task": "WalkerRun-v0", "seed": 0, "steps": "[1]", "returns": "[1]", "final_return": 1.0, "pretrain_steps": 10}
+    rows = [{**row, "method": "cesd", "skill_choice": choice} for choice in ("random", "best")]
+    pd.DataFrame([*rows, {**row, "method": "scratch", "skill_choice": "0"}]).to_csv(tmp_path / "runs.csv", index=False)
+    names = read_runs(tmp_path / "runs.csv").method.tolist()
+    assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
+
+
 def test_misuse_names_the_remedy(tmp_path):
     assert "pass runs.csv, or a folder of RL Zoo" in run(tmp_path).stderr
     pd.DataFrame({"method": ["cesd"]}).to_csv(tmp_path / "runs.csv")

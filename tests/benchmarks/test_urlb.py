@@ -104,6 +104,22 @@ def test_what_a_killed_worker_did_is_done_again(tmp_path, capsys):
     assert len(list(tmp_path.glob("started_2_*"))) == 2
 
 
+def test_what_a_killed_driver_left_is_kept_and_twins_are_dropped(tmp_path):
+    from runs import Finished, read_rows, run_missing
+
+    path = tmp_path / "runs.csv"
+    Finished(path).add({"seed": 0}, {"score": 5.0}, "")
+    run_missing([{"seed": 0}, {"seed": 1}], lambda run: {"score": 7.0}, path, n_jobs=1)
+    assert read_rows(path).score.tolist() == [5.0, 7.0]
+    finished = Finished(path)
+    for score in (1.0, 2.0):
+        finished.add({"seed": 2}, {"score": score}, "")
+    finished.add({"seed": 3}, {"score": 3.0}, "")
+    assert finished.collect([{"seed": 2}]) == [({"seed": 2}, "")] and read_rows(path).score.tolist() == [5.0, 7.0, 1.0]
+    finished.remove()
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
+
+
 def test_released_is_what_the_file_of_the_released_setting_says():
     from urlb_run import RELEASED
 
