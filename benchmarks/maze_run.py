@@ -65,9 +65,7 @@ def visited_states(model: Any) -> np.ndarray:
     :param model: a model whose replay buffer holds all of its training
     :return: all states of training, shape ``(n, 2)``
     """
-    buffer = model.replay_buffer
-    arrays = (buffer.observations, buffer.next_observations)
-    return np.concatenate([array[: buffer.size()].reshape(-1, 2) for array in arrays])
+    return model.replay_buffer.visited_observations()
 
 
 def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:

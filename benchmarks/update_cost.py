@@ -87,8 +87,11 @@ def make_model(form: str, robot: str, size: str, device: str) -> CeSD:
     rng = np.random.default_rng(0)
     buffer = model.replay_buffer
     assert buffer is not None
-    buffer.observations[:] = rng.normal(size=buffer.observations.shape)
-    buffer.next_observations[:] = buffer.observations + 0.1 * rng.normal(size=buffer.observations.shape)
+    steps = rng.normal(size=buffer.observations.shape)
+    # A random walk that stays near the origin: the next observation is close to the one before
+    buffer.observations[0] = steps[0]
+    for row in range(1, len(steps)):
+        buffer.observations[row] = 0.995 * buffer.observations[row - 1] + 0.1 * steps[row]
     buffer.actions[:] = rng.uniform(-1, 1, size=buffer.actions.shape)
     buffer.skills[:] = rng.integers(n_skills, size=buffer.skills.shape)
     buffer.full = True

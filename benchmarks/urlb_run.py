@@ -154,7 +154,7 @@ def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) ->
     )
     env.close()
     assert model.replay_buffer is not None and rollouts.observations is not None
-    observations = model.replay_buffer.observations[: model.replay_buffer.size()].reshape(-1, model.obs_dim)
+    observations = model.replay_buffer.visited_observations()
     chosen = np.random.default_rng(0).choice(len(observations), min(N_PARTICLES, len(observations)), replace=False)
     return {
         **metrics,

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.buffers import NStepReplayBuffer
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.skills import plain_space, split_skill
@@ -17,7 +17,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
     """
     N-step replay buffer for skill-augmented observations, whose rewards are relabelled when a batch is sampled.
 
-    The observation is stored once without its one-hot, the skill as an integer. The next observation of a transition
+    An observation is stored once, without its one-hot, and the skill as an integer: the next observation of a transition is
+    the one that follows in the ring, but at the end of an episode, where the last one is kept apart. The next observation
     belongs to the skill that collected the transition, also if another skill was drawn in between, so the TD target
     is right for any ``skill_duration``.
 
@@ -26,7 +27,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     :param action_space: action space
     :param device: PyTorch device of the sampled tensors
     :param n_envs: number of parallel environments
-    :param optimize_memory_usage: not supported
+    :param optimize_memory_usage: not supported (observations are stored once in any case)
     :param handle_timeout_termination: bootstrap from the last observation of a truncated episode
     :param n_skills: number of skills
     :param n_steps: number of steps of the n-step window
@@ -35,7 +36,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     """
 
     # The arrays whose rows are transitions
-    ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts", "skills")
+    ARRAYS = ("observations", "actions", "rewards", "dones", "timeouts", "skills", "last_slots")
 
     def __init__(
         self,
@@ -52,20 +53,51 @@ class SkillReplayBuffer(NStepReplayBuffer):
         gamma: float = 0.99,
         relabel_fn: RelabelFn | None = None,
     ) -> None:
-        super().__init__(
-            buffer_size,
-            plain_space(observation_space, n_skills),
-            action_space,
-            device,
-            n_envs=n_envs,
-            optimize_memory_usage=optimize_memory_usage,
-            handle_timeout_termination=handle_timeout_termination,
-            n_steps=n_steps,
-            gamma=gamma,
+        if optimize_memory_usage:
+            raise ValueError("optimize_memory_usage is not supported: leave it out, observations are stored once in any case.")
+        # The arrays of ReplayBuffer are not made: they hold each observation twice
+        super(ReplayBuffer, self).__init__(
+            max(buffer_size // n_envs, 1), plain_space(observation_space, n_skills), action_space, device, n_envs=n_envs
         )
+        self.optimize_memory_usage = False
+        self.handle_timeout_termination = handle_timeout_termination
+        self.n_steps = n_steps
+        self.gamma = gamma
         self.n_skills = n_skills
         self.relabel_fn = relabel_fn
-        self.skills = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
+        ring = (self.buffer_size, self.n_envs)
+        self.observations = np.zeros((*ring, *self.obs_shape), dtype=self.observation_space.dtype)  # type: ignore[misc]
+        self.actions = np.zeros((*ring, self.action_dim), dtype=np.float32)
+        self.rewards = np.zeros(ring, dtype=np.float32)
+        self.dones = np.zeros(ring, dtype=bool)
+        self.timeouts = np.zeros(ring, dtype=bool)
+        self.skills = np.zeros(ring, dtype=np.min_scalar_type(n_skills))
+        #: Where an episode ends: index of its last observation in ``last_observations``
+        self.last_slots = np.zeros(ring, dtype=np.int32)
+        self.last_observations = np.zeros((1, *self.obs_shape), dtype=self.observations.dtype)
+        self._free_slots: list[int] = [0]
+        #: What follows the newest transition of each environment
+        self.newest_next = np.zeros((self.n_envs, *self.obs_shape), dtype=self.observations.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays [bytes]."""
+        arrays = [*(getattr(self, name) for name in self.ARRAYS), self.last_observations, self.newest_next]
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def next_observations(self) -> np.ndarray:  # type: ignore[override]
+        """The next observation of every transition, gathered for inspection, shape ``(buffer_size, n_envs, obs_dim)``."""
+        rows, envs = np.indices((self.buffer_size, self.n_envs))
+        return self._next_observations(rows, envs)
+
+    def visited_observations(self) -> np.ndarray:
+        """
+        :return: all observations of the stored transitions and those they lead to, in no order, shape ``(n, obs_dim)``
+        """
+        size = self.size()
+        visited = [self.observations[:size], self.next_observations[:size]]
+        return np.concatenate([observations.reshape(-1, *self.obs_shape) for observations in visited])
 
     def __getstate__(self) -> dict[str, Any]:
         # Save the rows in use only: the arrays are as large as the buffer can get
@@ -95,6 +127,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         Store one transition of every environment.
 
+        An observation other than the next one of the transition before, without an end of the episode, tells that the
+        environment was reset: that transition then ends its trajectory.
+
         :param obs: skill-augmented observations, shape ``(n_envs, obs_dim + n_skills)``
         :param next_obs: the same after the step; the skill in it is ignored
         :param action: actions scaled to [-1, 1], shape ``(n_envs, action_dim)``
@@ -103,15 +138,71 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param infos: ``TimeLimit.truncated`` tells a timeout from a termination
         """
         plain_obs, skills = split_skill(obs, self.n_skills)
-        self.skills[self.pos] = skills
-        super().add(plain_obs, split_skill(next_obs, self.n_skills)[0], action, reward, done, infos)
+        plain_obs = plain_obs.astype(self.observations.dtype)
+        if self.size() > 0:
+            self._end_trajectories((plain_obs != self.newest_next).any(axis=tuple(range(1, plain_obs.ndim))))
+        row = self.pos
+        if self.full:
+            self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
+        self.observations[row] = plain_obs
+        self.actions[row] = action.reshape(self.n_envs, self.action_dim)
+        self.rewards[row] = reward
+        self.dones[row] = done
+        self.timeouts[row] = False
+        if self.handle_timeout_termination:
+            self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
+        self.skills[row] = skills
+        self.newest_next[:] = split_skill(next_obs, self.n_skills)[0]
+        self._keep_last(row, self._ends(row))
+        self.pos = (row + 1) % self.buffer_size
+        self.full = self.full or self.pos == 0
 
     def end_trajectories(self) -> None:
         """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
         if self.size() > 0:
-            newest = (self.pos - 1) % self.buffer_size
-            # As after a timeout the value is bootstrapped; a true termination stays one
-            self.timeouts[newest, self.dones[newest] == 0] = 1
+            self._end_trajectories(np.ones(self.n_envs, dtype=bool))
+
+    def _end_trajectories(self, ending: np.ndarray) -> None:
+        """
+        :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``
+        """
+        newest = (self.pos - 1) % self.buffer_size
+        ending = ending & ~self._ends(newest)
+        # As after a timeout the value is bootstrapped; a true termination stays one
+        self.timeouts[newest, ending] = True
+        self._keep_last(newest, ending)
+
+    def _ends(self, row: int) -> np.ndarray:
+        return self.dones[row] | self.timeouts[row]
+
+    def _keep_last(self, row: int, ending: np.ndarray) -> None:
+        """
+        Keep what follows the newest transition, as another episode will follow in the ring.
+
+        :param row: the newest row
+        :param ending: environments, shape ``(n_envs,)``
+        """
+        for env_idx in np.flatnonzero(ending):
+            if not self._free_slots:
+                n_slots = len(self.last_observations)
+                self.last_observations = np.concatenate([self.last_observations, np.zeros_like(self.last_observations)])
+                self._free_slots.extend(range(n_slots, 2 * n_slots))
+            slot = self._free_slots.pop()
+            self.last_slots[row, env_idx] = slot
+            self.last_observations[slot] = self.newest_next[env_idx]
+
+    def _next_observations(self, rows: np.ndarray, envs: np.ndarray) -> np.ndarray:
+        """
+        :param rows: any shape
+        :param envs: the same
+        :return: next observation of each transition, shape ``(*rows.shape, obs_dim)``
+        """
+        following = self.observations[(rows + 1) % self.buffer_size, envs]
+        newest = rows == (self.pos - 1) % self.buffer_size
+        following[newest] = self.newest_next[envs[newest]]
+        ended = self.dones[rows, envs] | self.timeouts[rows, envs]
+        following[ended] = self.last_observations[self.last_slots[rows[ended], envs[ended]]]
+        return following
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
@@ -134,13 +225,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         returns = (rewards * self.gamma ** np.arange(self.n_steps) * inside).sum(axis=1, keepdims=True)
 
         last_inds = (batch_inds + window - 1) % self.buffer_size
-        terminated = self.dones[last_inds, env_inds] * (1.0 - self.timeouts[last_inds, env_inds])
-        skills = self.to_torch(self.skills[batch_inds, env_inds])
+        terminated = self.dones[last_inds, env_inds] & ~self.timeouts[last_inds, env_inds]
+        skills = self.to_torch(self.skills[batch_inds, env_inds].astype(np.int64))
         returns = self.to_torch(returns).float()
         return SkillReplayBufferSamples(
             observations=self._obs_to_torch(self.observations[batch_inds, env_inds], env),
             actions=self.to_torch(self.actions[batch_inds, env_inds]).float(),
-            next_observations=self._obs_to_torch(self.next_observations[last_inds, env_inds], env),
+            next_observations=self._obs_to_torch(self._next_observations(last_inds, env_inds), env),
             dones=self.to_torch(terminated[:, None]).float(),
             rewards=returns,
             discounts=self.to_torch(self.gamma ** window[:, None]).float(),
@@ -162,7 +253,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :return: shape ``(batch_size,)``, from 1 to ``n_steps``
         """
         indices = (batch_inds[:, None] + np.arange(self.n_steps)) % self.buffer_size
-        ends = (self.dones[indices, env_inds[:, None]] > 0) | (self.timeouts[indices, env_inds[:, None]] > 0)
+        ends = self.dones[indices, env_inds[:, None]] | self.timeouts[indices, env_inds[:, None]]
         # What follows the newest transition in the ring is the oldest one
         ends |= indices == (self.pos - 1) % self.buffer_size
         return np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, self.n_steps)

@@ -22,11 +22,13 @@ def fill(n_added, dones=(False, False), size=10):
     for time in range(n_added):
         obs = append_skill(np.full((2, 1), time, np.float32), 0, 2)
         done = np.array(dones) & (time == n_added - 1)
-        buffer.add(obs, obs, np.zeros((2, 1)), np.ones(2), done, [{}, {}])
+        next_obs = append_skill(np.full((2, 1), time + 1 if time + 1 < n_added else -1, np.float32), 0, 2)
+        buffer.add(obs, next_obs, np.zeros((2, 1)), np.ones(2), done, [{}, {}])
     return buffer
 
 
 def add_one(buffer):
+    """What follows looks like the same episode, as an environment may that always starts in one state."""
     obs = append_skill(np.full((2, 1), -1, np.float32), 0, 2)
     buffer.add(obs, obs, np.zeros((2, 1)), np.ones(2), np.zeros(2), [{}, {}])
 
