@@ -138,8 +138,8 @@ def test_rewards_are_stored_as_the_environment_gave_them(make_model, n_envs):
 
 def test_training_samples_are_normalised(make_model, monkeypatch):
     model = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
-    environments, sample = [], model.replay_buffer.sample
-    monkeypatch.setattr(model.replay_buffer, "sample", lambda n, env=None: environments.append(env) or sample(n, env=env))
+    environments, prepare = [], model.replay_buffer.prepare
+    monkeypatch.setattr(model.replay_buffer, "prepare", lambda env=None: environments.append(env) or prepare(env))
     model.train(1, 32)
     assert environments == [model.get_vec_normalize_env()] != [None]
 

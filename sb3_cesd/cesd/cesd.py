@@ -76,6 +76,11 @@ class CeSD(SkillDDPG):
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
+    :param matmul_precision: PyTorch's ``set_float32_matmul_precision`` during updates: ``"high"`` (TF32 on a GPU) or
+        ``"medium"`` (bfloat16 where the processor has it), faster and no longer exact; ``None`` leaves it as it is
+    :param bf16: automatic mixed precision with bfloat16 during updates
+    :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Apart from the learning rate, numbers
+        that are changed in the course of training are not noticed.
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
         the reported success rate, mean episode length, and mean reward over
     :param tensorboard_log: the log location for tensorboard (if None, no logging)
@@ -129,6 +134,9 @@ class CeSD(SkillDDPG):
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
+        matmul_precision: str | None = None,
+        bf16: bool = False,
+        cuda_graph: bool = False,
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
@@ -168,6 +176,9 @@ class CeSD(SkillDDPG):
             replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
+            matmul_precision=matmul_precision,
+            bf16=bf16,
+            cuda_graph=cuda_graph,
             stats_window_size=stats_window_size,
             tensorboard_log=tensorboard_log,
             policy_kwargs=policy_kwargs,

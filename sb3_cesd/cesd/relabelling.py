@@ -1,5 +1,6 @@
 import torch as th
 
+from sb3_cesd.common.fixed_shapes import shapes_may_vary
 from sb3_cesd.common.type_aliases import SkillPairs, one_pair_per_transition
 from sb3_cesd.common.utils import check_not_negative, check_positive_integer, check_share
 
@@ -73,14 +74,14 @@ class CriticRelabelling:
         random_skills = th.randint(n_skills, (n_random, batch_size), device=skills.device)
         trained = th.cat([clusters[None], skills[None], random_skills])  # (2 + n_random, batch_size)
         weights = th.ones(trained.shape, device=skills.device)
-        weights[1] = (skills != clusters).to(weights)
+        weights[1] = (skills != clusters).float()
         off_cluster = self.kappa * entropy
         rewards = th.where(trained == clusters, on_cluster.T, off_cluster)
         rows = th.arange(batch_size, device=skills.device).repeat(len(trained))
         trained = trained.flatten()
         pairs = SkillPairs(rows, trained, trained, rewards.reshape(-1, 1), weights.reshape(-1, 1))
-        if skills.device.type == "cpu":
-            # Where shapes may depend on the data, padding is not worth its cost
+        if shapes_may_vary(skills.device):
+            # Padding costs as much as what it stands for
             counts = pairs.weights.squeeze(1) > 0
             pairs = SkillPairs(*(entry[counts] for entry in pairs))
         return pairs

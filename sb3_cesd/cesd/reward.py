@@ -62,6 +62,11 @@ class CeSDReward(IntrinsicReward):
             **optimizer_kwargs,
         )
 
+    @property
+    def phase(self) -> bool:
+        """Whether skills are constrained to their clusters by now."""
+        return self.constraint.is_on(self.progress_remaining)
+
     def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
         optimizers = super().scheduled_optimizers()
         if self.prototype_learning_rate is not None:
@@ -84,7 +89,7 @@ class CeSDReward(IntrinsicReward):
         self.prototypes.normalize()
         scores = self.prototypes.scores(features)  # (batch_size, n_skills)
         clusters = self.prototypes.sample(scores)
-        if self.constraint.is_on(self.progress_remaining):
+        if self.phase:
             entropy, large = self.entropy(features, clusters, self.n_skills)
             bonus = self.alpha * self.constraint(clusters, samples.skills, self.n_skills)[clusters] * large
             pairs = self.relabelling.pairs(samples.skills, clusters, entropy, bonus, self.n_skills)

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.skills import plain_space, split_skill
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
 
@@ -21,6 +24,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
     the one that follows in the ring, but at the end of an episode, where the last one is kept apart. The next observation
     belongs to the skill that collected the transition, also if another skill was drawn in between, so the TD target
     is right for any ``skill_duration``.
+
+    Transitions are written to numpy arrays and sampled from tensors on the device of the model (on the CPU, the same memory).
+    A batch is drawn on the host (:meth:`draw`), by numpy's global generator, and gathered on the device (:meth:`gather`).
 
     :param buffer_size: max number of transitions, over all environments
     :param observation_space: skill-augmented observation space, shape ``(obs_dim + n_skills,)``
@@ -37,6 +43,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     # The arrays whose rows are transitions
     ARRAYS = ("observations", "actions", "rewards", "dones", "timeouts", "skills", "last_slots")
+    OTHER_ARRAYS = ("last_observations", "newest_next", "newest")
 
     def __init__(
         self,
@@ -71,25 +78,36 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.rewards = np.zeros(ring, dtype=np.float32)
         self.dones = np.zeros(ring, dtype=bool)
         self.timeouts = np.zeros(ring, dtype=bool)
-        self.skills = np.zeros(ring, dtype=np.min_scalar_type(n_skills))
+        self.skills = np.zeros(ring, dtype=np.uint8 if n_skills <= 256 else np.int32)
         #: Where an episode ends: index of its last observation in ``last_observations``
         self.last_slots = np.zeros(ring, dtype=np.int32)
         self.last_observations = np.zeros((1, *self.obs_shape), dtype=self.observations.dtype)
         self._free_slots: list[int] = [0]
         #: What follows the newest transition of each environment
         self.newest_next = np.zeros((self.n_envs, *self.obs_shape), dtype=self.observations.dtype)
+        #: Row of the newest transitions
+        self.newest = np.zeros(1, dtype=np.int64)
+        self._forget_tensors()
+
+    def _forget_tensors(self) -> None:
+        """Make them anew when they are needed: what they are copies of has been replaced."""
+        self._tensors: DeviceArrays | None = None
+        self._normalization: TensorNormalization | None = None
+        #: One thread may sample while another adds
+        self._lock = RLock()
 
     @property
     def nbytes(self) -> int:
         """Memory of all arrays [bytes]."""
-        arrays = [*(getattr(self, name) for name in self.ARRAYS), self.last_observations, self.newest_next]
-        return sum(array.nbytes for array in arrays)
+        return sum(getattr(self, name).nbytes for name in (*self.ARRAYS, *self.OTHER_ARRAYS))
 
     @property
     def next_observations(self) -> np.ndarray:  # type: ignore[override]
         """The next observation of every transition, gathered for inspection, shape ``(buffer_size, n_envs, obs_dim)``."""
-        rows, envs = np.indices((self.buffer_size, self.n_envs))
-        return self._next_observations(rows, envs)
+        self._update_tensors()
+        rows, envs = np.indices((self.buffer_size, self.n_envs)).reshape(2, -1)
+        following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
+        return following.cpu().numpy().reshape(self.buffer_size, self.n_envs, *self.obs_shape)
 
     def visited_observations(self) -> np.ndarray:
         """
@@ -103,6 +121,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
         # Save the rows in use only: the arrays are as large as the buffer can get
         state = self.__dict__.copy()
         state["relabel_fn"] = None
+        for name in ("_tensors", "_normalization", "_lock"):
+            del state[name]
         for name in self.ARRAYS:
             state[name] = state[name][: self.size()]
         return state
@@ -114,6 +134,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             array = np.zeros((self.buffer_size, *saved.shape[1:]), dtype=saved.dtype)
             array[: len(saved)] = saved
             setattr(self, name, array)
+        self._forget_tensors()
 
     def add(
         self,
@@ -139,23 +160,29 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         plain_obs, skills = split_skill(obs, self.n_skills)
         plain_obs = plain_obs.astype(self.observations.dtype)
-        if self.size() > 0:
-            self._end_trajectories((plain_obs != self.newest_next).any(axis=tuple(range(1, plain_obs.ndim))))
-        row = self.pos
-        if self.full:
-            self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
-        self.observations[row] = plain_obs
-        self.actions[row] = action.reshape(self.n_envs, self.action_dim)
-        self.rewards[row] = reward
-        self.dones[row] = done
-        self.timeouts[row] = False
-        if self.handle_timeout_termination:
-            self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
-        self.skills[row] = skills
-        self.newest_next[:] = split_skill(next_obs, self.n_skills)[0]
-        self._keep_last(row, self._ends(row))
-        self.pos = (row + 1) % self.buffer_size
-        self.full = self.full or self.pos == 0
+        with self._lock:
+            if self.size() > 0:
+                self._end_trajectories((plain_obs != self.newest_next).any(axis=tuple(range(1, plain_obs.ndim))))
+            row = self.pos
+            if self.full:
+                self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
+            self.observations[row] = plain_obs
+            self.actions[row] = action.reshape(self.n_envs, self.action_dim)
+            self.rewards[row] = reward
+            self.dones[row] = done
+            self.timeouts[row] = False
+            if self.handle_timeout_termination:
+                self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
+            self.skills[row] = skills
+            self.newest_next[:] = split_skill(next_obs, self.n_skills)[0]
+            self.newest[0] = row
+            self._keep_last(row, self._ends(row))
+            self.pos = (row + 1) % self.buffer_size
+            self.full = self.full or self.pos == 0
+            if self._tensors is not None:
+                self._tensors.mark(self.ARRAYS, [row])
+                self._tensors.mark(["newest_next"], range(self.n_envs))
+                self._tensors.mark(["newest"], [0])
 
     def end_trajectories(self) -> None:
         """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
@@ -166,11 +193,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``
         """
-        newest = (self.pos - 1) % self.buffer_size
+        newest = int(self.newest[0])
         ending = ending & ~self._ends(newest)
         # As after a timeout the value is bootstrapped; a true termination stays one
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)
+        if self._tensors is not None and ending.any():
+            self._tensors.mark(("timeouts", "last_slots"), [newest])
 
     def _ends(self, row: int) -> np.ndarray:
         return self.dones[row] | self.timeouts[row]
@@ -190,19 +219,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
             self.last_observations[slot] = self.newest_next[env_idx]
-
-    def _next_observations(self, rows: np.ndarray, envs: np.ndarray) -> np.ndarray:
-        """
-        :param rows: any shape
-        :param envs: the same
-        :return: next observation of each transition, shape ``(*rows.shape, obs_dim)``
-        """
-        following = self.observations[(rows + 1) % self.buffer_size, envs]
-        newest = rows == (self.pos - 1) % self.buffer_size
-        following[newest] = self.newest_next[envs[newest]]
-        ended = self.dones[rows, envs] | self.timeouts[rows, envs]
-        following[ended] = self.last_observations[self.last_slots[rows[ended], envs[ended]]]
-        return following
+            if self._tensors is not None and slot < len(self._tensors["last_observations"]):
+                self._tensors.mark(["last_observations"], [slot])
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
@@ -210,50 +228,143 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param env: normalises the stored observations (and extrinsic rewards)
         :return: a relabelled batch
         """
-        samples: SkillReplayBufferSamples = super().sample(batch_size, env=env)  # type: ignore[assignment]
+        self.prepare(env)
+        return self.relabelled(self.draw(batch_size))
+
+    def relabelled(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
+        """
+        :param drawn: rows and environments, shape ``(2, batch_size)``
+        :return: the relabelled batch
+        """
+        with self._lock:
+            samples = self.gather(drawn)
         return samples if self.relabel_fn is None else self.relabel_fn(samples)
 
-    def _get_samples(  # type: ignore[override]
-        self, batch_inds: np.ndarray, env: VecNormalize | None = None
-    ) -> SkillReplayBufferSamples:
-        env_inds = np.random.randint(0, self.n_envs, size=batch_inds.shape)
-        window = self._window_lengths(batch_inds, env_inds)  # (batch_size,)
+    def prepare(self, env: VecNormalize | None = None) -> None:
+        """
+        Bring what was added since the last call to the device, before batches are gathered.
 
-        indices = (batch_inds[:, None] + np.arange(self.n_steps)) % self.buffer_size  # (batch_size, n_steps)
-        inside = np.arange(self.n_steps) < window[:, None]
-        rewards = self._normalize_reward(self.rewards[indices, env_inds[:, None]], env)
-        returns = (rewards * self.gamma ** np.arange(self.n_steps) * inside).sum(axis=1, keepdims=True)
+        :param env: normalises the stored observations (and extrinsic rewards) of those batches
+        """
+        self._update_tensors()
+        if env is None:
+            self._normalization = None
+        elif self._normalization is None or self._normalization.env is not env:
+            self._normalization = TensorNormalization(env, th.device(self.device))
+        if self._normalization is not None:
+            self._normalization.update()
 
-        last_inds = (batch_inds + window - 1) % self.buffer_size
-        terminated = self.dones[last_inds, env_inds] & ~self.timeouts[last_inds, env_inds]
-        skills = self.to_torch(self.skills[batch_inds, env_inds].astype(np.int64))
-        returns = self.to_torch(returns).float()
+    def _update_tensors(self) -> None:
+        with self._lock:
+            if self._tensors is None:
+                self._tensors = DeviceArrays(th.device(self.device))
+            self._tensors.set(**{name: getattr(self, name) for name in (*self.ARRAYS, *self.OTHER_ARRAYS)})
+            self._tensors.update()
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Changes with the address of any tensor that :meth:`gather` reads."""
+        return 0 if self._tensors is None else self._tensors.generation, id(self._normalization)
+
+    def draw(self, batch_size: int) -> th.Tensor:
+        """
+        :param batch_size: number of transitions
+        :return: rows and environments of transitions, uniformly drawn, on the device, shape ``(2, batch_size)``
+        """
+        assert self._tensors is not None, "call prepare() first"
+        rows = np.random.randint(0, self.size(), size=batch_size)
+        envs = np.random.randint(0, self.n_envs, size=batch_size)
+        return self._tensors.upload(np.stack([rows, envs]))
+
+    def gather(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
+        """
+        N-step transitions that start at the drawn ones; nothing of it needs the host.
+
+        :param drawn: rows and environments, shape ``(2, batch_size)``
+        :return: a batch with the extrinsic n-step returns
+        """
+        rows, envs = drawn
+        window = self._window_lengths(rows, envs)  # (batch_size,)
+        last_rows = (rows + window - 1) % self.buffer_size
+        terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
+        skills = self._at("skills", rows, envs).long()
+        returns = self._returns(rows, envs, window)
         return SkillReplayBufferSamples(
-            observations=self._obs_to_torch(self.observations[batch_inds, env_inds], env),
-            actions=self.to_torch(self.actions[batch_inds, env_inds]).float(),
-            next_observations=self._obs_to_torch(self._next_observations(last_inds, env_inds), env),
-            dones=self.to_torch(terminated[:, None]).float(),
+            observations=self._normalized(self._at("observations", rows, envs)),
+            actions=self._at("actions", rows, envs),
+            next_observations=self._normalized(self._next_observations(last_rows, envs)),
+            dones=terminated[:, None].float(),
             rewards=returns,
-            discounts=self.to_torch(self.gamma ** window[:, None]).float(),
+            discounts=(self.gamma ** window[:, None].double()).float(),
             skills=skills,
             clusters=skills,
             actor_skills=skills,
             pairs=one_pair_per_transition(skills, skills, returns),
         )
 
-    def _obs_to_torch(self, obs: np.ndarray, env: VecNormalize | None) -> th.Tensor:
-        return self.to_torch(self._normalize_obs(obs, env)).float()  # type: ignore[arg-type]
+    def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
+        """
+        :param name: one of ``ARRAYS``
+        :param rows: shape ``(n,)``
+        :param envs: shape ``(n,)``
+        :return: entries of the array, shape ``(n, ...)``
+        """
+        assert self._tensors is not None, "call prepare() first"
+        return self._tensors[name].flatten(0, 1).index_select(0, rows * self.n_envs + envs)
 
-    def _window_lengths(self, batch_inds: np.ndarray, env_inds: np.ndarray) -> np.ndarray:
+    def _normalized(self, observations: th.Tensor) -> th.Tensor:
+        return observations.float() if self._normalization is None else self._normalization.observations(observations)
+
+    def _window(self, rows: th.Tensor, envs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """
+        :param rows: shape ``(n,)``
+        :param envs: shape ``(n,)``
+        :return: rows and environments of the next ``n_steps`` transitions from each, both of shape ``(n * n_steps,)``
+        """
+        steps = th.arange(self.n_steps, device=rows.device)
+        return ((rows[:, None] + steps) % self.buffer_size).flatten(), envs.repeat_interleave(self.n_steps)
+
+    def _window_lengths(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
         """
         Number of steps of each n-step window: it ends with the episode, at the newest transition, or after ``n_steps``.
 
-        :param batch_inds: shape ``(batch_size,)``
-        :param env_inds: shape ``(batch_size,)``
+        :param rows: shape ``(batch_size,)``
+        :param envs: shape ``(batch_size,)``
         :return: shape ``(batch_size,)``, from 1 to ``n_steps``
         """
-        indices = (batch_inds[:, None] + np.arange(self.n_steps)) % self.buffer_size
-        ends = self.dones[indices, env_inds[:, None]] | self.timeouts[indices, env_inds[:, None]]
+        assert self._tensors is not None, "call prepare() first"
+        window_rows, window_envs = self._window(rows, envs)
+        ends = self._at("dones", window_rows, window_envs) | self._at("timeouts", window_rows, window_envs)
         # What follows the newest transition in the ring is the oldest one
-        ends |= indices == (self.pos - 1) % self.buffer_size
-        return np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, self.n_steps)
+        ends |= window_rows == self._tensors["newest"]
+        before_end = ends.view(-1, self.n_steps).int().cumsum(dim=1) == 0
+        return (before_end.sum(dim=1) + 1).clamp(max=self.n_steps)
+
+    def _returns(self, rows: th.Tensor, envs: th.Tensor, window: th.Tensor) -> th.Tensor:
+        """
+        :param rows: shape ``(batch_size,)``
+        :param envs: shape ``(batch_size,)``
+        :param window: number of steps of each window, shape ``(batch_size,)``
+        :return: discounted sums of the extrinsic rewards within the windows, shape ``(batch_size, 1)``
+        """
+        rewards = self._at("rewards", *self._window(rows, envs))
+        if self._normalization is not None:
+            rewards = self._normalization.rewards(rewards)
+        steps = th.arange(self.n_steps, device=rows.device)
+        discounts = th.where(steps < window[:, None], self.gamma ** steps.double(), 0.0)
+        return (rewards.view(-1, self.n_steps) * discounts).sum(dim=1, keepdim=True).float()
+
+    def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
+        """
+        :param rows: shape ``(n,)``
+        :param envs: shape ``(n,)``
+        :return: next observation of each transition, shape ``(n, obs_dim)``
+        """
+        assert self._tensors is not None, "call prepare() first"
+        following = self._at("observations", (rows + 1) % self.buffer_size, envs)
+        newest = self._tensors["newest_next"].index_select(0, envs)
+        # In a row without an end, the slot is an old one
+        last = self._tensors["last_observations"].index_select(0, self._at("last_slots", rows, envs))
+        ended = self._at("dones", rows, envs) | self._at("timeouts", rows, envs)
+        following = th.where((rows == self._tensors["newest"])[:, None], newest, following)
+        return th.where(ended[:, None], last, following)

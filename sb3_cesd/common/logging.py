@@ -7,20 +7,25 @@ class MeanLogs:
     """
     Means of scalars and vectors over many updates, kept on their device until they are written.
 
-    Reading a value with ``.item()`` at every update would make a GPU wait for the host each time.
+    Reading a value with ``.item()`` at every update would make a GPU wait for the host each time. Sums keep their addresses,
+    so that a captured CUDA graph may add to them.
     """
 
     def __init__(self) -> None:
+        #: Sums by name, and at the end of each how many it is made of
         self._sums: dict[str, th.Tensor] = {}
-        self._counts: dict[str, int] = {}
+        self._shapes: dict[str, th.Size] = {}
 
     def add(self, values: dict[str, th.Tensor]) -> None:
         """
         :param values: detached scalars, or vectors with one entry a skill, by name
         """
         for name, value in values.items():
-            self._sums[name] = self._sums[name] + value if name in self._sums else value
-            self._counts[name] = self._counts.get(name, 0) + 1
+            entry = th.cat([value.reshape(-1).float(), th.ones(1, device=value.device)])
+            if name in self._sums:
+                self._sums[name].add_(entry)
+            else:
+                self._sums[name], self._shapes[name] = entry, value.shape
 
     def flush(self, logger: Logger) -> None:
         """
@@ -28,14 +33,19 @@ class MeanLogs:
 
         :param logger: where to record
         """
-        for name, total in self._sums.items():
-            mean = (total / self._counts[name]).cpu().numpy()
-            if mean.ndim == 0:
-                logger.record(name, float(mean))
+        if not self._sums:
+            return
+        sizes = [len(total) for total in self._sums.values()]
+        totals = th.cat(list(self._sums.values())).cpu().numpy()
+        for name, total in zip(self._sums, np.split(totals, np.cumsum(sizes)[:-1]), strict=True):
+            self._sums[name].zero_()
+            if total[-1] == 0:
+                continue
+            mean = total[:-1] / total[-1]
+            if self._shapes[name] == ():
+                logger.record(name, float(mean[0]))
             else:
                 record_per_skill(logger, name, mean)
-        self._sums.clear()
-        self._counts.clear()
 
 
 class SkillReturns:

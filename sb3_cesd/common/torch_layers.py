@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import torch as th
 from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
-from torch.nn import functional as F
+
+from sb3_cesd.common.fixed_shapes import shapes_may_vary
 
 
 def orthogonal_init(module: nn.Module) -> None:
@@ -90,10 +91,10 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
 
     :param heads: shape ``(n_rows,)``, integers from 0 to ``n_heads - 1``
     :param n_heads: number of heads
-    :param tile_size: rows a tile; ``None`` takes the ragged plan on the CPU and tiles of 64 rows elsewhere
+    :param tile_size: rows a tile; ``None`` takes the ragged plan where shapes may depend on data, else tiles of 64 rows
     :return: the plan
     """
-    if tile_size is None and heads.device.type != "cpu":
+    if tile_size is None and not shapes_may_vary(heads.device):
         tile_size = 64
     n_rows = len(heads)
     order = heads.argsort(stable=True)
@@ -179,7 +180,10 @@ class EnsembleLinear(nn.Module):
         :param counts: rows of each head
         :return: shape ``(n_rows, output_dim)``
         """
-        return _RaggedLinear.apply(rows, self.weight, self.bias, counts)
+        if th.is_autocast_enabled(rows.device.type):
+            # Which does not see what is inside
+            rows = rows.to(th.get_autocast_dtype(rows.device.type))
+        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts)
 
     def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
         """
@@ -251,4 +255,5 @@ def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
     :param dtype: dtype of the result
     :return: shape ``(n, n_classes)``
     """
-    return F.one_hot(indices, n_classes).to(dtype)
+    # PyTorch's own reads the indices back to check them
+    return (indices[:, None] == th.arange(n_classes, device=indices.device)).to(dtype)

@@ -1,4 +1,5 @@
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 
 import torch as th
 from torch import nn
@@ -41,6 +42,11 @@ class IntrinsicReward(nn.Module, ABC):
         :param observations: states, shape ``(n, obs_dim)``
         :return: the most likely cluster (skill) of each state, shape ``(n,)``; ``None`` for a method without clusters
         """
+        return None
+
+    @property
+    def phase(self) -> Hashable:
+        """What of ``progress_remaining`` decides how the reward is computed."""
         return None
 
     @property

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -11,8 +12,9 @@ from sb3_cesd.common.skills import append_skill
 
 
 def windows_of(buffer, *times):
-    times = np.array(times)
-    return [buffer._window_lengths(times, np.full_like(times, env)).tolist() for env in range(buffer.n_envs)]
+    buffer.prepare()
+    times = th.tensor(times)
+    return [buffer._window_lengths(times, th.full_like(times, env)).tolist() for env in range(buffer.n_envs)]
 
 
 def fill(n_added, dones=(False, False), size=10):

@@ -1,0 +1,98 @@
+"""Replay a whole update as one CUDA graph."""
+
+from collections.abc import Callable, Hashable
+
+import torch as th
+
+
+def can_capture(device: th.device) -> bool:
+    """
+    :param device: where something is computed
+    :return: whether there are graphs there
+    """
+    return device.type == "cuda"
+
+
+class GraphedFunction:
+    """
+    A function that a GPU replays as one CUDA graph, without a launch of each operation by the host.
+
+    The first calls run it as it is, as optimizers and libraries set themselves up in them; the next one captures it. A call
+    with another key starts anew. Each call runs the function exactly once.
+
+    :param function: takes a tensor, works on tensors whose addresses and shapes do not change, and returns nothing; Python
+        numbers in it are those of the capture
+    """
+
+    #: Calls before the capture
+    N_WARM_UP = 3
+
+    def __init__(self, function: Callable[[th.Tensor], None]) -> None:
+        self.function = function
+        self.key: Hashable = None
+        self.graph: th.cuda.CUDAGraph | None = None
+        self.inputs = th.empty(0)
+        self.n_calls = 0
+
+    def __call__(self, inputs: th.Tensor, key: Hashable) -> None:
+        """
+        :param inputs: argument of the function
+        :param key: changes whenever the function would do something else, or with other tensors
+        """
+        key = (key, inputs.shape, inputs.device)
+        if key != self.key:
+            self.key, self.graph, self.n_calls = key, None, 0
+            self.inputs = th.empty_like(inputs)
+        self.inputs.copy_(inputs)
+        if self.n_calls < self.N_WARM_UP:
+            self._run_aside()
+        else:
+            if self.graph is None:
+                self.graph = self._capture()
+            self.graph.replay()
+        self.n_calls += 1
+
+    def _run_aside(self) -> None:
+        """As PyTorch asks for before a capture: on another stream than the default one."""
+        stream = th.cuda.Stream()
+        stream.wait_stream(th.cuda.current_stream())
+        with th.cuda.stream(stream):
+            self.function(self.inputs)
+        th.cuda.current_stream().wait_stream(stream)
+
+    def _capture(self) -> th.cuda.CUDAGraph:
+        graph = th.cuda.CUDAGraph()
+        # Another thread may act meanwhile
+        with th.cuda.graph(graph, capture_error_mode="thread_local"):
+            self.function(self.inputs)
+        return graph
+
+
+def set_capturable(optimizer: th.optim.Optimizer, capturable: bool, device: th.device) -> None:
+    """
+    Let the learning rate be a tensor, which a graph reads anew in each replay, or a number again.
+
+    :param optimizer: changed in place
+    :param capturable: whether a graph captures its steps
+    :param device: of its parameters
+    """
+    for group in optimizer.param_groups:
+        if "capturable" in group:
+            group["capturable"] = capturable
+        is_tensor = isinstance(group["lr"], th.Tensor)
+        if capturable and not (is_tensor and group["lr"].device.type == device.type):
+            group["lr"] = th.tensor(float(group["lr"]), device=device)
+        elif not capturable and is_tensor:
+            group["lr"] = float(group["lr"])
+
+
+def set_learning_rate(optimizer: th.optim.Optimizer, learning_rate: float) -> None:
+    """
+    :param optimizer: changed in place
+    :param learning_rate: of all its parameters
+    """
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], th.Tensor):
+            group["lr"].fill_(learning_rate)
+        else:
+            group["lr"] = learning_rate

@@ -1,0 +1,124 @@
+"""The replay buffer on another device, where tensors do not share the memory of the arrays."""
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.common import buffers
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.skills import append_skill
+
+CPU = th.device("cpu")
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """Tensors of buffers are copies, as on a GPU."""
+    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+
+
+def equal(samples, others):
+    return all((getattr(samples, name) == getattr(others, name)).all() for name in samples._fields if name != "pairs")
+
+
+def same_batch(buffer, env=None, batch_size=300):
+    np.random.seed(0)
+    return buffer.sample(batch_size, env)
+
+
+def test_copies_see_changes_once_they_are_updated():
+    array = np.zeros((4, 2))
+    arrays = DeviceArrays(CPU, shared=False)
+    arrays.set(array=array)
+    tensor = arrays["array"]
+    array[2] = 1
+    assert (tensor == 0).all()
+    arrays.update()
+    assert (tensor == 0).all(), "nothing was marked"
+    arrays.mark(["array"], [2])
+    arrays.update()
+    assert tensor[:, 0].tolist() == [0, 0, 1, 0]
+    assert arrays["array"] is tensor and arrays.generation == 1
+
+
+def test_another_array_is_another_generation():
+    array = np.zeros(3)
+    arrays = DeviceArrays(CPU, shared=False)
+    arrays.set(array=array)
+    arrays.set(array=array)
+    assert arrays.generation == 1
+    arrays.set(array=np.ones(3))
+    assert arrays.generation == 2 and (arrays["array"] == 1).all()
+
+
+def test_shared_tensors_follow_by_themselves():
+    array = np.zeros(3)
+    arrays = DeviceArrays(CPU)
+    arrays.set(array=array)
+    array[0] = 5
+    assert arrays["array"][0] == 5
+
+
+@pytest.mark.parametrize("sample_every", [1, 7, 60])
+def test_samples_of_copies_equal_those_of_shared_memory(monkeypatch, sample_every):
+    """Many times round the ring, with ends of all kinds and room for them that grows."""
+    n_envs, n_skills = 3, 4
+    space, actions = spaces.Box(-np.inf, np.inf, (2 + n_skills,), np.float32), spaces.Box(-1, 1, (1,), np.float32)
+    shared, apart = (SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, n_skills=n_skills) for _ in range(2))
+    rng = np.random.default_rng(0)
+    generations = set()
+    for time in range(300):
+        obs, next_obs = (
+            append_skill(rng.normal(size=(n_envs, 2)).astype(np.float32), rng.integers(4, size=n_envs), 4) for _ in range(2)
+        )
+        ends = rng.random(n_envs) < 0.2
+        infos = [{"TimeLimit.truncated": bool(rng.random() < 0.5 and end)} for end in ends]
+        step = (obs, next_obs, rng.uniform(-1, 1, (n_envs, 1)), rng.normal(size=n_envs), ends, infos)
+        for buffer in (shared, apart):
+            buffer.add(*step)
+            if time == 150:
+                buffer.end_trajectories()
+        if time % sample_every == 0:
+            expected = same_batch(shared)
+            with monkeypatch.context() as context:
+                context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+                assert equal(expected, same_batch(apart)), time
+            assert not apart._tensors.shared and shared._tensors.shared
+            generations.add(apart.generation)
+    assert len(generations) < 10, "tensors keep their addresses"
+
+
+def test_normalised_samples_equal_those_of_vec_normalize(copied, make_model):
+    """The statistics move on between two calls."""
+    env = VecNormalize(make_vec_env("Pendulum-v1", 2))
+    model = make_model(env, learning_starts=1000)
+    generations = set()
+    for _ in range(3):
+        model.learn(60, reset_num_timesteps=False)
+        buffer = model.replay_buffer
+        raw, normalised = same_batch(buffer), same_batch(buffer, env)
+        generations.add(buffer.generation)
+        for name in ("observations", "next_observations"):
+            expected = env.normalize_obs(getattr(raw, name).numpy())
+            np.testing.assert_allclose(getattr(normalised, name).numpy(), expected, rtol=1e-6, atol=1e-6)
+        one_step = raw.discounts[:, 0] == np.float32(0.99)
+        assert one_step.any()
+        expected = env.normalize_reward(raw.rewards[one_step].numpy())
+        np.testing.assert_allclose(normalised.rewards[one_step].numpy(), expected, rtol=1e-6)
+    buffer.prepare(env)
+    buffer.next_observations  # noqa: B018
+    assert buffer.generation in generations, "inspection changes nothing"
+
+
+def test_training_on_copies_equals_training_in_shared_memory(monkeypatch, make_model):
+    expected = make_model(buffer_size=100).learn(200)
+    with monkeypatch.context() as context:
+        context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+        model = make_model(buffer_size=100).learn(200)
+    assert not model.replay_buffer._tensors.shared
+    for name, value in expected.policy.state_dict().items():
+        assert (value == model.policy.state_dict()[name]).all(), name

@@ -1,0 +1,210 @@
+"""The update as a GPU does it, on the CPU: with fixed shapes and addresses, and without the host; and in other precisions."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sb3_cesd import APT, DIAYN, CeSD
+from sb3_cesd.common import buffers
+from sb3_cesd.common.cuda_graph import GraphedFunction, set_capturable, set_learning_rate
+from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.fixed_shapes import fixed_shapes
+from sb3_cesd.skill_ddpg import skill_ddpg
+
+#: No random numbers whose count depends on shapes
+NO_NOISE = {"target_policy_noise": 0.0}
+VARIANTS = {
+    "exploring": {"constraint_kwargs": {"start": 1.0}},
+    "constrained": {"constraint_kwargs": {"start": 0.0}},
+    "released": {"constraint_kwargs": {"start": 0.0}, "relabel_kwargs": {"critic": "cluster", "actor": "skill"}},
+}
+
+
+def parameters_of(model):
+    return [parameter.detach().clone() for part in (model.policy, model.intrinsic) for parameter in part.parameters()]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_fixed_shapes_learn_the_same(make_model, variant):
+    def learn():
+        return make_model(**NO_NOISE, **VARIANTS[variant]).learn(80)
+
+    expected, start = parameters_of(learn()), parameters_of(make_model(**NO_NOISE, **VARIANTS[variant]))
+    with fixed_shapes():
+        actual = parameters_of(learn())
+    assert all((a - b).abs().max() < 1e-5 for a, b in zip(expected, actual, strict=True))
+    assert max((a - b).abs().max() for a, b in zip(expected, start, strict=True)) > 1e-4, "something was learned"
+
+
+class ReadsBack(TorchDispatchMode):
+    """Notes operations for which a GPU would have to answer the host."""
+
+    HOST = ("_local_scalar_dense", "nonzero", "masked_select", "bincount", "unique", "equal", "is_nonzero", "_to_copy")
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        boolean_index = name == "index" and any(index is not None and index.dtype in (th.bool, th.uint8) for index in args[1])
+        # A copy to another dtype stays where it is
+        copies = name == "_to_copy" and (kwargs or {}).get("device") is not None
+        if boolean_index or copies or (name in self.HOST and name != "_to_copy"):
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("variant", [*VARIANTS, "extrinsic"])
+def test_no_update_reads_from_the_device(make_model, variant):
+    kwargs = {"reward": "extrinsic"} if variant == "extrinsic" else VARIANTS[variant]
+    model = make_model(**kwargs).learn(60)
+    model.intrinsic.train()
+    drawn = model.replay_buffer.draw(32)
+    with fixed_shapes(), ReadsBack() as reads:
+        model._update(drawn)
+    assert reads.found == []
+    if variant == "constrained":
+        with ReadsBack() as reads:
+            model._update(drawn)
+        assert reads.found, "with varying shapes they are found"
+
+
+def test_reads_from_the_device_are_noticed():
+    values = th.arange(3.0)
+    for read in (lambda: values.sum().item(), lambda: values[values > 1], lambda: bool((values > 1).any())):
+        with ReadsBack() as reads:
+            read()
+        assert reads.found
+
+
+class Replay:
+    """Stands for a captured graph: what is replayed is the function as it was."""
+
+    def __init__(self, function, inputs):
+        self.function, self.inputs, self.n_replays = function, inputs, 0
+
+    def replay(self):
+        self.n_replays += 1
+        self.function(self.inputs)
+
+
+@pytest.fixture
+def captured(monkeypatch):
+    """Graphs that are captured, as if the CPU could."""
+    graphs = []
+
+    def capture(self):
+        graphs.append(Replay(self.function, self.inputs))
+        return graphs[-1]
+
+    monkeypatch.setattr(skill_ddpg, "can_capture", lambda device: True)
+    monkeypatch.setattr(GraphedFunction, "_capture", capture)
+    monkeypatch.setattr(GraphedFunction, "_run_aside", lambda self: self.function(self.inputs))
+    return graphs
+
+
+def test_each_call_runs_the_function_once(captured):
+    seen = []
+    function = GraphedFunction(lambda inputs: seen.append(inputs.tolist()))
+    for value in range(6):
+        function(th.tensor([value]), "a")
+    function(th.tensor([6]), "b")
+    function(th.tensor([7, 8]), "b")
+    assert seen == [[0], [1], [2], [3], [4], [5], [6], [7, 8]]
+    assert [graph.n_replays for graph in captured] == [6 - GraphedFunction.N_WARM_UP]
+
+
+@pytest.mark.parametrize("model_class", [CeSD, DIAYN, APT])
+def test_a_graph_learns_the_same(captured, tiny, model_class):
+    """But for the learning rate, a float32 in a graph. A graph is captured anew where another phase begins."""
+    if model_class is not CeSD:
+        tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+    plain, graphed = (
+        model_class("MlpPolicy", "Pendulum-v1", seed=0, cuda_graph=graph, **tiny).learn(100) for graph in (False, True)
+    )
+    assert all((a - b).abs().max() < 1e-5 for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
+    assert len(captured) == (2 if model_class is CeSD else 1)
+    n_captures = len(captured)
+    assert sum(graph.n_replays for graph in captured) == graphed._n_updates - n_captures * GraphedFunction.N_WARM_UP
+
+
+def test_addresses_stay_the_same(captured, monkeypatch, make_model):
+    """What a graph reads and writes between updates: parameters, optimizers, statistics, logs and the copies of the buffer."""
+    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+    model = make_model(cuda_graph=True, buffer_size=50, constraint_kwargs={"start": 0.0}).learn(60)
+
+    def addresses():
+        states = [model.actor.optimizer, model.critic.optimizer, model.intrinsic.prototype_optimizer]
+        moments = [value for optimizer in states for state in optimizer.state.values() for value in state.values()]
+        tensors = [*model.policy.parameters(), *model.intrinsic.parameters(), *model.intrinsic.buffers(), *moments]
+        tensors += [*model._mean_logs._sums.values(), *model.replay_buffer._tensors._tensors.values()]
+        return [tensor.data_ptr() for tensor in tensors]
+
+    before, generation = addresses(), model.replay_buffer.generation
+    model.learn(100, reset_num_timesteps=False)
+    assert model.replay_buffer.generation == generation
+    assert addresses() == before
+
+
+def test_learning_rates_of_graphs_are_tensors():
+    parameter = th.nn.Parameter(th.ones(1))
+    optimizer = th.optim.Adam([parameter], lr=0.1)
+    set_capturable(optimizer, True, th.device("cpu"))
+    group = optimizer.param_groups[0]
+    tensor = group["lr"]
+    set_learning_rate(optimizer, 0.5)
+    assert group["lr"] is tensor and tensor.item() == 0.5 and group["capturable"]
+    set_capturable(optimizer, True, th.device("cpu"))
+    assert group["lr"] is tensor
+    set_capturable(optimizer, False, th.device("cpu"))
+    assert group["lr"] == 0.5 and isinstance(group["lr"], float) and not group["capturable"]
+
+
+def test_learning_rates_follow_their_schedule_in_a_graph(captured, make_model):
+    model = make_model(cuda_graph=True, learning_rate=lambda progress: 1e-3 * progress).learn(100)
+    for optimizer in (model.actor.optimizer, model.critic.optimizer, model.intrinsic.prototype_optimizer):
+        assert float(optimizer.param_groups[0]["lr"]) == pytest.approx(1e-3 * model._current_progress_remaining, rel=1e-5)
+
+
+def test_a_graph_has_no_effect_on_the_cpu(make_model):
+    plain, graphed = make_model().learn(80), make_model(cuda_graph=True).learn(80)
+    assert all((a == b).all() for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
+
+
+@pytest.mark.skipif(not th.cuda.is_available(), reason="no GPU")
+def test_graph_equals_plain_on_a_gpu(tiny):
+    """Of a method without random numbers in the update."""
+    tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+    plain, graphed = (
+        DIAYN("MlpPolicy", "Pendulum-v1", seed=0, cuda_graph=graph, **{**tiny, **NO_NOISE, "device": "cuda"}).learn(200)
+        for graph in (False, True)
+    )
+    assert graphed._graphed_update.graph is not None
+    assert all((a - b).abs().max() < 1e-3 for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
+
+
+@pytest.mark.parametrize("kwargs", [{"matmul_precision": "medium"}, {"bf16": True}])
+def test_other_precisions_learn_nearly_the_same(make_model, kwargs):
+    before = th.get_float32_matmul_precision()
+    exact, other = make_model(**NO_NOISE).learn(80), make_model(**NO_NOISE, **kwargs).learn(80)
+    assert th.get_float32_matmul_precision() == before
+    differences = [(a - b).abs().max().item() for a, b in zip(parameters_of(exact), parameters_of(other), strict=True)]
+    assert np.isfinite(differences).all() and max(differences) < 0.05
+    assert {parameter.dtype for parameter in parameters_of(other)} == {th.float32}
+    if "bf16" in kwargs:
+        assert max(differences) > 1e-6
+
+
+def test_unknown_precision(make_model):
+    with pytest.raises(ValueError, match="choose 'highest', 'high', 'medium', or leave it out"):
+        make_model(matmul_precision="low")
+
+
+def test_modes_are_saved(make_model, tmp_path):
+    make_model(matmul_precision="high", bf16=True, cuda_graph=True).learn(60).save(tmp_path / "model")
+    loaded = CeSD.load(tmp_path / "model", gym.make("Pendulum-v1"), device="cpu")
+    assert (loaded.matmul_precision, loaded.bf16, loaded.cuda_graph) == ("high", True, True)
+    loaded.learn(60)
