@@ -53,7 +53,7 @@ setup(
             "moviepy",
             "build",
         ],
-        "benchmarks": ["pandas", "scipy", "tqdm", "joblib"],
+        "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
         "docs": ["sphinx", "furo", "myst-parser"],
     },

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import joblib
 
 #: Workers are spread over all machines. One whose machine is lost starts again on another, with the run it had; for that it
-#: must find room there, so it takes half of a core on paper.
-RAY_WORKERS = {"num_cpus": 0.5, "scheduling_strategy": "SPREAD", "max_restarts": -1, "max_task_retries": -1}
+#: must find room there, so it takes half of a core on paper. A run that kills its worker is not repeated for ever.
+RAY_WORKERS = {"num_cpus": 0.5, "scheduling_strategy": "SPREAD", "max_restarts": -1, "max_task_retries": 10}
 
 
 @contextmanager

@@ -12,12 +12,13 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
@@ -47,6 +48,25 @@ def append_row(path: Path, row: Row) -> None:
     os.replace(unfinished, path)
 
 
+@contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """
+    :param path: the CSV file, which no other process is to write meanwhile
+    :raises RuntimeError: if another one does
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_suffix(".lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise RuntimeError(f"Another process writes {path}: wait for it, or pass another --output.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+
 def run_missing(
     runs: Iterable[Row],
     run_one: Callable[[Row], Row],
@@ -65,9 +85,21 @@ def run_missing(
     :param dry_run: say what would be done
     :param estimate: seconds that a run will take, told by the rows of finished ones
     :return: all rows of the file
-    :raises RuntimeError: after all runs, if some failed; they are done again by the next call
+    :raises RuntimeError: after all runs, if some failed, which are done again by the next call; at once, if another process
+        is at work on the file
     """
-    runs = list(runs)
+    with nullcontext() if dry_run else only_one(path):
+        return _run_missing(list(runs), run_one, path, n_jobs, dry_run, estimate)
+
+
+def _run_missing(
+    runs: list[Row],
+    run_one: Callable[[Row], Row],
+    path: Path,
+    n_jobs: int,
+    dry_run: bool,
+    estimate: Callable[[Row, pd.DataFrame], float] | None,
+) -> pd.DataFrame:
     finished = Finished(path)
     if not dry_run:
         finished.collect()  # what a killed call left

@@ -37,18 +37,19 @@ def skill_choice(text: str) -> int | str:
     return int(text)
 
 
-def estimate(run: Row, rows: pd.DataFrame, n_timesteps: int, steps_per_second: float) -> float:
+def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) -> float:
     """
     :param run: a run to be done
     :param rows: finished ones, with ``seconds``
-    :param n_timesteps: environment steps of each
+    :param steps: column of the number of environment steps
     :param steps_per_second: as long as none is finished
-    :return: how long it will take [s], as long as those of the same method on average, else as any
+    :return: how long it will take [s], at the speed of those of the same method and scale, else of any
     """
     if rows.empty:
-        return n_timesteps / steps_per_second
+        return run[steps] / steps_per_second
     same = rows[(rows.method == run["method"]) & (rows.scale == run["scale"])]
-    return float((rows if same.empty else same).seconds.mean())
+    finished = rows if same.empty else same
+    return float(run[steps] * finished.seconds.sum() / finished[steps].sum())
 
 
 def main() -> None:
@@ -122,7 +123,7 @@ def main() -> None:
                 output / "pretraining.csv",
                 args.jobs,
                 args.dry_run,
-                partial(estimate, n_timesteps=pretrain_steps, steps_per_second=speeds[0]),
+                partial(estimate, steps="pretrain_steps", steps_per_second=speeds[0]),
             )
         if learning:
             print("Tasks: ", end="")
@@ -138,7 +139,7 @@ def main() -> None:
                 output / "runs.csv",
                 args.jobs,
                 args.dry_run,
-                partial(estimate, n_timesteps=finetune_steps, steps_per_second=speeds[1]),
+                partial(estimate, steps="finetune_steps", steps_per_second=speeds[1]),
             )
 
 

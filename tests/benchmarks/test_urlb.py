@@ -79,11 +79,44 @@ def test_misuse_names_the_remedy(tmp_path, arguments, message):
 def test_estimate_follows_finished_runs():
     from urlb import estimate
 
-    task = {"method": "apt", "scale": "laptop"}
-    assert estimate(task, pd.DataFrame(), 1000, 50.0) == 20.0
-    rows = pd.DataFrame({"method": ["apt", "apt", "cesd"], "scale": "laptop", "seconds": [10.0, 20.0, 60.0]})
-    assert estimate(task, rows, 1000, 50.0) == 15.0
-    assert estimate({"method": "cic", "scale": "laptop"}, rows, 1000, 50.0) == 30.0
+    task = {"method": "apt", "scale": "laptop", "finetune_steps": 1000}
+    assert estimate(task, pd.DataFrame(), "finetune_steps", 50.0) == 20.0
+    finished = {"method": ["apt", "apt", "cesd"], "scale": "laptop", "seconds": [10.0, 20.0, 60.0]}
+    rows = pd.DataFrame({**finished, "finetune_steps": [1000, 500, 1000]})
+    assert estimate(task, rows, "finetune_steps", 50.0) == 20.0
+    assert estimate({**task, "method": "cic"}, rows, "finetune_steps", 50.0) == 36.0
+    assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 2.0
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    from runs import only_one, read_rows, run_missing
+
+    path = tmp_path / "runs.csv"
+    with only_one(path), pytest.raises(RuntimeError, match="wait for it, or pass another --output"):
+        run_missing([{"seed": 0}], lambda run: {"score": 1.0}, path, n_jobs=1)
+    with only_one(path):
+        run_missing([{"seed": 0}], lambda run: {"score": 1.0}, path, n_jobs=1, dry_run=True)
+    assert not list(tmp_path.iterdir())
+    run_missing([{"seed": 0}], lambda run: {"score": 1.0}, path, n_jobs=1)
+    assert read_rows(path).score.tolist() == [1.0] and [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
+
+
+def test_a_run_that_always_kills_its_worker_ends_after_some_attempts(tmp_path, monkeypatch):
+    import runs
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    monkeypatch.setattr(runs, "DELAY", 0.0)
+
+    def do(run):
+        import os
+
+        if run["seed"] == 0:
+            os._exit(1)
+        return {"score": 1.0}
+
+    with pytest.raises(TerminatedWorkerError):
+        runs.run_missing([{"seed": 0}, {"seed": 1}], do, tmp_path / "runs.csv", n_jobs=2)
+    assert runs.read_rows(tmp_path / "runs.csv").empty or set(runs.read_rows(tmp_path / "runs.csv").seed) == {1}
 
 
 def test_what_a_killed_worker_did_is_done_again(tmp_path, capsys):
