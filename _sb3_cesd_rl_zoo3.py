@@ -8,7 +8,7 @@ outside the package, whose import would load PyTorch.
 
 import sys
 
-PATCHED = ("rl_zoo3.utils", "rl_zoo3.hyperparams_opt", "rl_zoo3.exp_manager")
+PATCHED = ("rl_zoo3.utils", "rl_zoo3.hyperparams_opt", "rl_zoo3.exp_manager", "rl_zoo3.callbacks")
 
 
 class RLZooFinder:

@@ -19,6 +19,8 @@ from sb3_cesd import search_spaces
 from sb3_cesd.baselines import APT, CIC, DADS, DIAYN
 from sb3_cesd.cesd import CeSD
 from sb3_cesd.envs import batch_envs
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.parallel import LearnerThread
 
 
 class Algorithm(NamedTuple):
@@ -65,7 +67,7 @@ def register() -> None:
 
 def extend(module: Any) -> None:
     """
-    :param module: a module of rl_zoo3 whose import has ended; others than the three extended here are left alone, and so is
+    :param module: a module of rl_zoo3 whose import has ended; others than those extended here are left alone, and so is
         one that is extended already
     """
     if module.__name__ == "rl_zoo3.utils":
@@ -82,6 +84,44 @@ def extend(module: Any) -> None:
             module.ExperimentManager._preprocess_hyperparams = take_batched(preprocess)
         if not hasattr(module.TrialEvalCallback, "evaluates_every_skill"):
             module.TrialEvalCallback = evaluate_every_skill(module.TrialEvalCallback)
+    elif module.__name__ == "rl_zoo3.callbacks":
+        if not hasattr(module.ParallelTrainCallback, "takes_skills"):
+            module.ParallelTrainCallback = train_in_parallel(module.ParallelTrainCallback)
+
+
+def train_in_parallel(callback: Any) -> Any:
+    """
+    Let RL Zoo's callback that acts and learns in two threads, which takes SAC and TQC alone, take our algorithms, too.
+
+    :param callback: ``ParallelTrainCallback``
+    :return: the same, and for our algorithms a thread of ours
+    """
+
+    class ParallelTrainCallback(callback):
+        takes_skills = True
+        learner: LearnerThread | None = None
+
+        def _init_callback(self) -> None:
+            if isinstance(self.model, SkillDDPG):
+                self.learner = LearnerThread(self.model, self.gradient_steps)
+            else:
+                super()._init_callback()
+
+        def _on_rollout_end(self) -> None:
+            if self.learner is not None:
+                self.learner.start_next_round()
+            else:
+                super()._on_rollout_end()
+
+        def _on_training_end(self) -> None:
+            if self.learner is not None:
+                self.learner.finish()
+                self.learner = None
+            else:
+                super()._on_training_end()
+
+    ParallelTrainCallback.__doc__ = callback.__doc__
+    return ParallelTrainCallback
 
 
 def hyperparams_folder() -> Path:

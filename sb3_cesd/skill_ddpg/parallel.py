@@ -1,0 +1,72 @@
+"""Learn in a thread while the environments go on."""
+
+import io
+from threading import Thread
+
+from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
+
+
+class LearnerThread:
+    """
+    A copy of a model that learns from the replay buffer of the model, while that acts; what was learned is brought back
+    whenever a round is over.
+
+    :param model: a model in ``learn``, whose own updates are switched off until :meth:`finish`
+    :param gradient_steps: updates of a round
+    """
+
+    def __init__(self, model: SkillDDPG, gradient_steps: int) -> None:
+        self.model = model
+        self.gradient_steps = gradient_steps
+        saved = io.BytesIO()
+        model.save(saved)
+        saved.seek(0)
+        # The buffer is that of the model: no need to make room for another
+        self.learner = type(model).load(saved, device=model.device, buffer_size=1)
+        self.learner.set_logger(model.logger)
+        self.learner.replay_buffer = model.replay_buffer
+        self.learner._vec_normalize_env = model._vec_normalize_env
+        self.thread: Thread | None = None
+        self.error: BaseException | None = None
+        model.train = lambda *args, **kwargs: None  # type: ignore[method-assign]
+
+    def start_next_round(self) -> None:
+        """
+        If the last round is over, bring what was learned to the model and start another; else do nothing.
+
+        :raises BaseException: what the last round failed with
+        """
+        if self.thread is not None and self.thread.is_alive():
+            return
+        self._bring_back()
+        if self.model.num_timesteps > self.model.learning_starts:
+            self.learner._current_progress_remaining = self.model._current_progress_remaining
+            self.thread = Thread(target=self._learn, daemon=True)
+            self.thread.start()
+
+    def finish(self) -> None:
+        """
+        Wait for the round, bring what was learned to the model, and let it learn by itself again.
+
+        :raises BaseException: what the round failed with
+        """
+        if self.thread is not None:
+            self.thread.join()
+        del self.model.train
+        self._bring_back()
+
+    def _learn(self) -> None:
+        try:
+            self.learner.train(self.gradient_steps, self.learner.batch_size)
+        except BaseException as error:
+            self.error = error
+
+    def _bring_back(self) -> None:
+        if self.thread is None:
+            return
+        self.thread = None
+        if self.error is not None:
+            raise self.error
+        self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)
+        self.model._n_updates = self.learner._n_updates
+        self.learner._mean_logs.flush(self.model.logger)
