@@ -67,6 +67,6 @@ class LearnerThread:
         self.thread = None
         if self.error is not None:
             raise self.error
-        self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)
+        self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)  # type: ignore[arg-type]
         self.model._n_updates = self.learner._n_updates
         self.learner._mean_logs.flush(self.model.logger)
