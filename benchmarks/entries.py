@@ -16,8 +16,10 @@ def read_entry(config: str, env_id: str, overrides: Mapping[str, Any] | None = N
     :return: arguments of the constructor, and those of RL Zoo in the entry (``n_timesteps``, ``n_envs``)
     """
     entry = yaml.safe_load((zoo.hyperparams_folder() / f"{config}.yml").read_text())[env_id]
-    entry["policy_kwargs"] = eval(entry["policy_kwargs"])
-    entry["learning_rate"] = float(entry["learning_rate"])
+    if "policy_kwargs" in entry:
+        entry["policy_kwargs"] = eval(entry["policy_kwargs"])
+    if "learning_rate" in entry:
+        entry["learning_rate"] = float(entry["learning_rate"])
     for name, value in (overrides or {}).items():
         entry[name] = {**entry.get(name, {}), **value} if isinstance(value, Mapping) else value
     return entry

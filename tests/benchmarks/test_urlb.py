@@ -88,6 +88,18 @@ def test_estimate_follows_finished_runs():
     assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 2.0
 
 
+@pytest.mark.parametrize("scale", ["laptop", "published"])
+def test_every_method_has_an_entry_at_every_scale(scale):
+    from entries import read_entry
+    from urlb_run import DOMAINS, METHODS, SCALES
+
+    for method in METHODS.values():
+        for domain, tasks in DOMAINS.items():
+            for env_id in (domain, *tasks):
+                entry = read_entry(f"{method.algo}{SCALES[scale]}", env_id, method.overrides)
+                assert entry["n_timesteps"] > 0 and isinstance(entry.get("policy_kwargs", {}), dict)
+
+
 def test_two_processes_do_not_write_one_file(tmp_path):
     from runs import only_one, read_rows, run_missing
 

@@ -1,10 +1,8 @@
 """How SB3 uses batched environments: attributes, methods, pictures, files, training; and what they refuse."""
 
-import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -190,17 +188,6 @@ def test_physics_engine_is_imported_by_making_one_only():
     )
     environment = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")}
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
-
-
-def test_benchmark_of_speed(tmp_path):
-    script = Path(__file__).parents[2] / "benchmarks/env_speed.py"
-    arguments = "--envs Walker-v0 --sizes 2 --threads 1 2 --repeats 1 --steps 40".split()
-    subprocess.run([sys.executable, script, *arguments, "--json", tmp_path / "speed.json"], check=True, timeout=120)
-    figures = json.loads((tmp_path / "speed.json").read_text())["Walker-v0"]
-    assert list(figures) == ["single", "batched_2_envs_1_threads", "batched_2_envs_2_threads"]
-    for each in figures.values():
-        assert each["ratio"] == pytest.approx(each["steps_per_second"] / figures["single"]["steps_per_second"])
-        assert 10 < each["cpu_microseconds_per_step"] < 1e5 and each["cpu_milliseconds_per_start"] > 0
 
 
 def test_no_environment():

@@ -1,0 +1,153 @@
+"""
+How fast everything is: updates, environments, training from end to end, how it scales, and memory.
+
+    python benchmarks/speed.py                                        # everything, about an hour on 2 quiet cores
+    python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
+    python benchmarks/speed.py --parts update scaling memory training --device cuda
+
+What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
+Writes ``speed.csv``, ``speed.md`` and ``speed.png``; parts that are not measured now keep their figures.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import speed_envs
+import speed_memory
+import speed_training
+import speed_update
+import torch as th
+from runs import processor, versions
+from timing import Figure
+
+from sb3_cesd.envs.robot_vec_env import usable_cores
+
+PARTS = ("update", "envs", "training", "scaling", "memory")
+TITLES = {
+    "update": "A whole update",
+    "envs": "Steps of environments",
+    "training": "Training from end to end",
+    "scaling": "Cost against number of skills and batch size",
+    "memory": "Memory",
+}
+
+
+def measure(part: str, args: argparse.Namespace) -> list[Figure]:
+    """
+    :param part: one of ``PARTS``
+    :param args: of the command line
+    :return: its figures
+    """
+    if part == "update":
+        return speed_update.measure_forms(args.robot, args.sizes, args.threads, args.repeats, args.device)
+    if part == "envs":
+        return [
+            figure
+            for env_id in speed_envs.HORIZONS
+            for figure in speed_envs.measure(env_id, args.n_envs, args.threads, args.repeats, args.env_steps)
+        ]
+    if part == "training":
+        return [
+            figure
+            for size in args.training_sizes
+            for threads in args.threads
+            for figure in speed_training.measure("Walker-v0", size, threads, args.repeats, args.training_steps, args.device)
+        ]
+    if part == "scaling":
+        return speed_update.measure_scaling(args.robot, args.n_skills, args.batch_sizes, args.width, args.repeats, args.device)
+    return speed_memory.measure_updates(args.robot, args.sizes, args.device) + speed_memory.measure_buffers(args.robot)
+
+
+def markdown(figures: pd.DataFrame) -> str:
+    """
+    :param figures: all figures
+    :return: a table for each part
+    """
+    lines = []
+    for part in PARTS:
+        rows = figures[figures.part == part]
+        if rows.empty:
+            continue
+        lines += [f"## {TITLES[part]}", "", f"{rows.machine.iloc[0]}. `{rows.command.iloc[0]}`", ""]
+        lines += ["| | threads | | | compared |", "|---|---|---|---|---|"]
+        for row in rows.itertuples():
+            ratio = f"{row.ratio:.2f} times {row.reference}" if row.variant != row.reference else ""
+            lines.append(f"| {row.setting} | {row.threads} | {row.variant} | {row.value:.3g} {row.unit} | {ratio} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def plot(figures: pd.DataFrame, path: Path) -> None:
+    """
+    Ratios to the reference, a panel for each part.
+
+    :param figures: all figures
+    :param path: file of the picture
+    """
+    figures = figures[(figures.variant != figures.reference) & ~figures.unit.str.contains("CPU")]
+    parts = [part for part in PARTS if (figures.part == part).any()]
+    heights = [int((figures.part == part).sum()) for part in parts]
+    fig, axes = plt.subplots(
+        len(parts), 1, figsize=(9, 1 + 0.25 * sum(heights) + 0.8 * len(parts)), height_ratios=heights, squeeze=False
+    )
+    for ax, part in zip(axes[:, 0], parts, strict=True):
+        rows = figures[figures.part == part].iloc[::-1]
+        labels = [f"{row.setting}, {row.threads} threads: {row.variant}" for row in rows.itertuples()]
+        ax.barh(range(len(rows)), rows.ratio, color="tab:blue")
+        ax.axvline(1.0, color="black", linewidth=0.8)
+        ax.set_yticks(range(len(rows)), labels, fontsize=7)
+        ax.set_title(f"{TITLES[part]}: times {' / '.join(rows.reference.unique())}", fontsize=9)
+    fig.tight_layout()
+    fig.savefig(path, dpi=110)
+    plt.close(fig)
+
+
+def machine(device: str) -> str:
+    """
+    :param device: where models are
+    :return: the machine, in words
+    """
+    gpu = f", {th.cuda.get_device_name()}" if device.startswith("cuda") else ""
+    return f"{processor()}, {usable_cores()} cores, load {os.getloadavg()[0]:.1f} at the start{gpu}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--robot", choices=speed_update.ROBOTS, default="quadruped")
+    parser.add_argument("--sizes", nargs="+", choices=speed_update.SIZES, default=list(speed_update.SIZES))
+    parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
+    parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, usable_cores()}))
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--device", default="cpu", help="of models: cpu or cuda")
+    parser.add_argument("--n-envs", nargs="+", type=int, default=[8, 32], help="environments in a batch")
+    parser.add_argument("--env-steps", type=int, default=2000, help="steps of a turn, of all environments together")
+    parser.add_argument("--training-steps", type=int, default=400, help="environment steps of a turn")
+    parser.add_argument("--n-skills", nargs="+", type=int, default=[4, 16, 64])
+    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[256, 1024, 4096])
+    parser.add_argument("--width", type=int, default=1024, help="of the networks whose scaling is measured")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/speed"))
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "speed.csv"
+    common = {"device": args.device, "command": " ".join(["python", "benchmarks/speed.py", *sys.argv[1:]])}
+    common |= {"versions": str(versions())}
+    for part in args.parts:
+        started = machine(args.device)
+        rows = pd.DataFrame(measure(part, args)).assign(machine=started, **common)
+        if path.is_file():
+            others = pd.read_csv(path)
+            rows = pd.concat([others[(others.part != part) | (others.device != args.device)], rows], ignore_index=True)
+        rows.to_csv(path, index=False)
+        print(markdown(rows[rows.part == part]), flush=True)
+    figures = pd.read_csv(path)
+    (args.output / "speed.md").write_text("# Speed\n\n" + markdown(figures))
+    plot(figures, args.output / "speed.png")
+
+
+if __name__ == "__main__":
+    main()

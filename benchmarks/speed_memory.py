@@ -1,0 +1,107 @@
+"""
+Peak memory of an update, and what a replay buffer of a million transitions takes.
+
+    python benchmarks/speed_memory.py quadruped published routed cpu     # one form, in a process of its own; prints bytes
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from speed_update import FORMS, REFERENCE, ROBOTS, SIZES, make_model, update_of
+from stable_baselines3.common.buffers import NStepReplayBuffer
+from timing import Figure
+
+from sb3_cesd.common.buffers import SkillReplayBuffer
+
+GIGABYTE = 1e9
+
+
+def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, float]:
+    """
+    :param robot: one of ``ROBOTS``
+    :param size: one of ``SIZES``
+    :param form: one of ``FORMS``
+    :param device: device of the model
+    :return: the most memory this process has had so far, before and after some updates [bytes]; on a GPU that of the GPU
+    """
+
+    def peak() -> float:
+        if device.startswith("cuda"):
+            return float(th.cuda.max_memory_allocated())
+        if Path("/proc/self/status").is_file():
+            # Other than that of getrusage, it does not begin with that of the parent
+            (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+            return float(line.split()[1]) * 1024
+        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # macOS
+
+    before = peak()
+    update = update_of(make_model(FORMS[form], robot, device, **SIZES[size]))
+    for _ in range(5):
+        update()
+    return {"before": before, "after": peak()}
+
+
+def measure_updates(robot: str, sizes: Iterable[str], device: str) -> list[Figure]:
+    """
+    :param robot: one of ``ROBOTS``
+    :param sizes: some of ``SIZES``
+    :param device: device of the models
+    :return: peak memory of model and update in each form, each in a process of its own
+    """
+    figures: list[Figure] = []
+    for size in sizes:
+        peaks = {}
+        for form in ("routed", "dense", "released", "default, constrained"):
+            command = [sys.executable, __file__, robot, size, form, device]
+            result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            peaks[form] = result["after"] - result["before"]
+        setting = f"{robot}, {size}: model and update"
+        figures += [_figure(setting, form, peak, peaks[REFERENCE], REFERENCE) for form, peak in peaks.items()]
+    return figures
+
+
+def measure_buffers(robot: str, n_transitions: int = 1_000_000, n_skills: int = 16) -> list[Figure]:
+    """
+    :param robot: one of ``ROBOTS``
+    :param n_transitions: transitions in the buffer
+    :param n_skills: number of skills
+    :return: memory of our replay buffer, and of SB3's with one-hots
+    """
+    obs_dim, action_dim = ROBOTS[robot]
+    observations = spaces.Box(-np.inf, np.inf, (obs_dim + n_skills,), np.float32)
+    actions = spaces.Box(-1, 1, (action_dim,), np.float32)
+    ours = SkillReplayBuffer(n_transitions, observations, actions, "cpu", n_skills=n_skills)
+    theirs = NStepReplayBuffer(n_transitions, observations, actions, "cpu", n_steps=3)
+    arrays = (theirs.observations, theirs.next_observations, theirs.actions, theirs.rewards, theirs.dones, theirs.timeouts)
+    reference, n_bytes = "SB3's NStepReplayBuffer with one-hots", sum(array.nbytes for array in arrays)
+    sizes = {"SkillReplayBuffer": ours.nbytes, reference: n_bytes}
+    return [_figure(f"{robot}, {n_transitions} transitions", name, size, n_bytes, reference) for name, size in sizes.items()]
+
+
+def _figure(setting: str, variant: str, n_bytes: float, of_reference: float, reference: str) -> Figure:
+    return {
+        "part": "memory", "setting": setting, "threads": 1, "variant": variant, "value": n_bytes / GIGABYTE,
+        "unit": "GB", "ratio": of_reference / n_bytes, "reference": reference,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robot", choices=ROBOTS)
+    parser.add_argument("size", choices=SIZES)
+    parser.add_argument("form", choices=FORMS)
+    parser.add_argument("device")
+    args = parser.parse_args()
+    print(json.dumps(peak_of_updates(args.robot, args.size, args.form, args.device)))
+
+
+if __name__ == "__main__":
+    main()

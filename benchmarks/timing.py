@@ -1,0 +1,44 @@
+"""Time several things in turn, so that a slow moment of the machine hits them alike."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+#: What was measured: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
+#: better (faster, smaller) than the ``reference`` it is
+Figure = dict[str, Any]
+
+
+def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """
+    :param functions: what to time, by name
+    :param repeats: timed calls of each, after two that are not counted
+    :return: median seconds of a call, by name
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for repeat in range(-2, repeats):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if repeat >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def figures_of_times(part: str, setting: str, threads: int, seconds: dict[str, float], reference: str) -> list[Figure]:
+    """
+    :param part: part of the benchmark
+    :param setting: sizes, in words
+    :param threads: number of threads
+    :param seconds: by variant
+    :param reference: the variant others are compared with
+    :return: a figure for each
+    """
+    return [
+        {
+            "part": part, "setting": setting, "threads": threads, "variant": variant,
+            "value": value * 1000, "unit": "ms", "ratio": seconds[reference] / value, "reference": reference,
+        }
+        for variant, value in seconds.items()
+    ]  # fmt: skip

@@ -1,0 +1,60 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+@pytest.mark.slow
+def test_everything_is_measured_in_small(tmp_path):
+    command = [
+        sys.executable, str(FOLDER / "speed.py"), "--repeats", "1", "--threads", "1", "--sizes", "small", "--n-envs", "2",
+        "--env-steps", "20", "--training-steps", "20", "--n-skills", "4", "8", "--batch-sizes", "64", "--width", "16",
+        "--output", str(tmp_path),
+    ]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert result.returncode == 0, result.stderr
+    figures = pd.read_csv(tmp_path / "speed.csv")
+    assert set(figures.part) == {"update", "envs", "training", "scaling", "memory"}
+    assert (figures.value > 0).all() and (figures.ratio > 0).all()
+    assert (figures.ratio[figures.variant == figures.reference] == 1).all()
+    buffers = figures[figures.setting == "quadruped, 1000000 transitions"].set_index("variant").value
+    assert buffers["SkillReplayBuffer"] < 0.5 * buffers["SB3's NStepReplayBuffer with one-hots"]
+    training = figures[figures.part == "training"].set_index("variant").value
+    mixed = 0.8 / training["CeSD, exploring"] + 0.2 / training["CeSD, constrained"]
+    assert 1 / training["CeSD"] == pytest.approx(mixed)
+    assert (tmp_path / "speed.png").stat().st_size > 10_000
+    table = (tmp_path / "speed.md").read_text()
+    assert "routed, bf16" in table and "batch of 2" in table and "cuda_graph" not in table
+
+    # Another part keeps the others
+    again = [*command[:2], "--parts", "scaling", *command[2:]]
+    assert subprocess.run(again, capture_output=True, timeout=200).returncode == 0
+    after = pd.read_csv(tmp_path / "speed.csv")
+    assert len(after) == len(figures)
+    assert (after[after.part == "envs"].value == figures[figures.part == "envs"].value).all()
+
+
+@pytest.mark.parametrize("size", ["laptop", "published"])
+def test_updates_batches_and_networks_are_equal(size):
+    from speed_training import make_models
+
+    models = make_models("Walker-v0", size, 500)
+    width = {"laptop": 256, "published": 1024}[size]
+    for model in models.values():
+        model.learn(302, log_interval=10**9)
+    assert {model._n_updates for model in models.values()} == {1}
+    assert {model.batch_size for model in models.values()} == {width}
+    for name, model in models.items():
+        shapes = [weight.shape[0] for weight in model.actor.state_dict().values() if weight.ndim == 2]
+        assert name == "TQC" or shapes[-3:-1] == [width, width]
+    on = {name: model.intrinsic.constraint.is_on(0.5) for name, model in models.items() if name.startswith("CeSD")}
+    assert on == {"CeSD, exploring": False, "CeSD, constrained": True}
