@@ -42,4 +42,6 @@ ABLATIONS: dict[str, Method] = {
     "start=0": Method("cesd", "cesd", {"constraint_kwargs": {"start": 0.0}}),
     "shared_value=False": Method("cesd", "cesd", {"policy_kwargs": {"shared_value": False}}),
 }
-METHODS = {**MAIN, **ABLATIONS}
+#: The same with another number of environments than the 20 of the yml file
+ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}
+METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from maze_methods import ABLATIONS, MAIN
+from maze_methods import ABLATIONS, ENVIRONMENTS, MAIN
 from runs import read_rows
 from scipy import stats
 
@@ -49,13 +49,14 @@ def write(output: Path) -> None:
         print("There are no runs yet.")
         return
     methods = [method for method in MAIN if method in set(rows.method)]
-    ablations = [method for method in ABLATIONS if method in set(rows.method)]
+    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS) if method in set(rows.method)]
     if methods:
         (output / "table.md").write_text(table(rows[rows.method.isin(methods)], methods))
         print((output / "table.md").read_text())
     if ablations:
         both = [*(["cesd"] if "cesd" in methods else []), *ablations]
         (output / "ablations.md").write_text(table(rows[rows.method.isin(both)], both))
+    if set(ABLATIONS) & set(ablations):
         draw_trade_off(rows).savefig(output / "trade_off.png", dpi=110)
     for maze in rows.maze.unique():
         panels = {}

@@ -115,8 +115,7 @@ def train_in_parallel(callback: Any) -> Any:
 
         def _on_training_end(self) -> None:
             if self.learner is not None:
-                self.learner.finish()
-                self.learner = None
+                self.learner.finish()  # RL Zoo ends training a second time
             else:
                 super()._on_training_end()
 

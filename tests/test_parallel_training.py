@@ -1,10 +1,14 @@
 """RL Zoo's callback that acts and learns in two threads."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 import torch as th
+import yaml
+from gymnasium import spaces
 from rl_zoo3.callbacks import ParallelTrainCallback
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -12,6 +16,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.skills import append_skill
 
 EPISODES = {"train_freq": (1, "episode")}
 
@@ -69,6 +75,25 @@ def test_what_is_saved_meanwhile_loads_and_goes_on(make_model, tmp_path):
     assert loaded._n_updates > n_updates
 
 
+def test_one_thread_adds_while_another_samples():
+    """Among them ends of episodes, for which the buffer makes room."""
+    space = spaces.Box(-np.inf, np.inf, (2 + 3,), np.float32)
+    buffer = SkillReplayBuffer(5000, space, spaces.Box(-1, 1, (1,)), "cpu", n_skills=3)
+
+    def add(n):
+        for time in range(n):
+            obs = append_skill(np.full((1, 2), time, np.float32), 0, 3)
+            buffer.add(obs, obs + 0.5, np.zeros((1, 1)), np.ones(1), np.ones(1, bool), [{}])
+
+    add(1)
+    adding = threading.Thread(target=add, args=(20_000,))
+    adding.start()
+    buffer.prepare()
+    while adding.is_alive():
+        samples = buffer.relabelled(buffer.draw(64))
+        assert (samples.next_observations == samples.observations + 0.5).all()
+
+
 def test_with_normalisation_and_another_method(tiny):
     tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
     env = VecNormalize(make_vec_env("Pendulum-v1"))
@@ -89,3 +114,17 @@ def test_other_algorithms_are_left_alone():
     model.learn(500, callback=callback)
     assert isinstance(callback._model, SAC) and callback.learner is None
     assert np.isfinite(callback._model.predict(np.zeros(3, np.float32))[0]).all()
+
+
+@pytest.mark.slow
+def test_through_rl_zoo(tmp_path):
+    entry = {
+        "policy": "MlpPolicy", "n_timesteps": 1200, "n_skills": 4, "batch_size": 32, "learning_starts": 100,
+        "train_freq": [1, "episode"], "policy_kwargs": "dict(net_arch=[16, 16])", "encoder_kwargs": {"net_arch": [16]},
+        "callback": [{"rl_zoo3.callbacks.ParallelTrainCallback": {"gradient_steps": 5}}],
+    }  # fmt: skip
+    (tmp_path / "parallel.yml").write_text(yaml.safe_dump({"Pendulum-v1": entry}))
+    command = f"{sys.executable} -m rl_zoo3.train --algo cesd --env Pendulum-v1 --conf-file parallel.yml --eval-freq -1"
+    result = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert result.returncode == 0, result.stderr
+    assert CeSD.load(tmp_path / "logs/cesd/Pendulum-v1_1/Pendulum-v1.zip")._n_updates >= 5

@@ -216,6 +216,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
                 n_slots = len(self.last_observations)
                 self.last_observations = np.concatenate([self.last_observations, np.zeros_like(self.last_observations)])
                 self._free_slots.extend(range(n_slots, 2 * n_slots))
+                if self._tensors is not None and self._tensors.shared:
+                    # Another thread may gather before the next preparation
+                    self._tensors.set(last_observations=self.last_observations)
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
             self.last_observations[slot] = self.newest_next[env_idx]
@@ -272,7 +275,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :return: rows and environments of transitions, uniformly drawn, on the device, shape ``(2, batch_size)``
         """
         assert self._tensors is not None, "call prepare() first"
-        rows = np.random.randint(0, self.size(), size=batch_size)
+        with self._lock:
+            size = self.size()
+        rows = np.random.randint(0, size, size=batch_size)
         envs = np.random.randint(0, self.n_envs, size=batch_size)
         return self._tensors.upload(np.stack([rows, envs]))
 

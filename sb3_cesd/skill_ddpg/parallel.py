@@ -46,13 +46,13 @@ class LearnerThread:
 
     def finish(self) -> None:
         """
-        Wait for the round, bring what was learned to the model, and let it learn by itself again.
+        Wait for the round, bring what was learned to the model, and let it learn by itself again. A second call does nothing.
 
         :raises BaseException: what the round failed with
         """
         if self.thread is not None:
             self.thread.join()
-        del self.model.train
+        vars(self.model).pop("train", None)
         self._bring_back()
 
     def _learn(self) -> None:
