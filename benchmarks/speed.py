@@ -3,7 +3,7 @@ How fast everything is: updates, environments, training from end to end, how it 
 
     python benchmarks/speed.py                                        # everything, about an hour on 2 quiet cores
     python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
-    python benchmarks/speed.py --parts update scaling memory training --device cuda
+    python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 
 What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
 Writes ``speed.csv``, ``speed.md`` and ``speed.png``; parts that are not measured now keep their figures.
@@ -26,9 +26,10 @@ from timing import Figure
 
 from sb3_cesd.envs.robot_vec_env import usable_cores
 
-PARTS = ("update", "envs", "training", "scaling", "memory")
+PARTS = ("update", "breakdown", "envs", "training", "scaling", "memory")
 TITLES = {
     "update": "A whole update",
+    "breakdown": "Where the time of an update goes",
     "envs": "Steps of environments",
     "training": "Training from end to end",
     "scaling": "Cost against number of skills and batch size",
@@ -44,6 +45,8 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
     """
     if part == "update":
         return speed_update.measure_forms(args.robot, args.sizes, args.threads, args.repeats, args.device)
+    if part == "breakdown":
+        return speed_update.measure_breakdown(args.robot, args.sizes, args.repeats, args.device)
     if part == "envs":
         return [
             figure

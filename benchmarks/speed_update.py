@@ -13,6 +13,8 @@ from stable_baselines3.common.logger import configure
 from timing import Figure, figures_of_times, interleaved_medians
 
 from sb3_cesd import CeSD
+from sb3_cesd.cesd.reward import CeSDReward
+from sb3_cesd.common.utils import frozen, polyak_update
 
 # Observation and action size of the robots
 ROBOTS = {"walker": (24, 6), "quadruped": (78, 12)}
@@ -135,22 +137,57 @@ def update_of(model: CeSD) -> Callable[[], None]:
     return update
 
 
-def critic_of(model: CeSD) -> Callable[[], None]:
+def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     """
     :param model: a model with a filled replay buffer
-    :return: a function that computes the critic loss of one batch and its gradients, and waits for them
+    :return: what an update consists of, each part on the same batch; it waits for what it computes
     """
-    assert model.replay_buffer is not None
-    model.replay_buffer.relabel_fn = model.intrinsic.relabel
-    model.intrinsic.train()
-    samples = model.replay_buffer.sample(model.batch_size)
+    buffer, intrinsic = model.replay_buffer, model.intrinsic
+    assert buffer is not None and isinstance(intrinsic, CeSDReward)
+    buffer.relabel_fn = None
+    plain = buffer.sample(model.batch_size)
+    samples = intrinsic.train().relabel(plain)
+    parameters = model.critic.own_parameters(), model.critic_target.own_parameters()
+
+    def encoder() -> None:
+        intrinsic._train_encoder(plain)
+
+    def rewards() -> None:
+        intrinsic.eval()
+        intrinsic.relabel(plain)
+        intrinsic.train()
 
     def critic() -> None:
         model.critic.optimizer.zero_grad()  # type: ignore[union-attr]
         model.critic_loss(samples).backward()
-        wait_for(model.device)
 
-    return critic
+    def actor() -> None:
+        model.actor.optimizer.zero_grad()  # type: ignore[union-attr]
+        with frozen(parameters[0]):
+            loss = model.actor_loss(samples)
+        loss.backward()
+
+    def steps() -> None:
+        model.critic.optimizer.step()  # type: ignore[union-attr]
+        model.actor.optimizer.step()  # type: ignore[union-attr]
+        polyak_update(*parameters, model.tau)
+
+    def waiting(part: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            part()
+            wait_for(model.device)
+
+        return run
+
+    parts = {
+        "sampling": lambda: buffer.sample(model.batch_size) and None,
+        "encoder": encoder,
+        "clusters and rewards": rewards,
+        "critic": critic,
+        "actor": actor,
+        "optimizers of both, Polyak": steps,
+    }
+    return {name: waiting(part) for name, part in parts.items()}
 
 
 def measure_forms(robot: str, sizes: Iterable[str], threads: Iterable[int], repeats: int, device: str) -> list[Figure]:
@@ -170,6 +207,26 @@ def measure_forms(robot: str, sizes: Iterable[str], threads: Iterable[int], repe
             th.set_num_threads(n_threads)
             seconds = interleaved_medians({name: update_of(model) for name, model in models.items()}, repeats)
             figures += figures_of_times("update", f"{robot}, {size}", n_threads, seconds, REFERENCE)
+    return figures
+
+
+def measure_breakdown(robot: str, sizes: Iterable[str], repeats: int, device: str) -> list[Figure]:
+    """
+    :param robot: one of ``ROBOTS``
+    :param sizes: some of ``SIZES``
+    :param repeats: counted turns of each part
+    :param device: device of the models
+    :return: where the time of an update goes, with one thread
+    """
+    th.set_num_threads(1)
+    figures = []
+    for size in sizes:
+        for name in ("routed", "dense", "default, constrained"):
+            parts = parts_of(make_model(FORMS[name], robot, device, **SIZES[size]))
+            seconds = interleaved_medians(parts, repeats)
+            seconds["all of these"] = sum(seconds.values())
+            of_this = figures_of_times("breakdown", f"{robot}, {size}, {name}", 1, seconds, "all of these")
+            figures += [{**figure, "ratio": 1 / figure["ratio"]} for figure in of_this]  # shares
     return figures
 
 
@@ -199,7 +256,9 @@ def measure_scaling(
             variant: make_model(form, robot, device, n_skills=skills, batch_size=size, width=width)
             for variant, (skills, size) in cases.items()
         }
-        for what, function in {"critic": critic_of, "whole update": update_of}.items():
-            seconds = interleaved_medians({variant: function(model) for variant, model in models.items()}, repeats)
+        whole = {variant: update_of(model) for variant, model in models.items()}
+        critics = {variant: parts_of(model)["critic"] for variant, model in models.items()}
+        for what, functions in {"whole update": whole, "critic": critics}.items():
+            seconds = interleaved_medians(functions, repeats)
             figures += figures_of_times("scaling", f"{setting}: {what}", 1, seconds, next(iter(cases)))
     return figures

@@ -23,11 +23,13 @@ def test_everything_is_measured_in_small(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert result.returncode == 0, result.stderr
     figures = pd.read_csv(tmp_path / "speed.csv")
-    assert set(figures.part) == {"update", "envs", "training", "scaling", "memory"}
+    assert set(figures.part) == {"update", "breakdown", "envs", "training", "scaling", "memory"}
     assert (figures.value > 0).all() and (figures.ratio > 0).all()
     assert (figures.ratio[figures.variant == figures.reference] == 1).all()
     buffers = figures[figures.setting == "quadruped, 1000000 transitions"].set_index("variant").value
     assert buffers["SkillReplayBuffer"] < 0.5 * buffers["SB3's NStepReplayBuffer with one-hots"]
+    breakdown = figures[figures.setting == "quadruped, small, routed"].set_index("variant").value
+    assert breakdown["all of these"] == pytest.approx(breakdown.drop("all of these").sum()) and len(breakdown) == 7
     training = figures[figures.part == "training"].set_index("variant").value
     mixed = 0.8 / training["CeSD, exploring"] + 0.2 / training["CeSD, constrained"]
     assert 1 / training["CeSD"] == pytest.approx(mixed)
