@@ -198,6 +198,17 @@ def test_other_precisions_learn_nearly_the_same(make_model, kwargs):
         assert max(differences) > 1e-6
 
 
+def test_mixed_precision_sees_every_step_of_the_optimizers(make_model):
+    """Several updates in a row are as many single ones."""
+    in_a_row, single = (make_model(bf16=True).learn(60) for _ in range(2))
+    for model, n_calls, n_updates in ((in_a_row, 1, 6), (single, 6, 1)):
+        np.random.seed(0)
+        th.manual_seed(0)
+        for _ in range(n_calls):
+            model.train(n_updates, 32)
+    assert all((a == b).all() for a, b in zip(parameters_of(in_a_row), parameters_of(single), strict=True))
+
+
 def test_unknown_precision(make_model):
     with pytest.raises(ValueError, match="choose 'highest', 'high', 'medium', or leave it out"):
         make_model(matmul_precision="low")

@@ -76,6 +76,11 @@ def set_capturable(optimizer: th.optim.Optimizer, capturable: bool, device: th.d
     :param capturable: whether a graph captures its steps
     :param device: of its parameters
     """
+    if capturable:
+        for state in optimizer.state.values():
+            if isinstance(state.get("step"), th.Tensor):
+                # On the host, if it was counted there before
+                state["step"] = state["step"].to(device)
     for group in optimizer.param_groups:
         if "capturable" in group:
             group["capturable"] = capturable

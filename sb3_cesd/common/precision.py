@@ -20,7 +20,8 @@ def precision(device: th.device, matmul_precision: str | None, bf16: bool) -> It
     if matmul_precision is not None:
         th.set_float32_matmul_precision(matmul_precision)
     try:
-        with th.autocast(device.type, dtype=th.bfloat16, enabled=bf16):
+        # A cache of weights would outlive the steps of their optimizer
+        with th.autocast(device.type, dtype=th.bfloat16, enabled=bf16, cache_enabled=False):
             yield
     finally:
         th.set_float32_matmul_precision(before)
