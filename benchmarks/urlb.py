@@ -54,7 +54,7 @@ def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch"])
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
     parser.add_argument("--domains", nargs="+", choices=list(DOMAINS), default=["Walker-v0"])
     parser.add_argument("--tasks", nargs="*", help="default: all tasks of the domains; none for pre-training alone")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3], help="how many, or from which to before which")

@@ -44,6 +44,7 @@ METHODS: dict[str, Method] = {
     "released": Method("cesd", RELEASED),
     **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
     "scratch": Method("cesd", pretrained=False),
+    "random": Method("", pretrained=False),
 }
 #: Scale -> what the name of the yml file ends in
 SCALES = {"laptop": "_laptop", "published": ""}
@@ -176,6 +177,9 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     """
     th.set_num_threads(1)
     method = METHODS[run["method"]]
+    folder = evaluations / "_".join(str(value) for value in run.values())
+    if run["method"] == "random":
+        return play_at_random(run, folder, n_eval_episodes)
     entry = read_entry(f"{method.algo}{SCALES[run['scale']]}", run["task"], method.overrides)
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
@@ -187,7 +191,6 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
         model = model_class.from_pretrained(path, run["task"], run["skill_choice"], seed=run["seed"], device="cpu", **changed)
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
-    folder = evaluations / "_".join(str(value) for value in run.values())
     eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
     callback = EvalCallback(
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=eval_freq, log_path=str(folder), verbose=0, warn=False
@@ -208,4 +211,37 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
         "returns": json.dumps([round(value, 3) for value in returns]),
         "final_return": returns[-1],
         **zero_shot,
+    }
+
+
+def play_at_random(run: Row, folder: Path, n_eval_episodes: int) -> Row:
+    """
+    Uniform random actions: what a task gives without learning, for which it depends on the start of the episode.
+
+    :param run: ``task``, ``seed`` and ``finetune_steps``
+    :param folder: for the returns of all episodes
+    :param n_eval_episodes: number of episodes
+    :return: as :func:`learn_task`, the same returns at the first and the last step
+    """
+    env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
+    env.action_space.seed(run["seed"])
+    env.reset()
+    returns, alive, n_steps = np.zeros(n_eval_episodes), np.ones(n_eval_episodes, dtype=bool), 0
+    start = time.perf_counter()
+    while alive.any():
+        _, rewards, dones, _ = env.step(np.stack([env.action_space.sample() for _ in range(n_eval_episodes)]))
+        returns += rewards * alive
+        alive &= ~dones
+        n_steps += 1
+    env.close()
+    steps = [0, run["finetune_steps"]]
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "evaluations.npz", timesteps=steps, results=np.stack([returns] * 2), ep_lengths=np.full((2, 1), n_steps))
+    mean = float(returns.mean())
+    return {
+        "seconds": round(time.perf_counter() - start, 1),
+        "n_eval_episodes": n_eval_episodes,
+        "steps": json.dumps(steps),
+        "returns": json.dumps([round(mean, 3)] * 2),
+        "final_return": mean,
     }

@@ -88,12 +88,23 @@ def test_estimate_follows_finished_runs():
     assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 2.0
 
 
+def test_random_actions_are_reported_beside(tmp_path):
+    result = run(tmp_path, "--methods", "random")
+    assert result.returncode == 0, result.stderr
+    (row,) = pd.read_csv(tmp_path / "runs.csv").to_dict("records")
+    (file,) = tmp_path.glob("evaluations/random_*/evaluations.npz")
+    evaluations = np.load(file)
+    assert evaluations["timesteps"].tolist() == [0, 2008] and evaluations["results"].shape == (2, 2)
+    assert row["final_return"] == pytest.approx(evaluations["results"][0].mean()) and 5 < row["final_return"] < 100
+    assert not list(tmp_path.glob("models/*"))
+
+
 @pytest.mark.parametrize("scale", ["laptop", "published"])
 def test_every_method_has_an_entry_at_every_scale(scale):
     from entries import read_entry
     from urlb_run import DOMAINS, METHODS, SCALES
 
-    for method in METHODS.values():
+    for method in (method for method in METHODS.values() if method.algo):
         for domain, tasks in DOMAINS.items():
             for env_id in (domain, *tasks):
                 entry = read_entry(f"{method.algo}{SCALES[scale]}", env_id, method.overrides)
