@@ -6,7 +6,7 @@ How fast everything is: updates, environments, training from end to end, how it 
     python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 
 What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
-Writes ``speed.csv``, ``speed.md`` and ``speed.png``; parts that are not measured now keep their figures.
+Writes ``speed.csv``, ``speed.md`` and ``speed_DEVICE.png``; parts that are not measured now keep their figures.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import os
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import speed_envs
 import speed_memory
@@ -22,6 +21,7 @@ import speed_training
 import speed_update
 import torch as th
 from runs import processor, versions
+from speed_plot import plot
 from timing import Figure
 
 from sb3_cesd.envs.robot_vec_env import usable_cores
@@ -65,6 +65,14 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
     return speed_memory.measure_updates(args.robot, args.sizes, args.device) + speed_memory.measure_buffers(args.robot)
 
 
+def number(value: float) -> str:
+    """
+    :param value: any
+    :return: three digits of it
+    """
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def markdown(figures: pd.DataFrame) -> str:
     """
     :param figures: all figures
@@ -72,41 +80,14 @@ def markdown(figures: pd.DataFrame) -> str:
     """
     lines = []
     for part in PARTS:
-        rows = figures[figures.part == part]
-        if rows.empty:
-            continue
-        lines += [f"## {TITLES[part]}", "", f"{rows.machine.iloc[0]}. `{rows.command.iloc[0]}`", ""]
-        lines += ["| | threads | | | compared |", "|---|---|---|---|---|"]
-        for row in rows.itertuples():
-            ratio = f"{row.ratio:.2f} times {row.reference}" if row.variant != row.reference else ""
-            lines.append(f"| {row.setting} | {row.threads} | {row.variant} | {row.value:.3g} {row.unit} | {ratio} |")
-        lines.append("")
+        for device, rows in figures[figures.part == part].groupby("device"):
+            lines += [f"## {TITLES[part]}, {device}", "", f"{rows.machine.iloc[0]}. `{rows.command.iloc[0]}`", ""]
+            lines += ["| | threads | | | compared |", "|---|---|---|---|---|"]
+            for row in rows.itertuples():
+                ratio = f"{row.ratio:.2f} times {row.reference}" if row.variant != row.reference else ""
+                lines.append(f"| {row.setting} | {row.threads} | {row.variant} | {number(row.value)} {row.unit} | {ratio} |")
+            lines.append("")
     return "\n".join(lines)
-
-
-def plot(figures: pd.DataFrame, path: Path) -> None:
-    """
-    Ratios to the reference, a panel for each part.
-
-    :param figures: all figures
-    :param path: file of the picture
-    """
-    figures = figures[(figures.variant != figures.reference) & ~figures.unit.str.contains("CPU")]
-    parts = [part for part in PARTS if (figures.part == part).any()]
-    heights = [int((figures.part == part).sum()) for part in parts]
-    fig, axes = plt.subplots(
-        len(parts), 1, figsize=(9, 1 + 0.25 * sum(heights) + 0.8 * len(parts)), height_ratios=heights, squeeze=False
-    )
-    for ax, part in zip(axes[:, 0], parts, strict=True):
-        rows = figures[figures.part == part].iloc[::-1]
-        labels = [f"{row.setting}, {row.threads} threads: {row.variant}" for row in rows.itertuples()]
-        ax.barh(range(len(rows)), rows.ratio, color="tab:blue")
-        ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.set_yticks(range(len(rows)), labels, fontsize=7)
-        ax.set_title(f"{TITLES[part]}: times {' / '.join(rows.reference.unique())}", fontsize=9)
-    fig.tight_layout()
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
 
 
 def machine(device: str) -> str:
@@ -149,7 +130,7 @@ def main() -> None:
         print(markdown(rows[rows.part == part]), flush=True)
     figures = pd.read_csv(path)
     (args.output / "speed.md").write_text("# Speed\n\n" + markdown(figures))
-    plot(figures, args.output / "speed.png")
+    plot(figures[figures.device == args.device], TITLES, args.output / f"speed_{args.device}.png")
 
 
 if __name__ == "__main__":
