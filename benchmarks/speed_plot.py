@@ -71,7 +71,6 @@ def draw_scaling(axes: Axes, figures: pd.DataFrame) -> None:
 
 def draw_memory(axes: Axes, figures: pd.DataFrame) -> None:
     draw_bars(axes, by_threads(figures, "value"), "GB")
-    axes.get_legend() and axes.get_legend().remove()
 
 
 PANELS: dict[str, Callable[[Axes, pd.DataFrame], None]] = {
