@@ -45,6 +45,10 @@ METHODS: dict[str, Method] = {
     **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
+    # One departure from the released code undone
+    "scale=variance": Method("cesd", {"entropy_kwargs": {"scale": "variance"}}),
+    "shared_value=False": Method("cesd", {"policy_kwargs": {"shared_value": False}}),
+    "start=0": Method("cesd", {"constraint_kwargs": {"start": 0.0}}),
 }
 #: Scale -> what the name of the yml file ends in
 SCALES = {"laptop": "_laptop", "published": ""}
