@@ -93,7 +93,7 @@ def test_mazes_of_the_paper_are_the_default(tmp_path):
 
 def test_all_methods_have_the_same_budget_nets_and_batches():
     """They differ in their reward (and CeSD in its critic) alone."""
-    from maze_methods import METHODS
+    from maze_methods import ABLATIONS, ENVIRONMENTS, MAIN
 
     same = {
         "n_timesteps",
@@ -104,12 +104,14 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
         "batch_size",
         "train_freq",
     }
-    arguments = {name: method.arguments() for name, method in METHODS.items()}
+    arguments = {name: method.arguments() for name, method in (MAIN | ABLATIONS).items()}
     for name in [*same, "learning_starts"]:
         assert len({str(each[name]) for each in arguments.values()}) == 1, name
     assert len({str(each["policy_kwargs"]["net_arch"]) for each in arguments.values()}) == 1
     assert arguments["kappa=0.5"]["relabel_kwargs"] == {**arguments["cesd"]["relabel_kwargs"], "kappa": 0.5}
     assert arguments["ensemble_size=5"]["ensemble_size"] == 5
+    for name, method in ENVIRONMENTS.items():
+        assert method.arguments() == {**arguments["cesd"], "n_envs": int(name.removeprefix("n_envs="))}
 
 
 @pytest.mark.parametrize("algo", ["cesd", "cesd_released", "diayn", "dads", "cic", "apt"])
