@@ -115,10 +115,11 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
 def made_with(rows: pd.DataFrame) -> str:
     """
     :param rows: runs
-    :return: versions and processor of the first run, and the budget of all
+    :return: versions of the first run, processors and budgets of all
     """
     versions = json.loads(rows.versions.iloc[0])
-    processor = versions.pop("processor")
+    versions.pop("processor")
+    processor = " or ".join(dict.fromkeys(json.loads(each)["processor"] for each in rows.versions))
     packages = ", ".join(f"{name} {number}" for name, number in versions.items())
     budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
     sizes = " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
