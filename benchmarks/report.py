@@ -1,7 +1,7 @@
 """
 Tables and figures of runs on the tasks of robots.
 
-    python benchmarks/report.py benchmarks/results/urlb/runs.csv --output benchmarks/results/urlb
+    python benchmarks/report.py results/urlb/runs.csv --output results/urlb
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
 Scores are final returns as a share of an expert's. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,

@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
     parser.add_argument("--address", help="of the Ray cluster, e.g. auto (default: start one on this machine)")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/urlb"), help="a folder all machines share")
+    parser.add_argument("--output", type=Path, default=Path("results/urlb"), help="a folder all machines share")
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
     args = parser.parse_args()
     pretrain_steps, finetune_steps = (
