@@ -1,7 +1,7 @@
 """
 How fast everything is: updates, environments, training from end to end, how it scales, and memory.
 
-    python benchmarks/speed.py                                        # everything, about an hour on 2 quiet cores
+    python benchmarks/speed.py                                        # everything, about 15 minutes on 2 quiet cores
     python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
     python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 

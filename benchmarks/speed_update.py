@@ -149,6 +149,9 @@ def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     samples = intrinsic.train().relabel(plain)
     parameters = model.critic.own_parameters(), model.critic_target.own_parameters()
 
+    def sampling() -> None:
+        buffer.sample(model.batch_size)
+
     def encoder() -> None:
         intrinsic._train_encoder(plain)
 
@@ -180,7 +183,7 @@ def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
         return run
 
     parts = {
-        "sampling": lambda: buffer.sample(model.batch_size) and None,
+        "sampling": sampling,
         "encoder": encoder,
         "clusters and rewards": rewards,
         "critic": critic,

@@ -87,10 +87,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.newest_next = np.zeros((self.n_envs, *self.obs_shape), dtype=self.observations.dtype)
         #: Row of the newest transitions
         self.newest = np.zeros(1, dtype=np.int64)
-        self._forget_tensors()
+        self._make_unsaved()
 
-    def _forget_tensors(self) -> None:
-        """Make them anew when they are needed: what they are copies of has been replaced."""
+    def _make_unsaved(self) -> None:
+        """What is not saved with the buffer. Tensors are made when they are needed."""
         self._tensors: DeviceArrays | None = None
         self._normalization: TensorNormalization | None = None
         #: One thread may sample while another adds
@@ -134,7 +134,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             array = np.zeros((self.buffer_size, *saved.shape[1:]), dtype=saved.dtype)
             array[: len(saved)] = saved
             setattr(self, name, array)
-        self._forget_tensors()
+        self._make_unsaved()
 
     def add(
         self,
