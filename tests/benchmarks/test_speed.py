@@ -60,3 +60,17 @@ def test_updates_batches_and_networks_are_equal(size):
         assert name == "TQC" or shapes[-3:-1] == [width, width]
     on = {name: model.intrinsic.constraint.is_on(0.5) for name, model in models.items() if name.startswith("CeSD")}
     assert on == {"CeSD, exploring": False, "CeSD, constrained": True}
+
+
+def test_environments_are_compared_with_single_ones():
+    from speed_envs import measure
+
+    figures = pd.DataFrame(measure("Walker-v0", [2], [1, 2], repeats=1, n_steps=40))
+    forms = list(dict.fromkeys(zip(figures.variant, figures.threads, strict=True)))
+    assert forms == [("single", 1), ("batch of 2", 1), ("batch of 2", 2)]
+    single = figures[figures.variant == "single"].set_index("unit").value
+    for row in figures.itertuples():
+        gain = row.value / single[row.unit]
+        assert row.ratio == pytest.approx(gain if row.unit == "steps/s" else 1 / gain)
+    assert figures.value[figures.unit == "us of CPU a step"].between(10, 1e5).all()
+    assert (figures.value[figures.unit == "ms of CPU a start"] > 0).all()
