@@ -33,6 +33,9 @@ PUBLISHED_COVERAGE = {
     "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
 CONFIDENCE = 0.95
+#: Columns that methods are compared by, and from how many seeds on
+COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
+MIN_SEEDS = 4
 
 
 def write(output: Path) -> None:
@@ -66,7 +69,7 @@ def write(output: Path) -> None:
                 panels[method] = np.load(files[0])["drawn"].astype(float)
         if panels:
             draw_maze_panels(LAYOUTS[maze], panels, legend=True).savefig(output / f"skills_{maze}.png", dpi=110)
-    if methods:
+    if methods and any(rollouts_folder.glob("*.npz")):
         draw_curves(rows, methods, rollouts_folder).savefig(output / "coverage.png", dpi=110)
 
 
@@ -108,8 +111,38 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
             empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "cumulative_coverage" else "" for column in columns)
             lines.append(f"| CeSD as published | | {empty} |")
         lines.append("")
+    lines += comparison(rows, methods)
     lines.append(f"Mean and 95 % t-interval over seeds. Made by `python benchmarks/maze.py` with {made_with(rows)}.")
     return "\n".join(lines) + "\n"
+
+
+def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") -> list[str]:
+    """
+    Two-sided p-values of the Mann-Whitney test, which does not mind that coverage ends at 1.
+
+    :param rows: runs
+    :param methods: methods to be compared with the reference
+    :param reference: the other method
+    :return: lines of Markdown, none where no two methods have enough seeds
+    """
+    columns = [column for column in COMPARED if column in rows]
+    lines = []
+    for maze, of_maze in rows.groupby("maze"):
+        of_reference = of_maze[of_maze.method == reference]
+        for method in methods:
+            of_method = of_maze[of_maze.method == method]
+            if method == reference or min(len(of_reference), len(of_method)) < MIN_SEEDS:
+                continue
+            cells = []
+            for column in columns:
+                values, others = of_reference[column].dropna(), of_method[column].dropna()
+                enough = min(len(values), len(others)) >= MIN_SEEDS
+                cells.append(f"{stats.mannwhitneyu(values, others).pvalue:.2g}" if enough else "-")
+            lines.append(f"| {maze} | {method} | {len(of_reference)}, {len(of_method)} | " + " | ".join(cells) + " |")
+    if not lines:
+        return []
+    heading = f"| maze | {reference} against | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |"
+    return ["p-values (Mann-Whitney, two-sided)", "", heading, "|---" * (len(columns) + 3) + "|", *lines, ""]
 
 
 def made_with(rows: pd.DataFrame) -> str:

@@ -84,6 +84,23 @@ def test_interval_is_that_of_student():
     assert np.isnan(interval(pd.Series([1.0]))[1])
 
 
+def test_comparison_needs_seeds_and_tells_methods_apart():
+    from maze_report import comparison
+
+    values = {"cesd": [0.91, 0.92, 0.93, 0.94, 0.95], "apt": [0.81, 0.82, 0.83, 0.84, 0.85], "dads": [0.1, 0.2, 0.3]}
+    rows = pd.DataFrame(
+        [
+            {"maze": "tree", "method": method, "seed": seed, "cumulative_coverage_coarse": value, "mi_late": 1.0}
+            for method, of_method in values.items()
+            for seed, value in enumerate(of_method)
+        ]
+    )
+    lines = comparison(rows, list(values))
+    assert "| tree | apt | 5, 5 | 0.0079 | 1 |" in lines  # 2 / (10 choose 5), and no difference at all
+    assert not any("dads" in line for line in lines)
+    assert comparison(rows[rows.seed < 3], list(values)) == []
+
+
 def test_mazes_of_the_paper_are_the_default(tmp_path):
     command = [sys.executable, str(FOLDER / "maze.py"), "--dry-run", "--seeds", "1", "--output", str(tmp_path)]
     output = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
