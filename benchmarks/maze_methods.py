@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from entries import read_entry
+from entries import UNDONE, read_entry
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
 
@@ -39,8 +39,7 @@ ABLATIONS: dict[str, Method] = {
     **{f"alpha={alpha:g}": Method("cesd", "cesd", {"alpha": alpha}) for alpha in (0.1, 2.0, 10.0)},
     **{f"ensemble_size={size}": Method("cesd", "cesd", {"ensemble_size": size}) for size in (1, 2, 5)},
     **{f"kappa={kappa:g}": Method("cesd", "cesd", {"relabel_kwargs": {"kappa": kappa}}) for kappa in (0.25, 0.5, 1.0)},
-    "start=0": Method("cesd", "cesd", {"constraint_kwargs": {"start": 0.0}}),
-    "shared_value=False": Method("cesd", "cesd", {"policy_kwargs": {"shared_value": False}}),
+    **{name: Method("cesd", "cesd", overrides) for name, overrides in UNDONE.items()},
 }
 #: The same with another number of environments than the 20 of the yml file
 ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}

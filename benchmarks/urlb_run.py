@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from entries import read_entry
+from entries import UNDONE, read_entry
 from runs import Row
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
@@ -45,10 +45,7 @@ METHODS: dict[str, Method] = {
     **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
-    # One departure from the released code undone
-    "scale=variance": Method("cesd", {"entropy_kwargs": {"scale": "variance"}}),
-    "shared_value=False": Method("cesd", {"policy_kwargs": {"shared_value": False}}),
-    "start=0": Method("cesd", {"constraint_kwargs": {"start": 0.0}}),
+    **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
 }
 #: Scale -> what the name of the yml file ends in
 SCALES = {"laptop": "_laptop", "published": ""}
