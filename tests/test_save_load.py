@@ -86,9 +86,11 @@ def test_load_with_other_environments(trained, tmp_path, n_envs, wrapped):
     assert loaded.num_timesteps >= 90
 
 
-def test_load_with_a_plain_gym_environment_and_go_on(trained, tmp_path):
+@pytest.mark.parametrize("as_id", [False, True])
+def test_load_with_a_plain_gym_environment_and_go_on(trained, tmp_path, as_id):
     trained.save(tmp_path / "model.zip")
-    loaded = CeSD.load(tmp_path / "model.zip", env=gym.make("Pendulum-v1"), device="cpu")
+    env = "Pendulum-v1" if as_id else gym.make("Pendulum-v1")
+    loaded = CeSD.load(tmp_path / "model.zip", env=env, device="cpu")
     loaded.learn(60, reset_num_timesteps=False)
     assert loaded.num_timesteps == 160
 

@@ -671,7 +671,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def load(
         cls: type[SelfSkillDDPG],
         path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | None = None,
+        env: GymEnv | str | None = None,
         device: th.device | str = "auto",
         custom_objects: dict[str, Any] | None = None,
         print_system_info: bool = False,
@@ -685,7 +685,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         :param path: path to the file (or a file-like) where to load the agent from
         :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
-            environments (can be None if you only need prediction from a trained model)
+            environments, or a registered id (can be None if you only need prediction from a trained model)
         :param device: Device on which the code should run.
         :param custom_objects: Dictionary of objects to replace upon loading.
         :param print_system_info: Whether to print system info from the saved model and the current system info
@@ -705,6 +705,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if "gradient_steps" in kwargs:
             kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
         if env is not None:
+            env = maybe_make_env(env, kwargs.get("verbose", 0))
             check_env_spaces(env.observation_space, env.action_space)
             skill_duration = kwargs.get("skill_duration", saved["skill_duration"])
             env = add_skill_observation(
