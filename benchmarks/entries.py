@@ -9,7 +9,8 @@ from sb3_cesd import zoo
 
 #: One departure of the default from the released code undone
 UNDONE: dict[str, dict[str, Any]] = {
-    "scale=variance": {"entropy_kwargs": {"scale": "variance"}},
+    "log1p=True": {"entropy_kwargs": {"log1p": True}},
+    "entropy=released": {"entropy_kwargs": {"log1p": True, "scale": "variance"}},
     "shared_value=False": {"policy_kwargs": {"shared_value": False}},
     "start=0": {"constraint_kwargs": {"start": 0.0}},
 }

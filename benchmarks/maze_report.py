@@ -202,7 +202,8 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False)[0], mazes, strict=True):
         of_maze = rows[rows.maze == maze]
         # The same seeds for all: what varies from seed to seed would hide what an argument does
-        seeds = of_maze[of_maze.method.isin(ABLATIONS)].seed.unique()
+        varied = {method for methods in lines.values() for method in methods} - {"cesd"}
+        seeds = of_maze[of_maze.method.isin(varied)].seed.unique()
         of_maze = of_maze[of_maze.seed.isin(seeds)]
         for index, (name, methods) in enumerate(lines.items()):
             means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()

@@ -20,7 +20,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 #: What makes CeSD the released code's method, at any scale
 RELEASED: dict[str, Any] = {
     "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
-    "entropy_kwargs": {"scale": "variance"},
+    "entropy_kwargs": UNDONE["entropy=released"]["entropy_kwargs"],
     "constraint_kwargs": {"count": "released", "start": 0.0},
     "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
     "policy_kwargs": {"shared_value": False},

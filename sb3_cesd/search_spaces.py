@@ -65,11 +65,16 @@ def _draw_entropy(trial: Any) -> Params:
     return {
         "k": trial.suggest_int("k", 3, 24, log=True),
         "scale": trial.suggest_categorical("scale", ["variance", "std"]),
+        "log1p": trial.suggest_categorical("log1p", [True, False]),
     }
 
 
 def _encoder_kwargs(encoder: str, net_arch: list[int]) -> Params:
     return {"net_arch": net_arch} if encoder in ("contrastive", "icm") else {}
+
+
+def _entropy_kwargs(params: Params) -> Params:
+    return {name: params.pop(name) for name in ("k", "scale", "log1p")}
 
 
 def draw_cesd(trial: Any) -> Params:
@@ -101,7 +106,7 @@ def convert_cesd(drawn: Params) -> Params:
     params = _convert_backbone(drawn)
     net_arch = params["policy_kwargs"]["net_arch"]["pi"]
     return {
-        "entropy_kwargs": {name: params.pop(name) for name in ("k", "scale")},
+        "entropy_kwargs": _entropy_kwargs(params),
         "encoder_kwargs": _encoder_kwargs(params["encoder"], net_arch),
         "prototype_kwargs": {
             name: params.pop(name) for name in ("temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap")
@@ -175,7 +180,7 @@ def convert_cic(drawn: Params) -> Params:
     intrinsic_kwargs = {
         "net_arch": params["policy_kwargs"]["net_arch"]["pi"],
         **{name: params.pop(name) for name in ("features_dim", "temperature")},
-        "entropy_kwargs": {name: params.pop(name) for name in ("k", "scale")},
+        "entropy_kwargs": _entropy_kwargs(params),
     }
     return {"intrinsic_kwargs": intrinsic_kwargs, **params}
 
@@ -198,6 +203,6 @@ def convert_apt(drawn: Params) -> Params:
     intrinsic_kwargs = {
         "encoder": encoder,
         "encoder_kwargs": _encoder_kwargs(encoder, params["policy_kwargs"]["net_arch"]["pi"]),
-        "entropy_kwargs": {name: params.pop(name) for name in ("k", "scale")},
+        "entropy_kwargs": _entropy_kwargs(params),
     }
     return {"intrinsic_kwargs": intrinsic_kwargs, **params}

@@ -25,7 +25,7 @@ TINY = {
 RELEASED = {
     "policy_kwargs": {"net_arch": [16, 16], "shared_value": False},
     "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
-    "entropy_kwargs": {"k": 3, "scale": "variance"},
+    "entropy_kwargs": {"k": 3, "scale": "variance", "log1p": True},
     "constraint_kwargs": {"count": "released", "start": 0.0},
     "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
 }

@@ -70,7 +70,8 @@ def test_defaults():
         assert getattr(model, name) == value, name
     assert model.train_freq.frequency == 2 and model.gradient_steps == 1
     intrinsic = model.intrinsic
-    assert (intrinsic.entropy.k, intrinsic.entropy.clip, intrinsic.entropy.scale) == (16, 0.0005, "std")
+    assert (intrinsic.entropy.k, intrinsic.entropy.scale, intrinsic.entropy.log1p) == (16, "std", False)
+    assert intrinsic.entropy.clip == 0.0005
     assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.03)
     assert (intrinsic.encoder.features_dim, intrinsic.encoder.temperature) == (16, 0.5)
     assert (intrinsic.constraint.lambda_, intrinsic.constraint.count, intrinsic.constraint.start) == (1.0, "paper", 0.8)

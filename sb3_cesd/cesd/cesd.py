@@ -68,7 +68,7 @@ class CeSD(SkillDDPG):
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
-        ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (True)
+        ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (False)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
         ("paper"), ``start`` (0.8)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),

@@ -22,7 +22,7 @@ class APTReward(TransitionReward):
     :param encoder: state representation, see :mod:`sb3_cesd.intrinsic.encoders`
     :param encoder_kwargs: arguments of the encoder
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
-        ``scale`` "variance" and ``clip`` 0 by default
+        ``scale`` "variance", ``clip`` 0 and ``log1p`` True by default
     """
 
     def __init__(
@@ -36,9 +36,8 @@ class APTReward(TransitionReward):
     ) -> None:
         super().__init__()
         self.encoder = make_encoder(encoder, obs_dim, action_dim, n_skills, encoder_kwargs or {})
-        self.entropy = build(
-            "entropy_kwargs", ParticleEntropy, {"k": 12, "scale": "variance", "clip": 0.0, **(entropy_kwargs or {})}
-        )
+        published = {"k": 12, "scale": "variance", "clip": 0.0, "log1p": True}
+        self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
 
     def check_batch_size(self, batch_size: int) -> None:
         self.entropy.check_batch_size(batch_size)

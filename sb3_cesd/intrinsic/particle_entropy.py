@@ -10,14 +10,17 @@ class ParticleEntropy(nn.Module):
     Particle-based estimate of the state entropy within groups of a batch (APT; paper eq. 7 within each cluster).
 
     For each state: d, the distances to its k nearest members of the same group (itself included, as in the released code);
-    d / scale; max(d - clip, 0); mean over k (or the k-th alone); log(1 + .). States of groups with k members or fewer get 0.
+    d / scale; max(d - clip, 0); mean over k (or the k-th alone). States of groups with k members or fewer get 0.
+
+    The estimator takes the logarithm of that, and so do the papers (``log1p=True``). As a reward it rises ever more slowly
+    with distance: without it far states are worth more, and more is seen.
 
     :param k: number of nearest neighbours
     :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
         released code, where it is named std), ``"none"`` not at all (the paper's formula)
     :param clip: distance that counts as none, after scaling
     :param aggregate: ``"mean"`` over the k nearest (the released code) or ``"kth"`` (the paper's formula)
-    :param log1p: take log(1 + .), or leave the distance as it is
+    :param log1p: take log(1 + .) in the end, or leave the distance as it is
     """
 
     def __init__(
@@ -26,7 +29,7 @@ class ParticleEntropy(nn.Module):
         scale: str = "std",
         clip: float = 0.0005,
         aggregate: str = "mean",
-        log1p: bool = True,
+        log1p: bool = False,
     ) -> None:
         super().__init__()
         check_positive_integer(k=k)
