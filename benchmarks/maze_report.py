@@ -199,10 +199,10 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
         "kappa": {"cesd": "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
         "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {"cesd": "10"},
     }
+    varied = {method for methods in lines.values() for method in methods} - {"cesd"}
     for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False)[0], mazes, strict=True):
         of_maze = rows[rows.maze == maze]
         # The same seeds for all: what varies from seed to seed would hide what an argument does
-        varied = {method for methods in lines.values() for method in methods} - {"cesd"}
         seeds = of_maze[of_maze.method.isin(varied)].seed.unique()
         of_maze = of_maze[of_maze.seed.isin(seeds)]
         for index, (name, methods) in enumerate(lines.items()):
