@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from maze_methods import ABLATIONS, ENVIRONMENTS, MAIN
@@ -33,6 +34,12 @@ PUBLISHED_COVERAGE = {
     "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
 CONFIDENCE = 0.95
+#: Arguments of the trade-off of clusters and coverage: method -> value
+VARIED = {
+    "alpha": {"alpha=0.1": "0.1", "cesd": "1", "alpha=2": "2", "alpha=10": "10"},
+    "kappa": {"cesd": "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
+    "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {"cesd": "10"},
+}
 #: Columns that methods are compared by, and from how many seeds on
 COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
 MIN_SEEDS = 4
@@ -189,34 +196,31 @@ def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -
 def draw_trade_off(rows: pd.DataFrame) -> Figure:
     """
     :param rows: runs
-    :return: on-cluster share against cumulative coverage of CeSD for values of alpha and kappa, a panel a maze
+    :return: on-cluster share against cumulative coverage of CeSD, a row for the argument that varies, a column a maze
     """
     mazes = list(rows.maze.unique())
-    figure = Figure(figsize=(4 * len(mazes), 3.8), layout="constrained")
+    figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")
     FigureCanvasAgg(figure)
-    lines = {
-        "alpha": {"alpha=0.1": "0.1", "cesd": "1", "alpha=2": "2", "alpha=10": "10"},
-        "kappa": {"cesd": "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
-        "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {"cesd": "10"},
-    }
-    varied = {method for methods in lines.values() for method in methods} - {"cesd"}
-    for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False)[0], mazes, strict=True):
+    every = {method for methods in VARIED.values() for method in methods} - {"cesd"}
+    all_axes = figure.subplots(len(VARIED), len(mazes), squeeze=False, sharex=True, sharey="col")
+    for column, maze in enumerate(mazes):
         of_maze = rows[rows.maze == maze]
         # The same seeds for all: what varies from seed to seed would hide what an argument does
-        seeds = of_maze[of_maze.method.isin(varied)].seed.unique()
-        of_maze = of_maze[of_maze.seed.isin(seeds)]
-        for index, (name, methods) in enumerate(lines.items()):
-            means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
-            methods = {method: label for method, label in methods.items() if method in means.index}
-            points = means.loc[list(methods)]
-            axes.plot(points.on_cluster_share, points.cumulative_coverage_coarse, "o-", label=name, color=f"C{index}")
-            for label, (x, y) in zip(methods.values(), points.to_numpy(), strict=True):
-                axes.annotate(label, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7, color=f"C{index}")
-        apt = of_maze[of_maze.method == "apt"].cumulative_coverage_coarse
-        if len(apt):
-            axes.axhline(apt.mean(), color="grey", linestyle="--", linewidth=1, label="apt")
-        axes.set(title=maze, xlabel="on-cluster share", ylabel="cumulative coverage (bins of 0.1)", xlim=(0, 1))
-        low, high = axes.get_ylim()
-        axes.set_ylim(min(low, high - 0.1), high)
-        axes.legend(fontsize=8)
+        of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(every)].seed)]
+        means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
+        for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
+            known = [method for method in methods if method in means.index]
+            axes.plot(*means.loc[known].to_numpy().T, color="lightgrey", zorder=1)
+            for method in known:
+                color = colormaps["viridis"](0.9 * list(methods).index(method) / (len(methods) - 1))
+                axes.scatter(*means.loc[method], color=color, s=45, label=methods[method], zorder=2)
+            if "apt" in means.index:
+                axes.axhline(means.cumulative_coverage_coarse["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
+            if column == len(mazes) - 1:
+                axes.legend(title=name, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        low, high = all_axes[0, column].get_ylim()
+        low = min(low, high - 0.1)
+        all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03), ylim=(low, high + 0.05 * (high - low)))
+    figure.supxlabel("on-cluster share", fontsize=10)
+    figure.supylabel("cumulative coverage (bins of 0.1)", fontsize=10)
     return figure
