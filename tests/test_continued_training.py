@@ -111,6 +111,13 @@ def test_progress_counts_from_the_start_when_training_goes_on(make_model):
     assert model.num_timesteps == 200 and model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.02)
 
 
+def test_constraint_that_starts_after_a_number_of_steps_needs_no_budget(make_model):
+    model = make_model(constraint_kwargs={"start": 150}).learn(100)
+    assert not model.intrinsic.phase
+    model.learn(100, reset_num_timesteps=False)
+    assert model.intrinsic.phase
+
+
 def test_returns_are_normalised_before_they_are_summed(make_model):
     """Three normalised rewards, each clipped, and not the clip of their sum."""
     env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)

@@ -49,8 +49,9 @@ def test_a_thread_learns(make_model):
     assert model._n_updates > n_updates, "afterwards the model learns by itself again"
 
 
-def test_progress_reaches_the_learner(make_model):
-    model = make_model(**EPISODES, constraint_kwargs={"start": 0.5})
+@pytest.mark.parametrize("start", [0.5, 1000])
+def test_progress_reaches_the_learner(make_model, start):
+    model = make_model(**EPISODES, constraint_kwargs={"start": start})
     phases = []
     train = CeSD.train
 

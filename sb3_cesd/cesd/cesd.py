@@ -70,7 +70,7 @@ class CeSD(SkillDDPG):
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
         ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (False)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("paper"), ``start`` (0.8)
+        ("paper"), ``start`` (0.8, a share of the training budget; above 1 a number of environment steps)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
@@ -230,7 +230,7 @@ class CeSD(SkillDDPG):
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         # Skills explore with the value they share; heads learn to differ from it once the constraint has started
         if isinstance(self.intrinsic, CeSDReward):
-            constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining)
+            constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
             for critic in (self.critic, self.critic_target):
                 critic.use_heads = constrained or not critic.shared_value
         super().train(gradient_steps, batch_size)

@@ -1,7 +1,7 @@
 import torch as th
 
 from sb3_cesd.common.torch_layers import one_hot
-from sb3_cesd.common.utils import check_positive, check_share
+from sb3_cesd.common.utils import check_positive, check_share_or_steps
 
 
 class ClusterConstraint:
@@ -9,7 +9,8 @@ class ClusterConstraint:
     The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (paper eq. 9).
 
     :param lambda_: added to the count
-    :param start: when the constraint sets in, as a share of the training budget; before, skills explore without it
+    :param start: when the constraint sets in, before which skills explore without it: up to 1 a share of the training budget,
+        above it a number of environment steps
     :param count: ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``;
         ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
     """
@@ -18,17 +19,18 @@ class ClusterConstraint:
         check_positive(lambda_=lambda_)
         if count not in ("released", "paper"):
             raise ValueError(f"Unknown count {count!r} of the constraint: choose 'released' or 'paper'.")
-        check_share(start=start)
+        check_share_or_steps(start=start)
         self.lambda_ = lambda_
         self.count = count
         self.start = start
 
-    def is_on(self, progress_remaining: float) -> bool:
+    def is_on(self, progress_remaining: float, num_timesteps: int) -> bool:
         """
         :param progress_remaining: from 1 (start of training) to 0 (end)
+        :param num_timesteps: environment steps of the training so far
         :return: whether skills are constrained to their clusters by now
         """
-        return 1.0 - progress_remaining >= self.start
+        return (1.0 - progress_remaining if self.start <= 1 else num_timesteps) >= self.start
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
         """

@@ -65,7 +65,7 @@ class CeSDReward(IntrinsicReward):
     @property
     def phase(self) -> bool:
         """Whether skills are constrained to their clusters by now."""
-        return self.constraint.is_on(self.progress_remaining)
+        return self.constraint.is_on(self.progress_remaining, self.num_timesteps)
 
     def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
         optimizers = super().scheduled_optimizers()

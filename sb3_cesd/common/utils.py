@@ -51,6 +51,20 @@ def check_share(**values: float) -> None:
             raise ValueError(f"{name}={value!r} must be a share: pass a number from 0 to 1.")
 
 
+def check_share_or_steps(**values: float) -> None:
+    """
+    :param values: shares of the training budget (up to 1) or numbers of environment steps (above it), by the name under
+        which the user knows them
+    :raises ValueError: if one is neither
+    """
+    for name, value in values.items():
+        if not (isinstance(value, Real) and (0 <= value <= 1 or (value > 1 and value % 1 == 0))):
+            raise ValueError(
+                f"{name}={value!r} must be a share of the training budget or a number of environment steps: "
+                "pass a number from 0 to 1, or a whole number above 1."
+            )
+
+
 def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
     """
     Call ``factory(**kwargs, **given)`` with a readable error for a misspelt argument.

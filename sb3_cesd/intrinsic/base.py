@@ -23,6 +23,8 @@ class IntrinsicReward(nn.Module, ABC):
         self.logs: dict[str, th.Tensor] = {}
         #: From 1 (start of training) to 0 (end), for schedules; set by the algorithm
         self.progress_remaining = 1.0
+        #: Environment steps of the training so far; set by the algorithm
+        self.num_timesteps = 0
 
     @abstractmethod
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
@@ -46,7 +48,7 @@ class IntrinsicReward(nn.Module, ABC):
 
     @property
     def phase(self) -> Hashable:
-        """What of ``progress_remaining`` decides how the reward is computed."""
+        """What of ``progress_remaining`` and ``num_timesteps`` decides how the reward is computed."""
         return None
 
     @property

@@ -41,6 +41,7 @@ class LearnerThread:
         self._bring_back()
         if self.model.num_timesteps > self.model.learning_starts:
             self.learner._current_progress_remaining = self.model._current_progress_remaining
+            self.learner.num_timesteps = self.model.num_timesteps
             self.thread = Thread(target=self._learn, daemon=True)
             self.thread.start()
 

@@ -273,6 +273,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.policy.set_training_mode(True)
         self.intrinsic.train()
         self.intrinsic.progress_remaining = self._current_progress_remaining
+        self.intrinsic.num_timesteps = self.num_timesteps
         optimizers = [self.actor.optimizer, self.critic.optimizer]
         optimizers += [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
         in_graph = self.cuda_graph and can_capture(self.device)

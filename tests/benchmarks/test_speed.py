@@ -58,7 +58,7 @@ def test_updates_batches_and_networks_are_equal(size):
     for name, model in models.items():
         shapes = [weight.shape[0] for weight in model.actor.state_dict().values() if weight.ndim == 2]
         assert name == "TQC" or shapes[-3:-1] == [width, width]
-    on = {name: model.intrinsic.constraint.is_on(0.5) for name, model in models.items() if name.startswith("CeSD")}
+    on = {name: model.intrinsic.constraint.is_on(0.5, 0) for name, model in models.items() if name.startswith("CeSD")}
     assert on == {"CeSD, exploring": False, "CeSD, constrained": True}
 
 

@@ -58,8 +58,13 @@ def test_hindsight_trains_random_heads_too():
 
 def test_constraint_sets_in_once():
     constraint = ClusterConstraint(start=0.7)
-    assert [constraint.is_on(1 - progress) for progress in (0.0, 0.69, 0.71, 1.0)] == [False, False, True, True]
-    assert ClusterConstraint(start=0.0).is_on(1.0)
+    assert [constraint.is_on(1 - progress, 500) for progress in (0.0, 0.69, 0.71, 1.0)] == [False, False, True, True]
+    assert ClusterConstraint(start=0.0).is_on(1.0, 0)
+
+
+def test_constraint_sets_in_after_a_number_of_steps():
+    for constraint in (ClusterConstraint(start=100), ClusterConstraint(start=1e2)):
+        assert [constraint.is_on(0.0, steps) for steps in (0, 99, 100, 1000)] == [False, False, True, True]
 
 
 def test_actor_skills():

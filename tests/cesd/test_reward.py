@@ -168,8 +168,9 @@ def test_exploration_is_particle_entropy_of_the_whole_batch_for_the_skill_that_c
     assert (relabelled.rewards > expected[:, None]).any()
 
 
-def test_heads_learn_once_the_constraint_has_started(make_model):
-    model = make_model(constraint_kwargs={"start": 0.5})
+@pytest.mark.parametrize("start", [0.5, 100])
+def test_heads_learn_once_the_constraint_has_started(make_model, start):
+    model = make_model(constraint_kwargs={"start": start})
     heads = model.critic.q_networks.state_dict()
     before = {name: value.clone() for name, value in heads.items()}
     shared = model.critic.shared_networks[0][0].weight.detach().clone()
