@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from maze_methods import ABLATIONS, ENVIRONMENTS, MAIN
+from maze_methods import ABLATIONS, BASE, ENVIRONMENTS, MAIN
 from runs import read_rows
 from scipy import stats
 
@@ -36,9 +36,9 @@ PUBLISHED_COVERAGE = {
 CONFIDENCE = 0.95
 #: Arguments of the trade-off of clusters and coverage: method -> value
 VARIED = {
-    "alpha": {"alpha=0.1": "0.1", "cesd": "1", "alpha=2": "2", "alpha=10": "10"},
-    "kappa": {"cesd": "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
-    "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {"cesd": "10"},
+    "alpha": {"alpha=0.1": "0.1", BASE: "1", "alpha=2": "2", "alpha=10": "10"},
+    "kappa": {BASE: "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
+    "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {BASE: "10"},
 }
 #: Columns that methods are compared by, and from how many seeds on
 COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
@@ -201,7 +201,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")
     FigureCanvasAgg(figure)
-    every = {method for methods in VARIED.values() for method in methods} - {"cesd"}
+    every = {method for methods in VARIED.values() for method in methods} - {BASE}
     all_axes = figure.subplots(len(VARIED), len(mazes), squeeze=False, sharex=True, sharey="col")
     for column, maze in enumerate(mazes):
         of_maze = rows[rows.maze == maze]

@@ -27,6 +27,8 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 
 HORIZON = 50
 N_ROLLOUTS = 20
+#: Standard deviation of the white noise on actions in rollouts, the same for all methods
+ROLLOUT_NOISE = 0.2
 #: Rollouts of each skill for MINE, as in the published comparison
 N_MINE_ROLLOUTS = 100
 #: Rollouts of each skill for the particle entropy, as in the published comparison
@@ -109,7 +111,7 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None)
     seconds = time.perf_counter() - start
 
     env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
-    play = partial(collect_rollouts, model, env, n_steps=HORIZON, noise_std=model.exploration_noise, seed=seed)
+    play = partial(collect_rollouts, model, env, n_steps=HORIZON, noise_std=ROLLOUT_NOISE, seed=seed)
     rollouts = play(n_rollouts=N_ROLLOUTS)
     rollouts_folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(

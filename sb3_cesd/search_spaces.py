@@ -31,6 +31,7 @@ def _draw_backbone(trial: Any) -> Params:
         "tau": trial.suggest_float("tau", 0.001, 0.08, log=True),
         "n_steps": trial.suggest_int("n_steps", 1, 5),
         "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
+        "noise_correlation": trial.suggest_categorical("noise_correlation", [0.0, 0.85]),
         "net_arch": trial.suggest_categorical("net_arch", list(NET_ARCHS)),
     }
 

@@ -37,6 +37,8 @@ BAD = [
     ({"constraint_kwargs": {"lambda_": -1.0}}, "set lambda_ above 0"),
     ({"relabel_kwargs": {"kappa": NAN}}, "kappa=nan .* pass 0 or more"),
     ({"relabel_kwargs": {"kappa": -0.5}}, "kappa=-0.5 .* pass 0 or more"),
+    ({"noise_correlation": 1.0}, "noise_correlation=1.0 .* to below 1"),
+    ({"noise_correlation": -0.5}, "noise_correlation=-0.5 .* to below 1"),
     ({"constraint_kwargs": {"start": 70.5}}, "start=70.5 .* a number from 0 to 1, or a whole number above 1"),
     ({"constraint_kwargs": {"start": -0.1}}, "start=-0.1 .* a number from 0 to 1"),
     ({"constraint_kwargs": {"start": "late"}}, "start='late' .* a number from 0 to 1"),

@@ -176,6 +176,27 @@ def test_warmup_is_uniform_and_then_noise_is_added(make_model):
     assert noise.std() == pytest.approx(0.5, abs=0.1)
 
 
+def test_noise_has_memory_within_an_episode(make_model):
+    """Episodes of 200 steps: the noise of the 201st step does not go on from that of the 200th."""
+    model = make_model(
+        learning_starts=0,
+        exploration_noise=0.1,
+        noise_correlation=0.99,
+        learning_rate=1e-12,
+        policy_kwargs={"net_arch": [8, 8]},
+    )
+    with th.no_grad():
+        for parameter in model.actor.mu[-1].parameters():
+            parameter.zero_()  # it acts by noise alone
+    model.learn(1000)
+    noise = model.replay_buffer.actions[:1000, 0, 0]
+    steps = abs(np.diff(noise))
+    within = np.delete(steps, [199, 399, 599, 799])
+    assert within.max() < 0.07 and noise.std() > 0.03
+    starts = abs(noise[::200])
+    assert (starts < 0.06).all(), "an episode starts without"
+
+
 def test_action_noise_of_the_user_replaces_ours(make_model):
     model = make_model(exploration_noise=0.5, learning_rate=1e-12, action_noise=NormalActionNoise(np.zeros(1), np.zeros(1)))
     model.learn(120)

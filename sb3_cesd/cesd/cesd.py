@@ -55,6 +55,8 @@ class CeSD(SkillDDPG):
     :param n_steps: length of the n-step window
     :param action_noise: exploration noise in place of ``exploration_noise``
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
+    :param noise_correlation: correlation of that noise with that of the step before, from 0 (white noise) to below 1: an
+        Ornstein-Uhlenbeck process, which starts afresh with each episode
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
@@ -121,6 +123,7 @@ class CeSD(SkillDDPG):
         n_steps: int = 3,
         action_noise: ActionNoise | None = None,
         exploration_noise: float = 0.2,
+        noise_correlation: float = 0.0,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
         reward: str = "intrinsic",
@@ -169,6 +172,7 @@ class CeSD(SkillDDPG):
             n_steps=n_steps,
             action_noise=action_noise,
             exploration_noise=exploration_noise,
+            noise_correlation=noise_correlation,
             target_policy_noise=target_policy_noise,
             target_noise_clip=target_noise_clip,
             reward=reward,

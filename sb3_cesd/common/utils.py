@@ -51,6 +51,16 @@ def check_share(**values: float) -> None:
             raise ValueError(f"{name}={value!r} must be a share: pass a number from 0 to 1.")
 
 
+def check_correlation(**values: float) -> None:
+    """
+    :param values: numbers by the name under which the user knows them
+    :raises ValueError: if one is not a number from 0 to below 1
+    """
+    for name, value in values.items():
+        if not (isinstance(value, Real) and 0 <= value < 1):
+            raise ValueError(f"{name}={value!r} must be a correlation: pass a number from 0 (white noise) to below 1.")
+
+
 def check_share_or_steps(**values: float) -> None:
     """
     :param values: shares of the training budget (up to 1) or numbers of environment steps (above it), by the name under

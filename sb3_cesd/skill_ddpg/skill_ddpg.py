@@ -21,10 +21,19 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_wra
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda_graph import GraphedFunction, can_capture, set_capturable, set_learning_rate
 from sb3_cesd.common.logging import MeanLogs, SkillReturns
+from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.precision import MATMUL_PRECISIONS, precision
 from sb3_cesd.common.skills import append_skill, check_n_skills, check_skill, split_skill
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import check_not_negative, check_positive, check_positive_integer, frozen, minimum, polyak_update
+from sb3_cesd.common.utils import (
+    check_correlation,
+    check_not_negative,
+    check_positive,
+    check_positive_integer,
+    frozen,
+    minimum,
+    polyak_update,
+)
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
@@ -68,6 +77,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param n_steps: length of the n-step window
     :param action_noise: exploration noise in place of ``exploration_noise``
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
+    :param noise_correlation: correlation of that noise with that of the step before, from 0 (white noise) to below 1: an
+        Ornstein-Uhlenbeck process, which starts afresh with each episode
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
@@ -120,6 +131,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         n_steps: int = 3,
         action_noise: ActionNoise | None = None,
         exploration_noise: float = 0.2,
+        noise_correlation: float = 0.0,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
         reward: str = "intrinsic",
@@ -183,6 +195,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         )
         self.n_steps = n_steps
         self.exploration_noise = exploration_noise
+        self.noise_correlation = noise_correlation
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
         self.updates_follow_steps = gradient_steps is None
@@ -201,6 +214,7 @@ class SkillDDPG(OffPolicyAlgorithm):
                 raise ValueError(f"{name}={getattr(self, name)} is above 1: pass a number from 0 to 1.")
         for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
             check_not_negative(**{name: getattr(self, name)})
+        check_correlation(noise_correlation=self.noise_correlation)
         for name, choices in {"reward": ("intrinsic", "extrinsic"), "warm_up": ("random", "policy")}.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"Unknown {name} {getattr(self, name)!r}: choose {' or '.join(map(repr, choices))}.")
@@ -411,6 +425,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             # SB3 resets the environments now, which SB3's own buffers do not note
             self.replay_buffer.end_trajectories()
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
         assert isinstance(self._last_obs, np.ndarray)
         check_finite(self._env_name(), "observation", self._last_obs, self.num_timesteps)
         return result
@@ -458,7 +473,7 @@ class SkillDDPG(OffPolicyAlgorithm):
                 "Lower learning_rate, or normalise the observations with VecNormalize."
             )
         if action_noise is None and self.num_timesteps >= learning_starts:
-            noise = np.random.normal(0.0, self.exploration_noise, size=buffer_action.shape)
+            noise = self.exploration_noise * self._unit_noise()
             buffer_action = np.clip(buffer_action + noise, -1, 1).astype(buffer_action.dtype)
             action = self.policy.unscale_action(buffer_action)
         return action, buffer_action
@@ -501,6 +516,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         for kind, values in {"observation": terminal_obs, "reset observation": next_obs, "reward": reward}.items():
             check_finite(self._env_name(), kind, values, self.num_timesteps)
 
+        self._unit_noise.reset(np.nonzero(dones)[0])
         self._skill_returns.add(skills, reward)
         next_obs_of_skill = append_skill(terminal_obs, skills, self.n_skills)
         replay_buffer.add(append_skill(obs, skills, self.n_skills), next_obs_of_skill, buffer_action, reward, dones, infos)
@@ -752,6 +768,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             "critic_target",
             "intrinsic",
             "_mean_logs",
+            "_unit_noise",
             "_graphed_update",
             "train",  # replaced while another thread learns
             "_skill_returns",

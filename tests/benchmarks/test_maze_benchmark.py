@@ -109,8 +109,8 @@ def test_mazes_of_the_paper_are_the_default(tmp_path):
 
 
 def test_all_methods_have_the_same_budget_nets_and_batches():
-    """They differ in their reward (and CeSD in its critic) alone."""
-    from maze_methods import ABLATIONS, ENVIRONMENTS, MAIN
+    """They differ in their reward (and CeSD in its critic and exploration noise) alone."""
+    from maze_methods import ABLATIONS, BASE, ENVIRONMENTS, MAIN
 
     same = {
         "n_timesteps",
@@ -127,6 +127,10 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
     assert len({str(each["policy_kwargs"]["net_arch"]) for each in arguments.values()}) == 1
     assert arguments["kappa=0.5"]["relabel_kwargs"] == {**arguments["cesd"]["relabel_kwargs"], "kappa": 0.5}
     assert arguments["ensemble_size=5"]["ensemble_size"] == 5
+    noise = {name: [each.get(part) for part in ("exploration_noise", "noise_correlation")] for name, each in arguments.items()}
+    assert noise.pop("cesd") == noise.pop("apt, noise=cesd") == [0.3, 0.85]
+    assert all(noise[name] in ([0.2, 0.0], [None, None] if name in MAIN else []) for name in noise)
+    assert {**arguments["cesd"], "exploration_noise": 0.2, "noise_correlation": 0.0} == arguments[BASE]
     for name, method in ENVIRONMENTS.items():
         assert method.arguments() == {**arguments["cesd"], "n_envs": int(name.removeprefix("n_envs="))}
 

@@ -1,0 +1,22 @@
+import numpy as np
+from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise, VectorizedActionNoise
+
+
+def unit_noise(correlation: float, action_dim: int, n_envs: int) -> VectorizedActionNoise:
+    """
+    Gaussian noise of standard deviation 1 with memory: an Ornstein-Uhlenbeck process in steps of 1, which starts at 0.
+
+    :param correlation: of the noise of a step with that of the step before, from 0 (white noise) to below 1; noise is
+        forgotten over about 1 / (1 - correlation) steps
+    :param action_dim: size of the action
+    :param n_envs: number of environments, each with a process of its own
+    :return: called, noise of shape ``(n_envs, action_dim)``
+    """
+    process = OrnsteinUhlenbeckActionNoise(
+        mean=np.zeros(action_dim),
+        sigma=np.full(action_dim, np.sqrt(1 - correlation**2)),
+        theta=1 - correlation,
+        dt=1.0,
+        dtype=np.float64,
+    )
+    return VectorizedActionNoise(process, n_envs)
