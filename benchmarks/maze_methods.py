@@ -51,13 +51,14 @@ def with_white_noise(overrides: Mapping[str, Any] = MappingProxyType({})) -> Met
 
 #: What the ablations vary an argument of
 BASE = "noise=white"
+APT_WITH_NOISE = "apt, noise=cesd"
 ABLATIONS: dict[str, Method] = {
     BASE: with_white_noise(),
     **{f"alpha={alpha:g}": with_white_noise({"alpha": alpha}) for alpha in (0.1, 2.0, 10.0)},
     **{f"ensemble_size={size}": with_white_noise({"ensemble_size": size}) for size in (1, 2, 5)},
     **{f"kappa={kappa:g}": with_white_noise({"relabel_kwargs": {"kappa": kappa}}) for kappa in (0.25, 0.5, 1.0)},
     **{name: with_white_noise(overrides) for name, overrides in UNDONE.items()},
-    "apt, noise=cesd": Method("apt", "apt", {name: MAIN["cesd"].arguments()[name] for name in WHITE_NOISE}),
+    APT_WITH_NOISE: Method("apt", "apt", {name: MAIN["cesd"].arguments()[name] for name in WHITE_NOISE}),
 }
 #: The same with another number of environments than the 20 of the yml file
 ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from maze_methods import ABLATIONS, BASE, ENVIRONMENTS, MAIN
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, ENVIRONMENTS, MAIN
 from runs import read_rows
 from scipy import stats
 
@@ -59,9 +59,10 @@ def write(output: Path) -> None:
         print("There are no runs yet.")
         return
     methods = [method for method in MAIN if method in set(rows.method)]
+    compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
     ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS) if method in set(rows.method)]
     if methods:
-        (output / "table.md").write_text(table(rows[rows.method.isin(methods)], methods))
+        (output / "table.md").write_text(table(rows[rows.method.isin(compared)], compared))
         print((output / "table.md").read_text())
     if ablations:
         both = [*(["cesd"] if "cesd" in methods else []), *ablations]
