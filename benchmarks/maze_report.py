@@ -40,6 +40,7 @@ VARIED = {
     "kappa": {BASE: "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
     "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {BASE: "10"},
 }
+VARYING = {method for methods in VARIED.values() for method in methods} - {BASE}
 #: Columns that methods are compared by, and from how many seeds on
 COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
 MIN_SEEDS = 4
@@ -67,7 +68,7 @@ def write(output: Path) -> None:
     if ablations:
         both = [*(["cesd"] if "cesd" in methods else []), *ablations]
         (output / "ablations.md").write_text(table(rows[rows.method.isin(both)], both))
-    if set(ABLATIONS) & set(ablations):
+    if set(ablations) & VARYING:
         draw_trade_off(rows).savefig(output / "trade_off.png", dpi=110)
     for maze in rows.maze.unique():
         panels = {}
@@ -202,12 +203,11 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")
     FigureCanvasAgg(figure)
-    every = {method for methods in VARIED.values() for method in methods} - {BASE}
     all_axes = figure.subplots(len(VARIED), len(mazes), squeeze=False, sharex=True, sharey="col")
     for column, maze in enumerate(mazes):
         of_maze = rows[rows.maze == maze]
         # The same seeds for all: what varies from seed to seed would hide what an argument does
-        of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(every)].seed)]
+        of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(VARYING)].seed)]
         means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
         for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
             known = [method for method in methods if method in means.index]
