@@ -124,6 +124,19 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
     return figure
 
 
+def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """
+    :param rows: runs
+    :param methods: of which to keep the runs
+    :return: their runs, in the order of the methods
+    :raises ValueError: if one has no runs
+    """
+    unknown = [method for method in methods if method not in set(rows.method)]
+    if unknown:
+        raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(rows.method.unique())}.")
+    return pd.concat([rows[rows.method == method] for method in methods], ignore_index=True)
+
+
 def report(rows: pd.DataFrame, output: Path) -> str:
     """
     :param rows: runs
@@ -176,10 +189,12 @@ def report(rows: pd.DataFrame, output: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="runs.csv of urlb.py (several are joined), or folders of RL Zoo")
+    parser.add_argument("--methods", nargs="+", help="in this order; default: all")
     parser.add_argument("--output", type=Path, default=Path("report"))
     args = parser.parse_args()
     try:
-        print(report(pd.concat([read_runs(path) for path in args.runs], ignore_index=True), args.output))
+        rows = pd.concat([read_runs(path) for path in args.runs], ignore_index=True)
+        print(report(rows if args.methods is None else select(rows, args.methods), args.output))
     except ValueError as error:
         parser.error(str(error))
 

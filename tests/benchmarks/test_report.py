@@ -113,6 +113,14 @@ def test_one_seed_and_unfinished_methods_are_told(tmp_path):
     assert "there is no interval" in text and "Without apt: not all tasks are done." in text
 
 
+def test_methods_are_chosen_and_ordered(tmp_path):
+    for algo in ("apt", "cesd", "diayn"):
+        zoo_folder(tmp_path, algo, "WalkerRun-v0", 1, [10, 20])
+    result = run(tmp_path, "--methods", "diayn", "apt", "--output", tmp_path / "report")
+    assert "| task | diayn | apt | expert |" in result.stdout, result.stderr
+    assert "There are no runs of cic: choose from" in run(tmp_path, "--methods", "cic").stderr
+
+
 def test_runs_of_other_settings_are_no_seeds(tmp_path):
     from urlb_scores import read_runs
 
