@@ -231,13 +231,12 @@ class CeSD(SkillDDPG):
             self.policy.optimizer_kwargs,
         )
 
-    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+    def _follow_progress(self) -> None:
+        super()._follow_progress()
         # Skills explore with the value they share; heads learn to differ from it once the constraint has started
         if isinstance(self.intrinsic, CeSDReward):
-            constrained = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
             for critic in (self.critic, self.critic_target):
-                critic.use_heads = constrained or not critic.shared_value
-        super().train(gradient_steps, batch_size)
+                critic.use_heads = self.intrinsic.phase or not critic.shared_value
 
     def learn(
         self: SelfCeSD,

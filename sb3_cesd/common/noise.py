@@ -1,8 +1,8 @@
 import numpy as np
-from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise, VectorizedActionNoise
+from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 
 
-def unit_noise(correlation: float, action_dim: int, n_envs: int) -> VectorizedActionNoise:
+def unit_noise(correlation: float, action_dim: int, n_envs: int) -> OrnsteinUhlenbeckActionNoise:
     """
     Gaussian noise of standard deviation 1 with memory: an Ornstein-Uhlenbeck process in steps of 1, which starts at 0.
 
@@ -10,13 +10,8 @@ def unit_noise(correlation: float, action_dim: int, n_envs: int) -> VectorizedAc
         forgotten over about 1 / (1 - correlation) steps
     :param action_dim: size of the action
     :param n_envs: number of environments, each with a process of its own
-    :return: called, noise of shape ``(n_envs, action_dim)``
+    :return: called, noise of shape ``(n_envs, action_dim)``; a row of its ``noise_prev`` set to 0 starts afresh
     """
-    process = OrnsteinUhlenbeckActionNoise(
-        mean=np.zeros(action_dim),
-        sigma=np.full(action_dim, np.sqrt(1 - correlation**2)),
-        theta=1 - correlation,
-        dt=1.0,
-        dtype=np.float64,
-    )
-    return VectorizedActionNoise(process, n_envs)
+    shape = (n_envs, action_dim)
+    sigma = np.full(shape, np.sqrt(1 - correlation**2))
+    return OrnsteinUhlenbeckActionNoise(np.zeros(shape), sigma, theta=1 - correlation, dt=1.0, dtype=np.float64)

@@ -286,8 +286,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         self.policy.set_training_mode(True)
         self.intrinsic.train()
-        self.intrinsic.progress_remaining = self._current_progress_remaining
-        self.intrinsic.num_timesteps = self.num_timesteps
+        self._follow_progress()
         optimizers = [self.actor.optimizer, self.critic.optimizer]
         optimizers += [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
         in_graph = self.cuda_graph and can_capture(self.device)
@@ -311,6 +310,11 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         self.intrinsic.eval()
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+    def _follow_progress(self) -> None:
+        """Tell what learns how far training has come; called before updates."""
+        self.intrinsic.progress_remaining = self._current_progress_remaining
+        self.intrinsic.num_timesteps = self.num_timesteps
 
     def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
         learning_rate = self.lr_schedule(self._current_progress_remaining)
@@ -516,7 +520,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         for kind, values in {"observation": terminal_obs, "reset observation": next_obs, "reward": reward}.items():
             check_finite(self._env_name(), kind, values, self.num_timesteps)
 
-        self._unit_noise.reset(np.nonzero(dones)[0])
+        self._unit_noise.noise_prev[dones] = 0
         self._skill_returns.add(skills, reward)
         next_obs_of_skill = append_skill(terminal_obs, skills, self.n_skills)
         replay_buffer.add(append_skill(obs, skills, self.n_skills), next_obs_of_skill, buffer_action, reward, dones, infos)

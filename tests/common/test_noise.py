@@ -28,7 +28,7 @@ def test_white_noise_is_that_of_numpy():
 def test_processes_start_at_zero_again():
     noise = unit_noise(0.9, 1, 2)
     before = [noise() for _ in range(100)][-1]
-    noise.reset([1])
+    noise.noise_prev[1] = 0
     np.random.seed(0)
     after = noise()
     np.random.seed(0)
