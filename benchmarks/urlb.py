@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--from-steps", type=int, help="start tasks from the model saved at this step (default: the last)")
     parser.add_argument("--save-at", type=int, nargs="*", default=[], help="save models at these steps, too")
     parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
+    parser.add_argument("--skill-episodes", type=int, default=1, help="episodes of each skill to tell the best")
     parser.add_argument("--eval-freq", type=int, default=10_000)
     parser.add_argument("--n-eval-episodes", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
@@ -135,6 +136,7 @@ def main() -> None:
                     evaluations=output / "evaluations",
                     eval_freq=args.eval_freq,
                     n_eval_episodes=args.n_eval_episodes,
+                    n_skill_episodes=args.skill_episodes,
                 ),
                 output / "runs.csv",
                 args.jobs,

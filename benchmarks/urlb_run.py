@@ -166,7 +166,9 @@ def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) ->
     }
 
 
-def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int) -> Row:
+def learn_task(
+    run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int = 1
+) -> Row:
     """
     :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps`` and
         ``skill_choice`` (``"random"``, ``"best"`` or an index)
@@ -174,7 +176,9 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
     :param eval_freq: steps between two evaluations
     :param n_eval_episodes: episodes of an evaluation
-    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings
+    :param n_skill_episodes: episodes of each skill to tell the best, if that is the choice
+    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;
+        ``zero_shot_steps``, those spent on the choice of the best skill, which are not part of ``steps``
     """
     th.set_num_threads(1)
     method = METHODS[run["method"]]
@@ -189,7 +193,15 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     if method.pretrained:
         path = model_file(models, run, run["pretrain_steps"])
         changed = {name: value for name, value in entry.items() if name not in FIXED}
-        model = model_class.from_pretrained(path, run["task"], run["skill_choice"], seed=run["seed"], device="cpu", **changed)
+        model = model_class.from_pretrained(
+            path,
+            run["task"],
+            run["skill_choice"],
+            n_eval_episodes=n_skill_episodes,
+            seed=run["seed"],
+            device="cpu",
+            **changed,
+        )
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
     eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)

@@ -55,6 +55,13 @@ def test_whole_benchmark_in_small(tmp_path):
     assert "3 runs, 3 of them done already" in again.stdout and "4 runs, 3 of them done already" in again.stdout
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
 
+    # Steps spent on the choice of a skill are told, and not counted among those of the task
+    best = run(tmp_path, "--methods", "cesd", "--save-at", "2006", "--from-steps", "2006", "--skill", "best")
+    assert best.returncode == 0, best.stderr
+    rows = pd.read_csv(tmp_path / "runs.csv").set_index("skill_choice")
+    assert rows.zero_shot_steps["best"] == 8 * 1000 and pd.isna(rows.zero_shot_steps["random"]).all()
+    assert json.loads(rows.steps["best"]) == [1004, 2008]
+
 
 def test_dry_run_lists_and_estimates(tmp_path):
     listed = run(tmp_path, "--methods", "cesd", "scratch", "--dry-run").stdout
