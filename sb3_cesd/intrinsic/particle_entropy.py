@@ -13,7 +13,7 @@ class ParticleEntropy(nn.Module):
     d / scale; max(d - clip, 0); mean over k (or the k-th alone). States of groups with k members or fewer get 0.
 
     The estimator takes the logarithm of that, and so do the papers (``log1p=True``). As a reward it rises ever more slowly
-    with distance: without it far states are worth more, and more is seen.
+    with distance: without it far states are worth more, and more was seen of mazes.
 
     :param k: number of nearest neighbours
     :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
