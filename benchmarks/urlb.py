@@ -16,7 +16,8 @@ from pathlib import Path
 import pandas as pd
 from cluster import use_backend
 from runs import Row, run_missing
-from urlb_run import DOMAINS, METHODS, SCALES, learn_task, pretrain
+from urlb_methods import DOMAINS, METHODS, SCALES, skills_of
+from urlb_run import learn_task, pretrain
 
 #: Steps of pre-training and of a task
 STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
@@ -94,8 +95,7 @@ def main() -> None:
         {"method": method, "domain": domain, "scale": args.scale, "seed": seed, "pretrain_steps": pretrain_steps}
         for seed in seeds
         for domain in args.domains
-        for method in args.methods
-        if METHODS[method].pretrained
+        for method in dict.fromkeys(skills_of(method) for method in args.methods if METHODS[method].pretrained)
     ]
     learning = [
         {

@@ -4,59 +4,19 @@ import json
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from entries import UNDONE, read_entry
+from entries import read_entry
 from runs import Row
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from urlb_methods import METHODS, SCALES, skills_of
 
 from sb3_cesd import make_batched, zoo
 from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
 from sb3_cesd.skill_ddpg import SkillDDPG
 
-#: What makes CeSD the released code's method, at any scale
-RELEASED: dict[str, Any] = {
-    "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
-    "entropy_kwargs": UNDONE["entropy=released"]["entropy_kwargs"],
-    "constraint_kwargs": {"count": "released", "start": 0.0},
-    "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
-    "policy_kwargs": {"shared_value": False},
-}
-
-
-class Method(NamedTuple):
-    """
-    :param algo: name in RL Zoo
-    :param overrides: arguments of the constructor that differ from its yml file
-    :param pretrained: whether skills are learned first
-    """
-
-    algo: str
-    overrides: dict[str, Any] = {}  # noqa: RUF012
-    pretrained: bool = True
-
-
-METHODS: dict[str, Method] = {
-    "cesd": Method("cesd"),
-    "released": Method("cesd", RELEASED),
-    **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
-    "scratch": Method("cesd", pretrained=False),
-    "random": Method("", pretrained=False),
-    **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
-}
-#: Scale -> what the name of the yml file ends in
-SCALES = {"laptop": "_laptop", "published": ""}
-#: Pre-training id -> its tasks
-DOMAINS = {
-    "Walker-v0": ("WalkerStand-v0", "WalkerWalk-v0", "WalkerRun-v0", "WalkerFlip-v0"),
-    "Quadruped-v0": ("QuadrupedStand-v0", "QuadrupedWalk-v0", "QuadrupedRun-v0", "QuadrupedJump-v0"),
-    "Jaco-v0": (
-        "JacoReachTopLeft-v0", "JacoReachTopRight-v0", "JacoReachBottomLeft-v0", "JacoReachBottomRight-v0",
-    ),
-}  # fmt: skip
 N_ROLLOUTS, N_STEPS = 8, 250
 #: States of training of which the particle entropy is taken
 N_PARTICLES = 2000
@@ -191,8 +151,9 @@ def learn_task(
     model_class = zoo.ALGORITHMS[method.algo].model_class
     assert issubclass(model_class, SkillDDPG)
     if method.pretrained:
-        path = model_file(models, run, run["pretrain_steps"])
-        changed = {name: value for name, value in entry.items() if name not in FIXED}
+        path = model_file(models, {**run, "method": skills_of(run["method"])}, run["pretrain_steps"])
+        arguments = {name: value for name, value in entry.items() if name not in FIXED}
+        arguments.update(method.task_overrides)
         model = model_class.from_pretrained(
             path,
             run["task"],
@@ -200,7 +161,7 @@ def learn_task(
             n_eval_episodes=n_skill_episodes,
             seed=run["seed"],
             device="cpu",
-            **changed,
+            **arguments,
         )
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)

@@ -29,7 +29,8 @@ def run(output, *arguments):
 
 @pytest.mark.slow
 def test_whole_benchmark_in_small(tmp_path):
-    arguments = ["--methods", "cesd", "released", "apt", "scratch", "--save-at", "2006", "--from-steps", "2006"]
+    methods = ["cesd", "released", "apt", "scratch", "warm_up=policy"]
+    arguments = ["--methods", *methods, "--save-at", "2006", "--from-steps", "2006"]
     first = run(tmp_path, *arguments)
     assert first.returncode == 0, first.stderr
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
@@ -40,8 +41,10 @@ def test_whole_benchmark_in_small(tmp_path):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 
     tasks = pd.read_csv(tmp_path / "runs.csv").set_index("method")
-    assert set(tasks.index) == {"cesd", "released", "apt", "scratch"} and (tasks.n_updates == 4).all()
+    assert set(tasks.index) == set(methods) and (tasks.n_updates == 4).all()
     assert tasks.pretrain_steps["cesd"] == 2006 and tasks.pretrain_steps["scratch"] == 0
+    assert tasks.skill["warm_up=policy"] == tasks.skill["cesd"]  # the same model, and no other pre-training
+    assert tasks.final_return["warm_up=policy"] != tasks.final_return["cesd"]
     for method, row in tasks.iterrows():
         (file,) = tmp_path.glob(f"evaluations/{method}_*/evaluations.npz")
         evaluations = np.load(file)
@@ -52,8 +55,8 @@ def test_whole_benchmark_in_small(tmp_path):
     # A run that is missing is done again, and no other
     (tmp_path / "runs.csv").write_text("\n".join((tmp_path / "runs.csv").read_text().splitlines()[:-1]) + "\n")
     again = run(tmp_path, *arguments)
-    assert "3 runs, 3 of them done already" in again.stdout and "4 runs, 3 of them done already" in again.stdout
-    assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
+    assert "3 runs, 3 of them done already" in again.stdout and "5 runs, 4 of them done already" in again.stdout
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 5
 
     # Steps spent on the choice of a skill are told, and not counted among those of the task
     best = run(tmp_path, "--methods", "cesd", "--save-at", "2006", "--from-steps", "2006", "--skill", "best")
@@ -109,7 +112,7 @@ def test_random_actions_are_reported_beside(tmp_path):
 @pytest.mark.parametrize("scale", ["laptop", "published"])
 def test_every_method_has_an_entry_at_every_scale(scale):
     from entries import read_entry
-    from urlb_run import DOMAINS, METHODS, SCALES
+    from urlb_methods import DOMAINS, METHODS, SCALES
 
     for method in (method for method in METHODS.values() if method.algo):
         for domain, tasks in DOMAINS.items():
@@ -184,7 +187,7 @@ def test_what_a_killed_driver_left_is_kept_and_twins_are_dropped(tmp_path):
 
 
 def test_released_is_what_the_file_of_the_released_setting_says():
-    from urlb_run import RELEASED
+    from urlb_methods import RELEASED
 
     entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Walker-v0"]
     entry["policy_kwargs"] = eval(entry["policy_kwargs"])
