@@ -16,8 +16,10 @@ from pathlib import Path
 import pandas as pd
 from cluster import use_backend
 from runs import Row, run_missing
-from urlb_methods import DOMAINS, METHODS, SCALES, skills_of
+from urlb_methods import DOMAINS, METHODS, SCALES
 from urlb_run import learn_task, pretrain
+
+from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS
 
 #: Steps of pre-training and of a task
 STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
@@ -66,6 +68,8 @@ def main() -> None:
     parser.add_argument("--save-at", type=int, nargs="*", default=[], help="save models at these steps, too")
     parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
     parser.add_argument("--skill-episodes", type=int, default=1, help="episodes of each skill to tell the best")
+    parser.add_argument("--warm-up", choices=["random", "policy"], default="random", help="who acts before a task is learned")
+    parser.add_argument("--transfer", nargs="+", choices=PARTS, default=PUBLISHED_PARTS, help="what tasks take from the model")
     parser.add_argument("--eval-freq", type=int, default=10_000)
     parser.add_argument("--n-eval-episodes", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
@@ -95,8 +99,10 @@ def main() -> None:
         {"method": method, "domain": domain, "scale": args.scale, "seed": seed, "pretrain_steps": pretrain_steps}
         for seed in seeds
         for domain in args.domains
-        for method in dict.fromkeys(skills_of(method) for method in args.methods if METHODS[method].pretrained)
+        for method in args.methods
+        if METHODS[method].pretrained
     ]
+    way = {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(args.transfer))}
     learning = [
         {
             "method": method,
@@ -106,7 +112,7 @@ def main() -> None:
             "seed": seed,
             "pretrain_steps": from_steps if METHODS[method].pretrained else 0,
             "finetune_steps": finetune_steps,
-            "skill_choice": args.skill if METHODS[method].pretrained else 0,
+            **(way if METHODS[method].pretrained else dict.fromkeys(way, 0)),
         }
         for seed in seeds
         for domain in args.domains

@@ -21,24 +21,13 @@ class Method(NamedTuple):
     :param algo: name in RL Zoo
     :param overrides: arguments of the constructor that differ from its yml file
     :param pretrained: whether skills are learned first
-    :param skills_of: the method that learns the skills, if it is another one
-    :param task_overrides: arguments of ``from_pretrained`` that differ from its defaults and the yml file
     """
 
     algo: str
     overrides: Mapping[str, Any] = MappingProxyType({})
     pretrained: bool = True
-    skills_of: str | None = None
-    task_overrides: Mapping[str, Any] = MappingProxyType({})
 
 
-#: Other ways from the skills of CeSD to a task
-TASK_VARIANTS: dict[str, dict[str, Any]] = {
-    "transfer=actor": {"transfer": ("actor",)},
-    "transfer=critic_trunk": {"transfer": ("critic_trunk",)},
-    "transfer=all": {"transfer": ("actor", "critic_trunk", "critic_head", "optimizers")},
-    "warm_up=policy": {"warm_up": "policy"},
-}
 METHODS: dict[str, Method] = {
     "cesd": Method("cesd"),
     "released": Method("cesd", RELEASED),
@@ -46,7 +35,6 @@ METHODS: dict[str, Method] = {
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
-    **{name: Method("cesd", skills_of="cesd", task_overrides=overrides) for name, overrides in TASK_VARIANTS.items()},
 }
 #: Scale -> what the name of the yml file ends in
 SCALES = {"laptop": "_laptop", "published": ""}
@@ -58,11 +46,3 @@ DOMAINS = {
         "JacoReachTopLeft-v0", "JacoReachTopRight-v0", "JacoReachBottomLeft-v0", "JacoReachBottomRight-v0",
     ),
 }  # fmt: skip
-
-
-def skills_of(method: str) -> str:
-    """
-    :param method: a method that starts from skills
-    :return: the method that learns them
-    """
-    return METHODS[method].skills_of or method

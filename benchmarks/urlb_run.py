@@ -11,7 +11,7 @@ from entries import read_entry
 from runs import Row
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
-from urlb_methods import METHODS, SCALES, skills_of
+from urlb_methods import METHODS, SCALES
 
 from sb3_cesd import make_batched, zoo
 from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
@@ -130,8 +130,9 @@ def learn_task(
     run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int = 1
 ) -> Row:
     """
-    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps`` and
-        ``skill_choice`` (``"random"``, ``"best"`` or an index)
+    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``, and for one
+        with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
+        ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
     :param eval_freq: steps between two evaluations
@@ -151,17 +152,17 @@ def learn_task(
     model_class = zoo.ALGORITHMS[method.algo].model_class
     assert issubclass(model_class, SkillDDPG)
     if method.pretrained:
-        path = model_file(models, {**run, "method": skills_of(run["method"])}, run["pretrain_steps"])
+        path = model_file(models, run, run["pretrain_steps"])
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
-        arguments.update(method.task_overrides)
         model = model_class.from_pretrained(
             path,
             run["task"],
             run["skill_choice"],
+            run["transfer"].split("+"),
             n_eval_episodes=n_skill_episodes,
             seed=run["seed"],
             device="cpu",
-            **arguments,
+            **{**arguments, "warm_up": run["warm_up"]},
         )
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)

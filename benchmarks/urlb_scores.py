@@ -13,7 +13,7 @@ PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
 
 #: Settings of a run
-SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice")
+SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice", "warm_up", "transfer")
 
 
 def published() -> pd.DataFrame:
