@@ -104,8 +104,9 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
     :param tasks: tasks
     :return: returns over steps, a panel a task: mean, and 95 % bootstrap interval over seeds if there are several
     """
-    figure = Figure(figsize=(3.4 * len(tasks), 3.2), layout="constrained")
+    figure = Figure(figsize=(3.4 * len(tasks), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
+    lines = {}
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
         for index, method in enumerate(methods):
             runs = rows[(rows.method == method) & (rows.task == task)]
@@ -114,12 +115,12 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
             n_points = min(len(steps) for steps in runs.steps)
             values = np.stack([returns[:n_points] for returns in runs.returns])  # (n_seeds, n_points)
             steps = runs.steps.iloc[0][:n_points]
-            axes.plot(steps, values.mean(axis=0), label=method, color=f"C{index}")
+            (lines[method],) = axes.plot(steps, values.mean(axis=0), color=f"C{index}")
             bands = [estimate(lambda sample, axis=-1: sample.mean(axis=axis), [column]) for column in values.T]
             lows, highs = [band.low for band in bands], [band.high for band in bands]
             axes.fill_between(steps, lows, highs, color=f"C{index}", alpha=0.15, linewidth=0)
         axes.set(title=task, xlabel="environment step", ylim=(0, None))
-    axes.legend(fontsize=8)
+    figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=4, fontsize=8)
     figure.supylabel("return", fontsize=10)
     return figure
 
