@@ -126,9 +126,7 @@ def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) ->
     }
 
 
-def learn_task(
-    run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int = 1
-) -> Row:
+def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int) -> Row:
     """
     :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``, and for one
         with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
@@ -154,6 +152,7 @@ def learn_task(
     if method.pretrained:
         path = model_file(models, run, run["pretrain_steps"])
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
+        arguments["warm_up"] = run["warm_up"]
         model = model_class.from_pretrained(
             path,
             run["task"],
@@ -162,7 +161,7 @@ def learn_task(
             n_eval_episodes=n_skill_episodes,
             seed=run["seed"],
             device="cpu",
-            **{**arguments, "warm_up": run["warm_up"]},
+            **arguments,
         )
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
