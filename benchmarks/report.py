@@ -187,14 +187,27 @@ def report(rows: pd.DataFrame, output: Path) -> str:
     return text
 
 
+def setting(text: str) -> tuple[str, str]:
+    """
+    :param text: ``SETTING=VALUE``
+    :return: setting and value
+    :raises argparse.ArgumentTypeError: if it is no such text
+    """
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is no setting with a value: write it like warm_up=policy.")
+    return name, value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="runs.csv of urlb.py (several are joined), or folders of RL Zoo")
     parser.add_argument("--methods", nargs="+", help="in this order; default: all")
+    parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="runs with it alone")
     parser.add_argument("--output", type=Path, default=Path("report"))
     args = parser.parse_args()
     try:
-        rows = pd.concat([read_runs(path) for path in args.runs], ignore_index=True)
+        rows = pd.concat([read_runs(path, dict(args.where)) for path in args.runs], ignore_index=True)
         print(report(rows if args.methods is None else select(rows, args.methods), args.output))
     except ValueError as error:
         parser.error(str(error))

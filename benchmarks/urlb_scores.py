@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
-#: Columns that tell apart what a method was given, and its runs
+#: Columns a report needs
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
-
 #: Settings of a run
 SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice", "warm_up", "transfer")
+#: Value of a setting that a method does not have
+NOT_APPLICABLE = "0"
 
 
 def published() -> pd.DataFrame:
@@ -39,9 +41,11 @@ def expert_returns() -> dict[str, float]:
     return dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
 
 
-def read_runs(path: Path) -> pd.DataFrame:
+def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd.DataFrame:
     """
     :param path: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders
+    :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept.
+        Folders of RL Zoo have none.
     :return: a row for each run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
     :raises ValueError: if there is nothing to read
     """
@@ -52,11 +56,25 @@ def read_runs(path: Path) -> pd.DataFrame:
             raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
         for name in ("steps", "returns"):
             rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-        return _name_variants(rows)
+        return _name_variants(_keep(rows, where))
     files = sorted(path.rglob("evaluations.npz"))
     if not files:
         raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
     return pd.DataFrame([_read_zoo(file) for file in files])
+
+
+def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
+    """Rows with these settings, or of this domain."""
+    known = [name for name in ("domain", *SETTINGS) if name in rows]
+    for setting, wanted in where.items():
+        if setting not in known:
+            raise ValueError(f"The runs have no setting {setting!r}: choose from {', '.join(known)}.")
+        values = rows[setting].astype(str)
+        rows = rows[values.isin([wanted, NOT_APPLICABLE])]
+        if wanted not in set(values):
+            there = ", ".join(sorted(set(values) - {NOT_APPLICABLE}))
+            raise ValueError(f"No run has {setting}={wanted}: choose from {there}.")
+    return rows
 
 
 def _name_variants(rows: pd.DataFrame) -> pd.DataFrame:

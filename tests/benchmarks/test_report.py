@@ -131,6 +131,23 @@ def test_runs_of_other_settings_are_no_seeds(tmp_path):
     assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
 
 
+def test_runs_are_chosen_by_their_settings(tmp_path):
+    row = {"seed": 0, "steps": "[1, 2]", "returns": "[1, 2]", "final_return": 79.6, "domain": "Walker-v0"}
+    skills = [
+        {**row, "method": "cesd", "task": "WalkerRun-v0", "warm_up": warm_up, "final_return": final}
+        for warm_up, final in (("random", 398), ("policy", 796))
+    ]
+    scratch = {**row, "method": "scratch", "task": "WalkerRun-v0", "warm_up": "0"}
+    other_domain = {**row, "method": "scratch", "task": "QuadrupedRun-v0", "domain": "Quadruped-v0", "warm_up": "0"}
+    runs = tmp_path / "runs.csv"
+    pd.DataFrame([*skills, scratch, other_domain]).to_csv(runs, index=False)
+    text = run(runs, "--where", "warm_up=policy", "domain=Walker-v0", "--output", tmp_path / "report").stdout
+    assert "| cesd | 1 | 1.00 |" in text and "| scratch | 1 | 0.10 |" in text and "Quadruped" not in text
+    assert "No run has warm_up=none: choose from policy, random." in run(runs, "--where", "warm_up=none").stderr
+    assert "no setting 'warmup': choose from domain, warm_up" in run(runs, "--where", "warmup=policy").stderr
+    assert "write it like warm_up=policy" in run(runs, "--where", "warm_up").stderr
+
+
 def test_misuse_names_the_remedy(tmp_path):
     assert "pass runs.csv, or a folder of RL Zoo" in run(tmp_path).stderr
     pd.DataFrame({"method": ["cesd"]}).to_csv(tmp_path / "runs.csv")
