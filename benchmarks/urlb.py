@@ -19,7 +19,7 @@ from runs import Row, run_missing
 from urlb_methods import DOMAINS, METHODS, SCALES
 from urlb_run import learn_task, pretrain
 
-from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS
+from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS, WARM_UPS
 
 #: Steps of pre-training and of a task
 STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--save-at", type=int, nargs="*", default=[], help="save models at these steps, too")
     parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
     parser.add_argument("--skill-episodes", type=int, default=1, help="episodes of each skill to tell the best")
-    parser.add_argument("--warm-up", choices=["random", "policy"], default="random", help="who acts before a task is learned")
+    parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
     parser.add_argument("--transfer", nargs="+", choices=PARTS, default=PUBLISHED_PARTS, help="what tasks take from the model")
     parser.add_argument("--eval-freq", type=int, default=10_000)
     parser.add_argument("--n-eval-episodes", type=int, default=10)

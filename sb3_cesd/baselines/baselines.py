@@ -51,7 +51,8 @@ class SkillConditionedDDPG(SkillDDPG):
     :param target_noise_clip: limit of the absolute value of that noise
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
         from scratch (see :meth:`from_pretrained` for the other way)
-    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
+        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported

@@ -61,7 +61,8 @@ class CeSD(SkillDDPG):
     :param target_noise_clip: limit of the absolute value of that noise
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
         from scratch (see :meth:`from_pretrained` for the other way)
-    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
+        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``

@@ -189,6 +189,15 @@ class SkillReplayBuffer(NStepReplayBuffer):
         if self.size() > 0:
             self._end_trajectories(np.ones(self.n_envs, dtype=bool))
 
+    def set_skill(self, skill: int) -> None:
+        """
+        :param skill: the skill that is to learn from all transitions so far
+        """
+        with self._lock:
+            self.skills[: self.size()] = skill
+            if self._tensors is not None:
+                self._tensors.mark(["skills"], range(self.size()))
+
     def _end_trajectories(self, ending: np.ndarray) -> None:
         """
         :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``

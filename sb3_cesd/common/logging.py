@@ -48,9 +48,9 @@ class MeanLogs:
                 record_per_skill(logger, name, mean)
 
 
-class SkillReturns:
+class SkillRewards:
     """
-    Extrinsic return of each skill during training, where a skill may be followed for part of an episode only.
+    Extrinsic reward of each skill during training, where a skill may be followed for part of an episode only.
 
     :param n_skills: number of skills
     """
@@ -67,6 +67,12 @@ class SkillReturns:
         np.add.at(self.rewards, skills, rewards)
         np.add.at(self.steps, skills, 1)
 
+    def means(self) -> np.ndarray:
+        """
+        :return: mean reward of a step of each skill, NaN for one that was not followed, shape ``(n_skills,)``
+        """
+        return np.divide(self.rewards, self.steps, out=np.full(len(self.steps), np.nan), where=self.steps > 0)
+
     def flush(self, logger: Logger, ep_len_mean: float) -> None:
         """
         Record the mean reward of a step of each skill times the length of an episode, and start anew.
@@ -74,10 +80,7 @@ class SkillReturns:
         :param logger: where to record
         :param ep_len_mean: mean episode length, in steps
         """
-        followed = self.steps > 0
-        returns = np.full(len(self.steps), np.nan)
-        returns[followed] = self.rewards[followed] / self.steps[followed] * ep_len_mean
-        record_per_skill(logger, "rollout/ep_rew_skill", returns)
+        record_per_skill(logger, "rollout/ep_rew_skill", self.means() * ep_len_mean)
         self.rewards[:] = 0
         self.steps[:] = 0
 

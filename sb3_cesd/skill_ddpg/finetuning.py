@@ -22,6 +22,8 @@ PARTS = ("actor", "critic_trunk", "critic_head", "optimizers")
 #: What the published fine-tuning transfers
 PUBLISHED_PARTS = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
+#: Who acts in the first steps
+WARM_UPS = ("random", "policy", "skills")
 #: Arguments of ``from_pretrained`` that a fine-tuned model has no more use for
 USED_UP = ("transfer", "n_eval_episodes")
 #: Arguments of a constructor that belong to a run, not to a model
@@ -79,6 +81,18 @@ def check_transfer(parts: Collection[str]) -> None:
     unknown = [parts] if isinstance(parts, str) else sorted(set(parts) - set(PARTS))
     if unknown:
         raise ValueError(f"transfer={parts!r}: choose some of {', '.join(map(repr, PARTS))}, as a list.")
+
+
+def check_open_skill(parts: Collection[str]) -> None:
+    """
+    :param parts: what is to be transferred before it is known which skill goes on
+    :raises ValueError: if that depends on the skill
+    """
+    if "critic_head" in parts:
+        raise ValueError(
+            "transfer with 'critic_head' needs the skill at once, but skill='best' with warm_up='skills' finds it in the "
+            "warm-up: leave 'critic_head' out, or choose another skill or warm_up."
+        )
 
 
 def check_skill_choice(skill: int | str, n_skills: int) -> int | str:

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_wra
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda_graph import GraphedFunction, can_capture, set_capturable, set_learning_rate
-from sb3_cesd.common.logging import MeanLogs, SkillReturns
+from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.precision import MATMUL_PRECISIONS, precision
 from sb3_cesd.common.skills import append_skill, check_n_skills, check_skill, split_skill
@@ -46,6 +46,7 @@ from sb3_cesd.skill_ddpg.checks import (
     read_saved_data,
 )
 from sb3_cesd.skill_ddpg.policies import SkillActor, SkillCritic, SkillPolicy
+from sb3_cesd.skill_ddpg.skill_turns import SkillTurns
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
@@ -83,7 +84,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param target_noise_clip: limit of the absolute value of that noise
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
         from scratch (see :meth:`from_pretrained` for the other way)
-    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions) or ``"policy"``
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
+        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
@@ -156,6 +158,11 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.warm_up = warm_up
         self.skill: int | None = 0 if reward == "extrinsic" else None
         self.zero_shot: finetuning.ZeroShot | None = None
+        #: The warm-up in which all skills act
+        self.skill_turns: SkillTurns | None = None
+        #: Whether the best of these is to learn the task
+        self._best_goes_on = False
+        self._acting_skills: np.ndarray | None = None
         if env is not None:
             env = maybe_make_env(env, verbose)
             check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
@@ -215,9 +222,10 @@ class SkillDDPG(OffPolicyAlgorithm):
         for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
             check_not_negative(**{name: getattr(self, name)})
         check_correlation(noise_correlation=self.noise_correlation)
-        for name, choices in {"reward": ("intrinsic", "extrinsic"), "warm_up": ("random", "policy")}.items():
+        for name, choices in {"reward": ("intrinsic", "extrinsic"), "warm_up": finetuning.WARM_UPS}.items():
             if getattr(self, name) not in choices:
-                raise ValueError(f"Unknown {name} {getattr(self, name)!r}: choose {' or '.join(map(repr, choices))}.")
+                *others, last = map(repr, choices)
+                raise ValueError(f"Unknown {name} {getattr(self, name)!r}: choose {', '.join(others)} or {last}.")
 
         if self.matmul_precision not in (None, *MATMUL_PRECISIONS):
             known = ", ".join(map(repr, MATMUL_PRECISIONS))
@@ -255,6 +263,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.intrinsic.check_batch_size(self.batch_size)
         self.policy.set_skill(self.skill)
         self._follow_task()
+        if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
+            self.skill_turns = SkillTurns(self.n_skills, self.learning_starts)
         self._create_aliases()
 
     def _create_aliases(self) -> None:
@@ -263,7 +273,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.critic_target = self.policy.critic_target
         self._mean_logs = MeanLogs()
         self._graphed_update = GraphedFunction(self._update)
-        self._skill_returns = SkillReturns(self.n_skills)
+        self._skill_rewards = SkillRewards(self.n_skills)
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
         """Arguments of the policy that the algorithm knows."""
@@ -458,7 +468,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def dump_logs(self) -> None:
         self._mean_logs.flush(self.logger)
         if self.ep_info_buffer:
-            self._skill_returns.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+            self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
         if self.zero_shot is not None:
             self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
         super().dump_logs()
@@ -469,8 +479,13 @@ class SkillDDPG(OffPolicyAlgorithm):
         action_noise: ActionNoise | None = None,
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
-        learning_starts = 0 if self.warm_up == "policy" else learning_starts
-        action, buffer_action = super()._sample_action(learning_starts, action_noise, n_envs)
+        learning_starts = learning_starts if self.warm_up == "random" else 0
+        turns = self._running_turns()
+        self._acting_skills = None if turns is None else turns.skills(n_envs)
+        try:
+            action, buffer_action = super()._sample_action(learning_starts, action_noise, n_envs)
+        finally:
+            self._acting_skills = None
         if not np.isfinite(buffer_action).all():
             raise ValueError(
                 f"The policy returned actions that are not finite at time step {self.num_timesteps}: training has diverged. "
@@ -521,10 +536,32 @@ class SkillDDPG(OffPolicyAlgorithm):
             check_finite(self._env_name(), kind, values, self.num_timesteps)
 
         self._unit_noise.noise_prev[dones] = 0
-        self._skill_returns.add(skills, reward)
+        turns = self._running_turns()
+        self._skill_rewards.add(skills if turns is None else turns.skills(len(skills)), reward)
         next_obs_of_skill = append_skill(terminal_obs, skills, self.n_skills)
         replay_buffer.add(append_skill(obs, skills, self.n_skills), next_obs_of_skill, buffer_action, reward, dones, infos)
         self._last_obs = new_obs
+        if turns is not None:
+            turns.add(reward)
+            if turns.over:
+                self._end_skill_turns(turns)
+
+    def _running_turns(self) -> SkillTurns | None:
+        return None if self.skill_turns is None or self.skill_turns.over else self.skill_turns
+
+    def _end_skill_turns(self, turns: SkillTurns) -> None:
+        """
+        :param turns: the warm-up in which all skills acted
+        """
+        if self._best_goes_on:
+            self._follow(turns.best())
+            assert self.replay_buffer is not None and self.skill is not None
+            # Everything seen so far is there for the skill that learns
+            self.replay_buffer.set_skill(self.skill)
+            assert isinstance(self._last_obs, np.ndarray)
+            self._last_obs = append_skill(split_skill(self._last_obs, self.n_skills)[0], self.skill, self.n_skills)
+        if self.verbose >= 1:
+            print(f"Mean reward of a step with each skill: {turns}. Fine-tuning skill {self.skill}")
 
     def _env_name(self) -> str:
         assert self.env is not None
@@ -553,7 +590,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         :return: action(s) and the state to pass to the next call
         """
         if skill is None and self.reward == "extrinsic":
-            skill = self.skill  # also if the observation bears another one
+            # Also if the observation bears another one
+            skill = self.skill if self._acting_skills is None else self._acting_skills
         return self.policy.predict(observation, state, episode_start, deterministic, skill)
 
     def set_skill(self, skill: int | None) -> None:
@@ -620,7 +658,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
         :param skill: the skill to go on with: ``"random"``, an index, or ``"best"`` for the one with the highest return on the
             task as it is. The latter plays every skill; ``zero_shot`` then holds what came out and the number of steps that
-            took, which are not part of ``num_timesteps``.
+            took, which are not part of ``num_timesteps``. With ``warm_up="skills"`` it takes no steps of its own: it is the
+            one with the highest mean reward in the warm-up, known after ``learning_starts`` steps.
         :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill) and
             ``"optimizers"`` (for the parts that are loaded)
         :param n_eval_episodes: number of episodes of each skill for ``"best"``
@@ -653,7 +692,11 @@ class SkillDDPG(OffPolicyAlgorithm):
         finetuning.check_task_env(venv, pretrained)
         model = cls(pretrained.policy_class, venv, device=device, **arguments)  # type: ignore[arg-type]
 
-        if skill == "best":
+        if skill == "best" and model.skill_turns is not None:
+            finetuning.check_open_skill(transfer)
+            model._best_goes_on = True
+            chosen = 0
+        elif skill == "best":
             model.zero_shot = finetuning.play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
             chosen = int(model.zero_shot.returns.argmax())
         else:
@@ -663,7 +706,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         if verbose >= 1:
             if model.zero_shot is not None:
                 print(f"Zero-shot returns of all skills: {model.zero_shot}")
-            print(f"Fine-tuning skill {chosen} of {path}")
+            name = f"the best skill after {model.learning_starts} steps" if model._best_goes_on else f"skill {chosen}"
+            print(f"Fine-tuning {name} of {path}")
         return model
 
     @classmethod
@@ -775,7 +819,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             "_unit_noise",
             "_graphed_update",
             "train",  # replaced while another thread learns
-            "_skill_returns",
+            "_skill_rewards",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

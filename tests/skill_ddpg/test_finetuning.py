@@ -1,7 +1,5 @@
 """From a pre-trained model to a task."""
 
-import io
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
+from tuning import Push, saved
 
 from sb3_cesd import APT, CIC, DADS, DIAYN, CeSD, VecSkillObservation
 from sb3_cesd.intrinsic import ExtrinsicReward
@@ -26,29 +25,6 @@ BASELINES = {
     CIC: {**SMALL, "features_dim": 4, "entropy_kwargs": {"k": 3}},
     APT: {"encoder_kwargs": {**SMALL, "features_dim": 4}, "entropy_kwargs": {"k": 3}},
 }
-
-
-def saved(model):
-    file = io.BytesIO()
-    model.save(file)
-    file.seek(0)
-    return file
-
-
-@pytest.fixture
-def finetune(pretrained):
-    """Make a model to fine-tune of the pre-trained one."""
-
-    def make(env="Pendulum-v1", seed=3, model=pretrained, **kwargs):
-        kwargs = {"device": "cpu", "learning_starts": 40, **kwargs}
-        return type(model).from_pretrained(saved(model), env, seed=seed, **kwargs)
-
-    return make
-
-
-@pytest.fixture
-def pretrained(make_model):
-    return make_model(constraint_kwargs={"start": 0.0}).learn(100)
 
 
 @pytest.fixture
@@ -182,23 +158,6 @@ def test_the_buffer_holds_the_reward_of_the_task(finetune):
     assert (samples.rewards < 0).all() and (samples.pairs.rewards == samples.rewards).all()
     rewards = buffer.rewards[:80]
     assert 3 * rewards.min() <= samples.rewards.min() < samples.rewards.max() <= rewards.max()
-
-
-class Push(gym.Env):
-    """The reward is the action, so that its return tells how far the policy pushes."""
-
-    observation_space = gym.spaces.Box(-1, 1, (3,))
-    action_space = gym.spaces.Box(-1, 1, (1,))
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.n_steps = 0
-        return self.np_random.uniform(-1, 1, 3).astype(np.float32), {}
-
-    def step(self, action):
-        self.n_steps += 1
-        observation = self.np_random.uniform(-1, 1, 3).astype(np.float32)
-        return observation, float(action[0]), False, self.n_steps == 20, {}
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -429,7 +388,9 @@ def test_a_fine_tuned_model_has_one_skill(finetune):
         ({"n_eval_episodes": 0}, "set n_eval_episodes above 0"),
         ({"n_skills": 8}, "n_skills=8 does not fit .* pass n_skills=4 or leave it out"),
         ({"reward": "intrinsic"}, r"leave reward out, or go on with pre-training by load\(\)"),
-        ({"warm_up": "none"}, "Unknown warm_up 'none': choose 'random' or 'policy'"),
+        ({"warm_up": "none"}, "Unknown warm_up 'none': choose 'random', 'policy' or 'skills'"),
+        ({"warm_up": "skills", "learning_starts": 3}, "no step for each of 4 skills: raise it, or choose another warm_up"),
+        ({"warm_up": "skills", "skill": "best", "transfer": ["critic_head"]}, "leave 'critic_head' out, or choose another"),
         ({"env": "MountainCarContinuous-v0"}, "pre-trained in another domain: choose a task with the same observations"),
         ({"env": "CartPole-v1"}, "use an environment with a Box action space"),
     ],

@@ -1,0 +1,115 @@
+"""A warm-up in which all skills act."""
+
+import numpy as np
+import pytest
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+from tuning import Push
+
+from sb3_cesd import CeSD
+from sb3_cesd.common import buffers
+from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.skill_ddpg.skill_turns import SkillTurns
+
+
+@pytest.mark.parametrize(("n_envs", "n_timesteps"), [(1, 24), (3, 24), (2, 8), (8, 8)])
+def test_every_skill_has_an_equal_share(n_envs, n_timesteps):
+    turns = SkillTurns(4, n_timesteps)
+    acting = []
+    while not turns.over:
+        acting.append(turns.skills(n_envs))
+        turns.add(acting[-1] * 0.5 - 1)
+    acting = np.stack(acting)
+    assert acting.size == n_timesteps and (np.bincount(acting.ravel()) == n_timesteps / 4).all()
+    assert ((np.diff(acting, axis=0) % 4) <= 1).all(), "one after the other"
+    assert turns.mean_rewards() == pytest.approx([-1, -0.5, 0, 0.5]) and turns.best() == 3
+    assert str(turns) == "-1, -0.5, 0, 0.5"
+
+
+def test_a_skill_that_has_not_acted_is_not_the_best():
+    turns = SkillTurns(4, 40)
+    for _ in range(11):
+        turns.add(np.array([-1.0]))
+    assert np.isnan(turns.mean_rewards()).tolist() == [False, False, True, True] and turns.best() == 0 and not turns.over
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_all_skills_act_before_one_of_them_learns(finetune, n_envs):
+    n_steps = 80 // n_envs
+    model = finetune(make_vec_env("Pendulum-v1", n_envs), skill=1, warm_up="skills", learning_starts=80, exploration_noise=0.0)
+    model.learn(80)
+    buffer = model.replay_buffer
+    acting = (np.arange(n_envs) + np.arange(n_steps)[:, None] * 4 // n_steps) % 4
+    expected = [model.predict(buffer.observations[:n_steps, env], skill=acting[:, env])[0] for env in range(n_envs)]
+    np.testing.assert_allclose(model.policy.scale_action(np.stack(expected, 1)), buffer.actions[:n_steps], atol=1e-5)
+    assert model._n_updates == 0 and model.skill == 1 and (buffer.skills[:n_steps] == 1).all(), "all is there to learn from"
+    own = model.policy.scale_action(model.predict(model._last_obs, skill=1)[0])
+    model.learn(20 * n_envs, reset_num_timesteps=False)
+    np.testing.assert_allclose(own, buffer.actions[n_steps], atol=1e-5)
+    assert model._n_updates > 0 and model.skill_turns.over
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_the_best_of_them_goes_on(make_model, finetune, capsys, n_envs, normalized):
+    pretrained = make_model(Push(), seed=1).learn(100)
+    env = make_vec_env(Push, n_envs)
+    env = VecNormalize(env) if normalized else env
+    kwargs = {"model": pretrained, "skill": "best", "warm_up": "skills", "learning_starts": 80, "exploration_noise": 0.0}
+    model = finetune(env, **kwargs, verbose=1)
+    assert (model.zero_shot, model.num_timesteps) == (None, 0)
+    assert "Fine-tuning the best skill after 80 steps of" in capsys.readouterr().out
+    model.learn(80)
+    # The reward is the action
+    scaled = model.replay_buffer.actions[: 80 // n_envs, :, 0]
+    acting = (np.arange(n_envs) + np.arange(80 // n_envs)[:, None] * 4 // (80 // n_envs)) % 4
+    pushes = [scaled[acting == skill].mean() for skill in range(4)]
+    np.testing.assert_allclose(model.skill_turns.mean_rewards(), pushes, rtol=1e-4, atol=1e-5)
+    assert model.skill == model.policy.skill == np.argmax(pushes) and len(set(pushes)) == 4
+    assert f"Fine-tuning skill {model.skill}\n" in capsys.readouterr().out
+    assert (model.replay_buffer.skills[: 80 // n_envs] == model.skill).all()
+    assert (model._last_obs[:, -4:].argmax(axis=1) == model.skill).all()
+    assert (model.env.reset()[:, -4:].argmax(axis=1) == model.skill).all()
+    model.learn(20, reset_num_timesteps=False)
+    assert (model.replay_buffer.skills[: 100 // n_envs] == model.skill).all() and model._n_updates > 0
+
+
+def test_returns_are_logged_for_the_skill_that_acted(finetune):
+    model = finetune(skill=1, warm_up="skills", learning_starts=40).learn(40)
+    assert (model._skill_rewards.steps == 10).all()
+
+
+def test_goes_on_after_it_was_saved_amid_the_turns(finetune, tmp_path):
+    model = finetune(skill="best", warm_up="skills", learning_starts=80, exploration_noise=0.0).learn(30)
+    model.save(tmp_path / "model")
+    model.save_replay_buffer(tmp_path / "buffer")
+    loaded = CeSD.load(tmp_path / "model", env=make_vec_env("Pendulum-v1"), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "buffer")
+    for each in (model, loaded):
+        each.set_env(make_vec_env("Pendulum-v1"))
+        each.set_random_seed(7)
+        each.learn(60, reset_num_timesteps=False)
+    assert loaded.skill_turns.over and (loaded.skill, str(loaded.skill_turns)) == (model.skill, str(model.skill_turns))
+    assert (loaded.replay_buffer.actions[:90] == model.replay_buffer.actions[:90]).all()
+    assert (loaded.replay_buffer.skills[:90] == model.skill).all()
+
+
+def test_it_happens_once(finetune):
+    model = finetune(skill="best", warm_up="skills", learning_starts=40, exploration_noise=0.0).learn(60)
+    rewards = str(model.skill_turns)
+    model.learn(60)
+    assert str(model.skill_turns) == rewards and model.num_timesteps == 60
+
+
+def test_in_pretraining_skills_act_as_they_do_later(make_model):
+    models = [make_model(warm_up=warm_up, learning_starts=60).learn(100) for warm_up in ("policy", "skills")]
+    first, second = (model.replay_buffer for model in models)
+    assert (first.actions == second.actions).all() and (first.skills == second.skills).all()
+
+
+def test_copies_on_a_device_follow(monkeypatch, finetune):
+    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+    buffer = finetune().learn(80).replay_buffer
+    buffer.set_skill(2)
+    buffer.prepare()
+    assert (buffer._tensors["skills"][:80] == 2).all()
