@@ -706,7 +706,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         if verbose >= 1:
             if model.zero_shot is not None:
                 print(f"Zero-shot returns of all skills: {model.zero_shot}")
-            name = f"the best skill after {model.learning_starts} steps" if model._best_goes_on else f"skill {chosen}"
+            name = f"skill {chosen}"
+            if model._best_goes_on:
+                name = f"the skill that does best in the first {model.learning_starts} steps,"
             print(f"Fine-tuning {name} of {path}")
         return model
 
