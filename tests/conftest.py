@@ -2,6 +2,7 @@ import os
 
 import pytest
 import torch as th
+from tuning import saved
 
 from sb3_cesd import CeSD
 
@@ -54,5 +55,22 @@ def make_released(make_model):
     def make(env="Pendulum-v1", seed=0, **kwargs):
         merged = {name: {**value, **kwargs.pop(name, {})} for name, value in RELEASED.items()}
         return make_model(env, seed, **merged, **kwargs)
+
+    return make
+
+
+@pytest.fixture
+def pretrained(make_model):
+    """A small model with skills."""
+    return make_model(constraint_kwargs={"start": 0.0}).learn(100)
+
+
+@pytest.fixture
+def finetune(pretrained):
+    """Make a model to fine-tune of the pre-trained one."""
+
+    def make(env="Pendulum-v1", seed=3, model=pretrained, **kwargs):
+        kwargs = {"device": "cpu", "learning_starts": 40, **kwargs}
+        return type(model).from_pretrained(saved(model), env, seed=seed, **kwargs)
 
     return make
