@@ -122,3 +122,10 @@ def test_training_on_copies_equals_training_in_shared_memory(monkeypatch, make_m
     assert not model.replay_buffer._tensors.shared
     for name, value in expected.policy.state_dict().items():
         assert (value == model.policy.state_dict()[name]).all(), name
+
+
+def test_copies_see_another_skill(copied, finetune):
+    buffer = finetune().learn(80).replay_buffer
+    buffer.set_skill(2)
+    buffer.prepare()
+    assert (buffer._tensors["skills"][:80] == 2).all()

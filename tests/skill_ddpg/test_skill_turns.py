@@ -7,8 +7,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push
 
 from sb3_cesd import CeSD
-from sb3_cesd.common import buffers
-from sb3_cesd.common.device_arrays import DeviceArrays
 from sb3_cesd.skill_ddpg.skill_turns import SkillTurns
 
 
@@ -105,11 +103,3 @@ def test_in_pretraining_skills_act_as_they_do_later(make_model):
     models = [make_model(warm_up=warm_up, learning_starts=60).learn(100) for warm_up in ("policy", "skills")]
     first, second = (model.replay_buffer for model in models)
     assert (first.actions == second.actions).all() and (first.skills == second.skills).all()
-
-
-def test_copies_on_a_device_follow(monkeypatch, finetune):
-    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
-    buffer = finetune().learn(80).replay_buffer
-    buffer.set_skill(2)
-    buffer.prepare()
-    assert (buffer._tensors["skills"][:80] == 2).all()
