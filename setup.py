@@ -55,7 +55,6 @@ setup(
         ],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
-        "docs": ["sphinx", "furo", "myst-parser"],
     },
     classifiers=[
         "Programming Language :: Python :: 3",
