@@ -19,3 +19,23 @@ def make_samples(observations, next_observations, skills, actions=None):
         actor_skills=skills,
         pairs=one_pair_per_transition(skills, skills, rewards),
     )
+
+
+def random_samples(clusters, n_skills, seed=1):
+    """A batch in float64 with those clusters and any skills, and with ends of episodes among its transitions."""
+    th.manual_seed(seed)
+    n = len(clusters)
+    skills = th.randint(n_skills, (n,))
+    rewards = th.rand(n, 1, dtype=th.float64)
+    return SkillReplayBufferSamples(
+        observations=th.randn(n, 3, dtype=th.float64),
+        actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
+        next_observations=th.randn(n, 3, dtype=th.float64),
+        dones=(th.rand(n, 1) < 0.3).double(),
+        rewards=rewards,
+        discounts=0.97 ** th.randint(1, 4, (n, 1)).double(),
+        skills=skills,
+        clusters=clusters,
+        actor_skills=th.randint(n_skills, (n,)),
+        pairs=one_pair_per_transition(clusters, skills, rewards),
+    )

@@ -5,6 +5,8 @@ import torch as th
 from tuning import saved
 
 from sb3_cesd import CeSD
+from sb3_cesd.common import buffers
+from sb3_cesd.common.device_arrays import DeviceArrays
 
 # Workers run side by side: one thread each
 th.set_num_threads(1)
@@ -74,3 +76,9 @@ def finetune(pretrained):
         return type(model).from_pretrained(saved(model), env, seed=seed, **kwargs)
 
     return make
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """Tensors of replay buffers are copies of their arrays, as on a GPU."""
+    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from learned import differences, state_of
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -21,23 +22,6 @@ class Extractor(BaseFeaturesExtractor):
 
     def forward(self, observations):
         return self.net(observations)
-
-
-def tensors_of(model):
-    tensors = {}
-
-    def visit(name, value):
-        if isinstance(value, dict):
-            for key, child in value.items():
-                visit(f"{name}.{key}", child)
-        elif isinstance(value, list):
-            for idx, child in enumerate(value):
-                visit(f"{name}.{idx}", child)
-        elif isinstance(value, th.Tensor):
-            tensors[name] = value.clone()
-
-    visit("", model.get_parameters())
-    return tensors
 
 
 def learn_on(model, n_envs, steps=40):
@@ -64,16 +48,14 @@ def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwa
     loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", n_envs), device="cpu")
     loaded.load_replay_buffer(tmp_path / "buffer.pkl")
     n_updates = model._n_updates
-    before = tensors_of(model)
+    before = state_of(model)
     first, second = (learn_on(each, n_envs) for each in (model, loaded))
     assert first.num_timesteps == second.num_timesteps >= 120
     assert first._n_updates == second._n_updates >= n_updates + 18
     for name in ("observations", "actions", "rewards", "skills", "timeouts"):
         assert (getattr(first.replay_buffer, name) == getattr(second.replay_buffer, name)).all(), name
-    first, second = tensors_of(first), tensors_of(second)
-    assert first.keys() == second.keys() == before.keys()
-    assert all((value == second[name]).all() for name, value in first.items())
-    moved = {name.split(".")[1] for name, value in first.items() if (value != before[name]).any()}
+    assert not differences(first, second)
+    moved = {path.split(".")[1] for path in differences(before, first)}
     assert {"policy", "intrinsic", "actor", "critic"} <= moved, "networks, intrinsic reward and optimizers"
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch as th
 import yaml
 from gymnasium import spaces
+from learned import parameters_of
 from rl_zoo3.callbacks import ParallelTrainCallback
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -20,10 +21,6 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.skills import append_skill
 
 EPISODES = {"train_freq": (1, "episode")}
-
-
-def parameters_of(model):
-    return [parameter.detach().clone() for part in (model.policy, model.intrinsic) for parameter in part.parameters()]
 
 
 def test_a_thread_learns(make_model):

@@ -4,12 +4,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from learned import parameters_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sb3_cesd import APT, DIAYN, CeSD
-from sb3_cesd.common import buffers
 from sb3_cesd.common.cuda_graph import GraphedFunction, set_capturable, set_learning_rate
-from sb3_cesd.common.device_arrays import DeviceArrays
 from sb3_cesd.common.fixed_shapes import fixed_shapes
 from sb3_cesd.skill_ddpg import skill_ddpg
 
@@ -20,10 +19,6 @@ VARIANTS = {
     "constrained": {"constraint_kwargs": {"start": 0.0}},
     "released": {"constraint_kwargs": {"start": 0.0}, "relabel_kwargs": {"critic": "cluster", "actor": "skill"}},
 }
-
-
-def parameters_of(model):
-    return [parameter.detach().clone() for part in (model.policy, model.intrinsic) for parameter in part.parameters()]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -138,9 +133,8 @@ def test_a_graph_learns_the_same(captured, tiny, model_class):
     assert sum(graph.n_replays for graph in captured) == graphed._n_updates - n_captures * GraphedFunction.N_WARM_UP
 
 
-def test_addresses_stay_the_same(captured, monkeypatch, make_model):
+def test_addresses_stay_the_same(captured, copied, make_model):
     """What a graph reads and writes between updates: parameters, optimizers, statistics, logs and the copies of the buffer."""
-    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
     model = make_model(cuda_graph=True, buffer_size=50, constraint_kwargs={"start": 0.0}).learn(60)
 
     def addresses():

@@ -1,9 +1,9 @@
 import pytest
 import torch as th
+from batches import random_samples
 from torch.nn import functional as F
 
 from sb3_cesd.common import torch_layers
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
 
 N_SKILLS = 4
 # Heads with many rows, one row and none
@@ -20,22 +20,7 @@ def model(make_released):
 
 @pytest.fixture
 def batch():
-    th.manual_seed(1)
-    n = len(CLUSTERS)
-    skills = th.randint(N_SKILLS, (n,))
-    rewards = th.rand(n, 1, dtype=th.float64)
-    return SkillReplayBufferSamples(
-        observations=th.randn(n, 3, dtype=th.float64),
-        actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
-        next_observations=th.randn(n, 3, dtype=th.float64),
-        dones=(th.rand(n, 1) < 0.3).double(),
-        rewards=rewards,
-        discounts=th.full((n, 1), 0.97, dtype=th.float64),
-        skills=skills,
-        clusters=CLUSTERS,
-        actor_skills=skills,
-        pairs=one_pair_per_transition(CLUSTERS, skills, rewards),
-    )
+    return random_samples(CLUSTERS, N_SKILLS)
 
 
 def mask_of(skills):

@@ -2,34 +2,20 @@
 
 import pytest
 import torch as th
+from batches import random_samples
 from torch.nn import functional as F
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.common import torch_layers
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
+from sb3_cesd.common.type_aliases import one_pair_per_transition
 
 N_SKILLS = 6
 # With 3 heads (skill % 3): 9 rows on head 0, one row on head 1, none on head 2
 CLUSTERS = th.tensor([0] * 5 + [3] * 4 + [4])
 
 
-def make_batch(clusters=CLUSTERS, seed=1):
-    th.manual_seed(seed)
-    n = len(clusters)
-    skills = th.randint(N_SKILLS, (n,))
-    rewards = th.rand(n, 1, dtype=th.float64)
-    return SkillReplayBufferSamples(
-        observations=th.randn(n, 3, dtype=th.float64),
-        actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
-        next_observations=th.randn(n, 3, dtype=th.float64),
-        dones=(th.rand(n, 1) < 0.3).double(),
-        rewards=rewards,
-        discounts=0.97 ** th.randint(1, 4, (n, 1)).double(),
-        skills=skills,
-        clusters=clusters,
-        actor_skills=th.randint(N_SKILLS, (n,)),
-        pairs=one_pair_per_transition(clusters, skills, rewards),
-    )
+def make_batch(clusters=CLUSTERS):
+    return random_samples(clusters, N_SKILLS)
 
 
 def double(model):

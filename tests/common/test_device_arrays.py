@@ -15,12 +15,6 @@ from sb3_cesd.common.skills import append_skill
 CPU = th.device("cpu")
 
 
-@pytest.fixture
-def copied(monkeypatch):
-    """Tensors of buffers are copies, as on a GPU."""
-    monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
-
-
 def equal(samples, others):
     return all((getattr(samples, name) == getattr(others, name)).all() for name in samples._fields if name != "pairs")
 

@@ -1,0 +1,33 @@
+"""What a model has learned, as it stands now."""
+
+import torch as th
+
+
+def parameters_of(model):
+    """Copies of the parameters of the networks, in their order."""
+    return [parameter.detach().clone() for part in (model.policy, model.intrinsic) for parameter in part.parameters()]
+
+
+def state_of(model):
+    """Everything that is saved, of optimizers too, by its path: copies of tensors, and plain values."""
+    flat = {}
+
+    def visit(name, value):
+        if isinstance(value, dict | list):
+            for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+                visit(f"{name}.{key}", child)
+        else:
+            flat[name] = value.clone() if isinstance(value, th.Tensor) else value
+
+    visit("", model.get_parameters())
+    return flat
+
+
+def differences(first, second):
+    """Paths of what differs between two models, or between what :func:`state_of` told of them."""
+    first, second = (each if isinstance(each, dict) else state_of(each) for each in (first, second))
+    return {path for path in first.keys() | second.keys() if not _same(first.get(path), second.get(path))}
+
+
+def _same(first, second):
+    return th.equal(first, second) if isinstance(first, th.Tensor) and isinstance(second, th.Tensor) else first == second
