@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sb3_cesd import APT, DIAYN, CeSD
 from sb3_cesd.common.cuda_graph import GraphedFunction, set_capturable, set_learning_rate
 from sb3_cesd.common.fixed_shapes import fixed_shapes
-from sb3_cesd.skill_ddpg import skill_ddpg
+from sb3_cesd.skill_ddpg import base
 
 #: No random numbers whose count depends on shapes
 NO_NOISE = {"target_policy_noise": 0.0}
@@ -102,7 +102,7 @@ def captured(monkeypatch):
         graphs.append(Replay(self.function, self.inputs))
         return graphs[-1]
 
-    monkeypatch.setattr(skill_ddpg, "can_capture", lambda device: True)
+    monkeypatch.setattr(base, "can_capture", lambda device: True)
     monkeypatch.setattr(GraphedFunction, "_capture", capture)
     monkeypatch.setattr(GraphedFunction, "_run_aside", lambda self: self.function(self.inputs))
     return graphs
