@@ -18,6 +18,7 @@ import pandas as pd
 from aggregates import AGGREGATES, Estimate, estimate, performance_profile, probability_of_improvement
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from urlb_scores import expert_returns, normalise, published, read_runs, samples
 
 THRESHOLDS = np.linspace(0.0, 1.2, 121)
@@ -120,6 +121,7 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
             lows, highs = [band.low for band in bands], [band.high for band in bands]
             axes.fill_between(steps, lows, highs, color=f"C{index}", alpha=0.15, linewidth=0)
         axes.set(title=task, xlabel="environment step", ylim=(0, None))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=4, fontsize=8)
     figure.supylabel("return", fontsize=10)
     return figure
