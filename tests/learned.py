@@ -24,9 +24,10 @@ def state_of(model):
 
 
 def differences(first, second):
-    """Paths of what differs between two models, or between what :func:`state_of` told of them."""
+    """Paths of what differs between two models, or between what :func:`state_of` told of them, or is in one of them alone."""
     first, second = (each if isinstance(each, dict) else state_of(each) for each in (first, second))
-    return {path for path in first.keys() | second.keys() if not _same(first.get(path), second.get(path))}
+    differing = {path for path in first.keys() & second.keys() if not _same(first[path], second[path])}
+    return differing | (first.keys() ^ second.keys())
 
 
 def _same(first, second):

@@ -35,11 +35,7 @@ from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import finetuning
-from sb3_cesd.skill_ddpg.checks import (
-    check_env_spaces,
-    check_finite,
-    explain_other_spaces,
-)
+from sb3_cesd.skill_ddpg.checks import check_env_spaces, check_finite, explain_other_spaces
 from sb3_cesd.skill_ddpg.policies import SkillActor, SkillCritic, SkillPolicy
 from sb3_cesd.skill_ddpg.skill_turns import SkillTurns
 
