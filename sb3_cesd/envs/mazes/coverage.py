@@ -1,0 +1,49 @@
+"""State coverage of a maze, in square bins."""
+
+import numpy as np
+
+from sb3_cesd.envs.mazes.layouts import MazeLayout
+
+
+def bin_indices(layout: MazeLayout, positions: np.ndarray) -> np.ndarray:
+    """
+    Look up the free bin of each position.
+
+    :param layout: the maze
+    :param positions: positions in free cells (:meth:`MazeLayout.is_free`), shape ``(n, 2)``
+    :return: indices from 0 to ``layout.n_free_bins - 1``, shape ``(n,)``
+    """
+    # Counted from the outer corner of the ring of outside cells, which has the index (0, 0)
+    bins = np.floor((positions - (layout.origin - 0.5)) * layout.bins_per_cell).astype(np.int64)
+    cells, bins_in_cell = np.divmod(bins, layout.bins_per_cell)
+    ranks = layout.cell_ranks[cells[:, 0], cells[:, 1]]
+    return (ranks * layout.bins_per_cell + bins_in_cell[:, 0]) * layout.bins_per_cell + bins_in_cell[:, 1]
+
+
+class CoverageReward:
+    """
+    Reward for visiting bins for the first time, as a fraction of all free bins: the rewards sum to the state coverage.
+
+    :param layout: the maze
+    :param n_envs: number of environments, each with its own memory
+    """
+
+    def __init__(self, layout: MazeLayout, n_envs: int) -> None:
+        self.layout = layout
+        self._visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
+
+    def forget(self) -> None:
+        """Forget which bins were visited."""
+        self._visited[:] = False
+
+    def __call__(self, positions: np.ndarray) -> np.ndarray:
+        """
+        Compute the rewards for new positions, and remember their bins.
+
+        :param positions: one per environment, shape ``(n_envs, 2)``
+        :return: rewards, shape ``(n_envs,)``, float32
+        """
+        visited = (np.arange(len(positions)), bin_indices(self.layout, positions))
+        rewards = ~self._visited[visited] / np.float32(self._visited.shape[1])
+        self._visited[visited] = True
+        return rewards

@@ -1,0 +1,245 @@
+"""
+The mazes of EDL (Campos et al., 2020), on which CeSD, BeCL, CIC and ExDM are compared.
+
+Cells are unit squares centred on integer coordinates, walls lie on half-integer ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+#: Coordinate of walls on one axis -> ranges they span on the other axis
+Walls = Mapping[float, Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class MazeLayout:
+    """
+    Geometry of a maze.
+
+    Arrays over cells have a ring of outside cells: the cell centred on ``(x, y)`` is at index ``(x, y) - origin``.
+
+    :param horizontal: y of horizontal walls -> x-ranges
+    :param vertical: x of vertical walls -> y-ranges
+    :param start_cell: centre of the cell in which episodes start
+    :param bins_per_cell: number of bins along the side of a cell, for state coverage
+    """
+
+    horizontal: Walls
+    vertical: Walls
+    start_cell: tuple[int, int] = (0, 0)
+    bins_per_cell: int = 20
+
+    @cached_property
+    def low(self) -> np.ndarray:
+        """Return the lower left corner of the bounding box, shape ``(2,)``."""
+        return np.array([min(self.vertical), min(self.horizontal)])
+
+    @cached_property
+    def high(self) -> np.ndarray:
+        """Return the upper right corner of the bounding box, shape ``(2,)``."""
+        return np.array([max(self.vertical), max(self.horizontal)])
+
+    @cached_property
+    def origin(self) -> np.ndarray:
+        """Return the centre of the outside cell at index ``(0, 0)``, shape ``(2,)``."""
+        return (self.low - 0.5).astype(np.int64)
+
+    @cached_property
+    def segments(self) -> np.ndarray:
+        """Return the end points of all walls, shape ``(n_walls, 2, 2)``: wall, end, coordinate."""
+        horizontal = [((x0, y), (x1, y)) for y, spans in self.horizontal.items() for x0, x1 in spans]
+        vertical = [((x, y0), (x, y1)) for x, spans in self.vertical.items() for y0, y1 in spans]
+        return np.array(horizontal + vertical)
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """
+        Return which neighbouring cells a wall separates, shape ``(2, n_columns + 2, n_rows + 2)``, bool.
+
+        ``edges[axis, i, j]`` is true if there is a wall between the cell at index ``(i, j)`` and its neighbour one lower along
+        ``axis``.
+        """
+        n_columns, n_rows = (self.high - self.low).astype(int)
+        edges = np.zeros((2, n_columns + 2, n_rows + 2), dtype=bool)
+        for (x0, y0), (x1, y1) in (self.segments + 0.5 - self.origin).astype(int):
+            if x0 == x1:
+                edges[0, x0, y0:y1] = True
+            else:
+                edges[1, x0:x1, y0] = True
+        return edges
+
+    @cached_property
+    def free_cells(self) -> np.ndarray:
+        """Return which cells can be reached from the start, shape ``(n_columns + 2, n_rows + 2)``, bool."""
+        open_x, open_y = ~self.edges[0, 1:], ~self.edges[1, :, 1:]
+        free = np.zeros(self.edges.shape[1:], dtype=bool)
+        free[tuple(np.array(self.start_cell) - self.origin)] = True
+        n_free = 0
+        while n_free < free.sum():
+            n_free = free.sum()
+            free[1:] |= free[:-1] & open_x
+            free[:-1] |= free[1:] & open_x
+            free[:, 1:] |= free[:, :-1] & open_y
+            free[:, :-1] |= free[:, 1:] & open_y
+        assert not (free[0].any() or free[-1].any() or free[:, 0].any() or free[:, -1].any()), "a maze has no exit"
+        return free
+
+    @cached_property
+    def n_free_cells(self) -> int:
+        """Return the number of cells that can be reached."""
+        return int(self.free_cells.sum())
+
+    @cached_property
+    def n_free_bins(self) -> int:
+        """Return the number of bins in the cells that can be reached, the denominator of state coverage."""
+        return self.n_free_cells * self.bins_per_cell**2
+
+    @cached_property
+    def cell_ranks(self) -> np.ndarray:
+        """Return how many free cells come before each free cell, shape ``(n_columns + 2, n_rows + 2)``."""
+        return np.cumsum(self.free_cells).reshape(self.free_cells.shape) - 1
+
+    def is_free(self, positions: np.ndarray) -> np.ndarray:
+        """
+        Check which positions are in cells that can be reached.
+
+        :param positions: positions, shape ``(..., 2)``
+        :return: whether each is in such a cell, shape ``(...)``
+        """
+        inside = np.all((positions > self.low) & (positions < self.high), axis=-1)
+        column, row = np.moveaxis(
+            np.where(np.expand_dims(inside, -1), np.rint(positions) - self.origin, 0).astype(np.int64), -1, 0
+        )
+        return self.free_cells[column, row]
+
+
+def _mirrored(walls: Walls) -> Walls:
+    """
+    Add the mirror images of walls at x = 0.
+
+    :param walls: vertical walls right of x = 0
+    :return: the same walls and their mirror images
+    """
+    return {**walls, **{-x: spans for x, spans in walls.items()}}
+
+
+#: Layouts by the name that the environments take
+LAYOUTS: dict[str, MazeLayout] = {
+    "square_a": MazeLayout(
+        horizontal={
+            -4.5: [(-0.5, 4.5)],
+            -3.5: [(0.5, 3.5)],
+            -2.5: [(0.5, 2.5)],
+            -1.5: [(0.5, 1.5)],
+            0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)],
+        },
+        vertical={
+            -0.5: [(-4.5, 0.5)],
+            0.5: [(-3.5, -2.5), (-1.5, 0.5)],
+            1.5: [(-1.5, 0.5)],
+            2.5: [(-2.5, 0.5)],
+            3.5: [(-3.5, 0.5)],
+            4.5: [(-4.5, 0.5)],
+        },
+    ),
+    "square_b": MazeLayout(
+        horizontal={
+            -4.5: [(-0.5, 4.5)],
+            -3.5: [(0.5, 1.5), (2.5, 3.5)],
+            0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)],
+        },
+        vertical={
+            -0.5: [(-4.5, 0.5)],
+            0.5: [(-3.5, 0.5)],
+            1.5: [(-3.5, 0.5)],
+            2.5: [(-3.5, 0.5)],
+            3.5: [(-3.5, 0.5)],
+            4.5: [(-4.5, 0.5)],
+        },
+    ),
+    "square_c": MazeLayout(
+        horizontal={
+            -4.5: [(-0.5, 2.5), (3.5, 4.5)],
+            -3.5: [(0.5, 1.5)],
+            -0.5: [(2.5, 3.5)],
+            0.5: [(-0.5, 0.5), (1.5, 4.5)],
+        },
+        vertical={
+            -0.5: [(-4.5, 0.5)],
+            0.5: [(-3.5, 0.5)],
+            1.5: [(-3.5, 0.5)],
+            2.5: [(-4.5, -0.5)],
+            3.5: [(-4.5, -0.5)],
+            4.5: [(-4.5, 0.5)],
+        },
+    ),
+    "square_d": MazeLayout(
+        horizontal={
+            -3.5: [(-3.5, 3.5)],
+            -2.5: [(-2.5, -1.5), (1.5, 2.5)],
+            -1.5: [(-1.5, -0.5), (0.5, 1.5)],
+            -0.5: [(-2.5, -0.5), (0.5, 2.5)],
+            0.5: [(-3.5, 3.5)],
+        },
+        vertical=_mirrored({0.5: [(-3.5, -0.5)], 1.5: [(-2.5, -1.5)], 2.5: [(-2.5, -0.5)], 3.5: [(-3.5, 0.5)]}),
+    ),
+    "tree": MazeLayout(
+        horizontal={
+            -6.5: [(-6.5, -5.5), (-2.5, -1.5), (1.5, 2.5), (5.5, 6.5)],
+            -4.5: [(-5.5, -2.5), (2.5, 5.5)],
+            -3.5: [(-6.5, -4.5), (-3.5, -1.5), (1.5, 3.5), (4.5, 6.5)],
+            -2.5: [(-3.5, 3.5)],
+            -1.5: [(-4.5, -0.5), (0.5, 4.5)],
+            0.5: [(-0.5, 0.5)],
+        },
+        vertical=_mirrored(
+            {
+                0.5: [(-1.5, 0.5)],
+                1.5: [(-6.5, -3.5)],
+                2.5: [(-6.5, -4.5)],
+                3.5: [(-3.5, -2.5)],
+                4.5: [(-3.5, -1.5)],
+                5.5: [(-6.5, -4.5)],
+                6.5: [(-6.5, -3.5)],
+            }
+        ),
+    ),
+    "bottleneck": MazeLayout(
+        horizontal={
+            -0.5: [(-0.5, 9.5)],
+            0.5: [(6.5, 7.5)],
+            1.5: [(4.5, 6.5), (7.5, 9.5)],
+            4.5: [(-0.5, 4.5)],
+            9.5: [(-0.5, 9.5)],
+        },
+        vertical={
+            -0.5: [(-0.5, 9.5)],
+            4.5: [(-0.5, 0.5), (1.5, 4.5)],
+            6.5: [(3.5, 9.5)],
+            7.5: [(0.5, 1.5)],
+            9.5: [(-0.5, 9.5)],
+        },
+        bins_per_cell=10,
+    ),
+    "corridor": MazeLayout(
+        horizontal={-0.5: [(-5.5, 5.5)], 0.5: [(-5.5, 5.5)]},
+        vertical={-5.5: [(-0.5, 0.5)], 5.5: [(-0.5, 0.5)]},
+        start_cell=(-5, 0),
+    ),
+}
+
+
+def get_layout(name: str) -> MazeLayout:
+    """
+    Look up a layout.
+
+    :param name: one of :data:`LAYOUTS`
+    :return: the layout of this name
+    :raises ValueError: if there is none
+    """
+    if name not in LAYOUTS:
+        raise ValueError(f"Unknown maze {name!r}: choose one of {', '.join(LAYOUTS)}.")
+    return LAYOUTS[name]

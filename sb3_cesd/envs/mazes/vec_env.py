@@ -1,0 +1,170 @@
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from sb3_cesd.envs.mazes.drawing import draw_trail
+from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
+from sb3_cesd.envs.mazes.env import check_render_mode, make_coverage, maze_spaces, start_option
+from sb3_cesd.envs.mazes.ids import HORIZON
+from sb3_cesd.envs.mazes.layouts import get_layout
+
+
+class MazeVecEnv(VecEnv):
+    """
+    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, which a few numpy calls move together.
+
+    All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``. All
+    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins. Closing
+    releases nothing, so ``reset()`` works afterwards too.
+
+    :param layout: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
+    :param n_envs: number of environments
+    :param max_episode_steps: length of an episode, in steps
+    :param reward: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`; ``"coverage"`` takes one byte per environment and bin (7 to
+        12 KB per environment)
+    :param render_mode: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
+    :raises ValueError: if the layout, reward or render mode is unknown, or ``n_envs`` or ``max_episode_steps`` is not positive
+    """
+
+    actions: np.ndarray
+
+    def __init__(
+        self,
+        layout: str,
+        n_envs: int,
+        max_episode_steps: int = HORIZON,
+        reward: str = "none",
+        render_mode: str | None = None,
+    ) -> None:
+        for name, value in (("n_envs", n_envs), ("max_episode_steps", max_episode_steps)):
+            if value < 1:
+                raise ValueError(f"{name}={value}: pass at least 1.")
+        self.layout = get_layout(layout)
+        self.max_episode_steps = max_episode_steps
+        self.render_mode = check_render_mode(render_mode)  # read by VecEnv.__init__
+        super().__init__(n_envs, *maze_spaces(self.layout))
+        self._coverage = make_coverage(reward, self.layout, n_envs)
+        self._rng = np.random.default_rng()
+        self._positions = np.empty((n_envs, 2))
+        self._trails: list[np.ndarray] = []  # positions in this episode, (n_envs, 2) each; empty without render mode
+        self._n_steps = 0
+        self._returns = np.zeros(n_envs)
+        self._start_time = time.time()
+
+    @property
+    def position(self) -> np.ndarray:
+        """Return the position (x, y, 0) of each point, shape ``(n_envs, 3)``."""
+        return np.pad(self._positions, ((0, 0), (0, 1)))
+
+    def reset(self) -> np.ndarray:
+        if self._seeds[0] is not None:
+            self._rng = np.random.default_rng(self._seeds[0])
+        if self._coverage is not None:
+            self._coverage.forget()
+        self._start_episodes()
+        # Seeds and options are only used once
+        self._reset_seeds()
+        self._reset_options()
+        return self._positions.astype(np.float32)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        self._positions = move(self.layout, self._positions, self.actions, self._rng)
+        self._n_steps += 1
+        if self._coverage is None:
+            rewards = np.zeros(self.num_envs, dtype=np.float32)
+        else:
+            rewards = self._coverage(self._positions)
+        self._returns += rewards
+        observations = self._positions.astype(np.float32)
+        done = self._n_steps == self.max_episode_steps
+        if done:
+            infos = self._final_infos(observations)
+            self._start_episodes()
+            observations = self._positions.astype(np.float32)
+        else:
+            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+            self._record()
+        return observations, rewards, np.full(self.num_envs, done), infos
+
+    def close(self) -> None:
+        pass
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        return self.env_method("render")
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute: each environment has its own ``position``, all others are shared."""
+        value = getattr(self, attr_name)
+        return [value[idx] if attr_name == "position" else value for idx in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """
+        Set a shared attribute.
+
+        :raises ValueError: if ``indices`` selects only some of the environments
+        """
+        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+            raise ValueError(
+                f"The environments of MazeVecEnv share {attr_name!r}: set it for all of them, or use DummyVecEnv with MazeEnv."
+            )
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
+        """
+        Call a method of the environments; they only have ``render``.
+
+        :raises AttributeError: for any other method
+        """
+        if method_name != "render":
+            raise AttributeError(
+                f"MazeVecEnv has no method {method_name!r} for each environment: use DummyVecEnv with MazeEnv."
+            )
+        if self.render_mode is None:
+            return [None for _ in self._get_indices(indices)]
+        trails = np.stack(self._trails, axis=1)  # (n_envs, n_steps + 1, 2)
+        return [draw_trail(self.layout, trails[idx]) for idx in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer."""
+        return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
+
+    def _start_episodes(self) -> None:
+        self._positions = sample_starts(self.layout, self.num_envs, self._rng)
+        for idx, options in enumerate(self._options):
+            wanted = start_option(options)
+            if wanted is not None:
+                self._positions[idx] = place(self.layout, wanted)
+        self._n_steps = 0
+        self._returns[:] = 0.0
+        self._trails.clear()
+        self._record()
+
+    def _record(self) -> None:
+        if self.render_mode is not None:
+            self._trails.append(self._positions.copy())
+
+    def _final_infos(self, observations: np.ndarray) -> list[dict[str, Any]]:
+        """
+        Make the ``infos`` of the last step of the episodes.
+
+        :param observations: last observations of the episodes, shape ``(n_envs, 2)``
+        :return: one dictionary per environment
+        """
+        seconds = round(time.time() - self._start_time, 6)
+        return [
+            {
+                "TimeLimit.truncated": True,
+                "terminal_observation": observation,
+                "episode": {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds},
+            }
+            for observation, episode_return in zip(observations, self._returns.tolist(), strict=True)
+        ]

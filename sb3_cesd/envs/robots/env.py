@@ -1,0 +1,251 @@
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError
+from gymnasium.utils import EzPickle
+
+from sb3_cesd.envs.robots.gl import REMEDY, import_physics
+
+#: Tasks of each domain; a domain is a module of this folder
+TASKS = {
+    "walker": ("stand", "walk", "run", "flip"),
+    "quadruped": ("stand", "walk", "run", "jump"),
+    "jaco": ("reach_top_left", "reach_top_right", "reach_bottom_left", "reach_bottom_right"),
+}
+#: Camera that shows the robot, and follows it if it can walk away
+CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
+
+
+class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
+    """
+    A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
+
+    Observations are float32 vectors in the order of the benchmark. Actions are clipped to [-1, 1], then scaled linearly to the
+    bounds of the actuators. Episodes end by truncation only. A pickled copy starts a new, unseeded episode. After
+    :meth:`close`, :meth:`reset` opens the environment again.
+
+    :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
+    :param task: walker: stand, walk, run, flip; quadruped: stand, walk, run, jump; jaco: reach_top_left, reach_top_right,
+        reach_bottom_left, reach_bottom_right
+    :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
+    :param width: width of the image of ``"rgb_array"`` [pixel]
+    :param height: height of the image of ``"rgb_array"`` [pixel]
+    :param camera: name or index of a camera of the model, -1 for a fixed one; ``None`` for one that follows the robot (jaco:
+        that faces it)
+    :raises ValueError: if the domain, task, render mode or camera is unknown, or the image has no pixels
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
+    observation_space: spaces.Box
+    action_space: spaces.Box
+    _closed: bool
+
+    def __init__(
+        self,
+        domain: str,
+        task: str,
+        render_mode: str | None = None,
+        width: int = 320,
+        height: int = 240,
+        camera: str | int | None = None,
+    ) -> None:
+        EzPickle.__init__(self, domain, task, render_mode, width, height, camera)
+        if domain not in TASKS:
+            raise ValueError(f"Unknown domain {domain!r}: choose one of {', '.join(TASKS)}.")
+        if task not in TASKS[domain]:
+            raise ValueError(f"The {domain} has no task {task!r}: choose one of {', '.join(TASKS[domain])}.")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array', 'human' or None.")
+        if width < 1 or height < 1:
+            raise ValueError(f"An image has at least one pixel, not {width} x {height}: pass a positive width and height.")
+
+        self._shimmy, self._robot = import_physics("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}")
+        self.domain = domain
+        self.task = task
+        self.render_mode = render_mode
+        self.width = width
+        self.height = height
+        self._camera = CAMERAS[domain] if camera is None else camera
+        self._open()
+        # On the instance, since all domains share the class attribute
+        self.metadata = {**self.metadata, "render_fps": round(1 / self.dt)}
+
+        bounds = self._dm_env.action_spec()
+        self._action_center = (bounds.maximum + bounds.minimum) / 2
+        self._action_scale = (bounds.maximum - bounds.minimum) / 2
+        self.action_space = spaces.Box(-1.0, 1.0, bounds.shape, np.float32)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (self._robot.OBS_DIM,), np.float32)
+
+    @property
+    def physics(self) -> Any:
+        """Return dm_control's Physics."""
+        return self._dm_env.physics
+
+    @property
+    def position(self) -> np.ndarray:
+        """Return the position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
+        return self._robot.position(self.physics)
+
+    @property
+    def dm_task(self) -> Any:
+        """Return dm_control's task, which computes rewards and observations of a Physics."""
+        return self._dm_env.task
+
+    @property
+    def dt(self) -> float:
+        """Return the duration of a step [s]."""
+        return self._dm_env.control_timestep()
+
+    @property
+    def random_state(self) -> np.random.RandomState:
+        """Return the random number generator of the initial states."""
+        return self._shimmy_env.np_random
+
+    @property
+    def max_steps(self) -> int:
+        """Return the number of steps after which dm_control ends an episode."""
+        return round(self._robot.TIME_LIMIT / self.dt)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """
+        Start an episode; opens the environment again after :meth:`close`.
+
+        :param seed: seed of a new stream of initial states; ``None`` continues the current one
+        :param options: not used
+        :return: the observation, and an empty dictionary
+        """
+        if self._closed:
+            random_state = self.random_state
+            self._open()
+            self._shimmy_env.np_random = random_state
+        super().reset(seed=seed)
+        # dm_control draws from numpy's RandomState, which takes 32 bits
+        observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
+        if self._window is not None:
+            self._show()
+        return self._robot.flatten(observation).astype(np.float32), {}
+
+    def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
+        """
+        Start an episode on behalf of another environment of the same task.
+
+        :param random_state: random number generator of the initial states of that environment
+        :return: the observation
+        """
+        self._shimmy_env.np_random = random_state
+        return self.reset()[0]
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """
+        Step the environment.
+
+        :param action: action of the shape of the action space
+        :return: the observation, the reward in [0, 1], ``False``, whether the time is over, and an empty dictionary
+        :raises ValueError: if the action has the wrong shape, or is not finite
+        :raises RuntimeError: if there is no display for ``render_mode="human"``
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        action = np.asarray(action, dtype=np.float64)
+        if action.shape != self.action_space.shape:
+            raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
+        check_finite(action)
+        observation, reward, terminated, truncated, _ = self._shimmy_env.step(self.scale_action(action))
+        if self.render_mode == "human":
+            self._show()
+        return self._robot.flatten(observation).astype(np.float32), float(reward), terminated, truncated, {}
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """
+        Render the robot.
+
+        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
+        :raises RuntimeError: if the machine can't render
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
+        buffer = self.physics.model.vis.global_
+        buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
+        try:
+            return self._shimmy_env.render()
+        except Exception as error:  # each backend of MuJoCo fails in its own way
+            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
+
+    def scale_action(self, action: np.ndarray) -> np.ndarray:
+        """
+        Clip actions to [-1, 1], and scale them to the bounds of the actuators.
+
+        :param action: float64 actions, of the shape of the action space or with more axes before it
+        :return: scaled actions, same shape
+        """
+        return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
+
+    def close(self) -> None:
+        """Release the simulation and what it renders with. :meth:`reset` opens the environment again."""
+        if not self._closed:
+            self._closed = True
+            if self._window is not None:
+                self._window.close()
+            self._shimmy_env.close()
+
+    def _open(self) -> None:
+        """
+        Make the simulation.
+
+        :raises ValueError: if the camera is unknown
+        """
+        self._dm_env = self._robot.make(self.task)
+        self._camera_id = self._find_camera(self._camera)
+        image = {"width": self.width, "height": self.height, "camera_id": self._camera_id}
+        # Shimmy opens another window at each reset, whose camera doesn't show the robot, so "human" is handled here
+        offscreen = None if self.render_mode == "human" else self.render_mode
+        self._shimmy_env = self._shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
+        self._window: Any = None
+        self._closed = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
+
+    def _find_camera(self, camera: str | int) -> int:
+        """
+        Look up a camera of the model.
+
+        :param camera: name or index
+        :return: index
+        :raises ValueError: if there is no such camera
+        """
+        model = self.physics.model
+        names = [model.id2name(idx, "camera") for idx in range(model.ncam)]
+        if camera not in names and camera not in range(-1, len(names)):
+            raise ValueError(
+                f"There is no camera {camera!r}: choose one of {', '.join(names)}, or an index from -1 to {len(names) - 1}."
+            )
+        return names.index(camera) if isinstance(camera, str) else camera
+
+    def _show(self) -> None:
+        """Show the state in the window, which the first step opens: the first reset compiles jaco's model again."""
+        if self._window is None:
+            self._window = import_module("sb3_cesd.envs.robots.window").open_window(self.physics, self._camera_id)
+        self._window.render("human")
+
+
+def check_finite(action: np.ndarray, of: str = "") -> None:
+    """
+    Check that an action is finite.
+
+    :param action: action of an environment, shape ``(action_dim,)``
+    :param of: " of environment <i>", for the message; empty for a single one
+    :raises ValueError: if an entry is not finite
+    """
+    if not np.isfinite(action).all():
+        entries = np.flatnonzero(~np.isfinite(action)).tolist()
+        raise ValueError(
+            f"Entries {entries} of the action{of} are not finite: pass numbers between -1 and 1; "
+            "if a policy computed it, its training has diverged (lower its learning rate)."
+        )

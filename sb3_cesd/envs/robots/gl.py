@@ -1,0 +1,75 @@
+import ctypes
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+#: Last sentences of error messages about rendering
+REMEDY = (
+    "Without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
+    "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
+)
+EGL_PLATFORM_DEVICE_EXT = 0x313F
+MAX_DEVICES = 10
+
+
+def choose_gl_backend() -> None:
+    """
+    Make a machine without a display render off screen. Call it before importing MuJoCo or dm_control.
+
+    It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
+    warn. It does nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
+    """
+    if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        return
+    os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
+
+
+def import_physics(*names: str) -> list[ModuleType]:
+    """
+    Import modules that need MuJoCo, after choosing a rendering backend. This takes a second, so do it only when needed.
+
+    :param names: modules to import
+    :return: the modules
+    :raises RuntimeError: if the backend that ``MUJOCO_GL`` asks for is not available
+    """
+    choose_gl_backend()
+    try:
+        return [import_module(name) for name in names]
+    except ModuleNotFoundError:
+        raise
+    except (AttributeError, ImportError, RuntimeError) as error:  # MuJoCo, dm_control and PyOpenGL raise different ones
+        if "MUJOCO_GL" not in os.environ:
+            raise
+        raise RuntimeError(
+            f"MuJoCo can't be loaded with MUJOCO_GL={os.environ['MUJOCO_GL']} ({type(error).__name__}: {error}). "
+            f"Without rendering, set MUJOCO_GL=off. {REMEDY}"
+        ) from error
+
+
+def egl_works() -> bool:
+    """
+    Check that EGL can initialise a device, which MuJoCo requires of it when imported.
+
+    :return: whether it can
+    """
+    try:
+        egl = ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return False
+    egl.eglGetProcAddress.restype = ctypes.c_void_p
+    egl.eglGetProcAddress.argtypes = [ctypes.c_char_p]
+    egl.eglInitialize.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    query_devices_address = egl.eglGetProcAddress(b"eglQueryDevicesEXT")
+    get_display_address = egl.eglGetProcAddress(b"eglGetPlatformDisplayEXT")
+    if not query_devices_address or not get_display_address:
+        return False
+    query_devices = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(query_devices_address)
+    get_display = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)(get_display_address)
+
+    devices = (ctypes.c_void_p * MAX_DEVICES)()
+    n_devices = ctypes.c_int(0)
+    if not query_devices(MAX_DEVICES, devices, ctypes.byref(n_devices)):
+        return False
+    displays = [get_display(EGL_PLATFORM_DEVICE_EXT, device, None) for device in devices[: n_devices.value]]
+    return any(display and egl.eglInitialize(display, None, None) for display in displays)

@@ -1,0 +1,261 @@
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.wrappers import TimeLimit
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.monitor import Monitor, ResultsWriter
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from sb3_cesd.envs.robots.env import TASKS, RobotEnv, check_finite
+from sb3_cesd.envs.robots.gl import import_physics
+
+#: Methods that can't be called on one environment: all are reset, stepped and closed together
+NOT_SINGLE = ("reset", "step", "close")
+
+
+class RobotVecEnv(VecEnv):
+    """
+    A vectorized :class:`~sb3_cesd.envs.robots.env.RobotEnv`, whose simulations are stepped by threads.
+
+    Observations, rewards and ``infos`` are bit-identical to those of a ``DummyVecEnv`` of single environments in ``Monitor``,
+    with the same seeds. All episodes start and end together. After :meth:`close`, :meth:`reset` opens the environments again.
+    :func:`~sb3_cesd.envs.robots.batching.make_batched` makes one from an id.
+
+    :param env: an environment of a robot, made by ``gym.make``; it becomes part of this one
+    :param n_envs: number of environments
+    :param n_threads: number of threads; ``None`` for one per core
+    :param results_writers: writers of the monitor files of the environments
+    :raises ValueError: if the environment can't be batched, or ``n_envs`` or ``n_threads`` is not positive
+    """
+
+    actions: np.ndarray
+    _is_closed: bool
+
+    def __init__(
+        self,
+        env: gym.Env,
+        n_envs: int,
+        n_threads: int | None = None,
+        results_writers: Sequence[ResultsWriter] = (),
+    ) -> None:
+        for name, value in (("n_envs", n_envs), ("n_threads", n_threads)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value}: pass at least 1.")
+        robot = env.unwrapped
+        if not isinstance(robot, RobotEnv):
+            raise ValueError(
+                f"{env} can't be batched, only robots ({', '.join(TASKS)}) can: use DummyVecEnv or SubprocVecEnv "
+                "(in RL Zoo: leave 'batched' out)."
+            )
+        if robot.render_mode == "human":
+            raise ValueError("Batched environments have no windows: pass render_mode='rgb_array', or use DummyVecEnv.")
+        self.render_mode = robot.render_mode  # read by VecEnv.__init__
+        self._env = env
+        self._robot = robot
+        self._attributes: list[dict[str, Any]] = [{} for _ in range(n_envs)]  # set by set_attr
+        super().__init__(n_envs, robot.observation_space, robot.action_space)
+        self.metadata = robot.metadata
+        self.max_episode_steps = time_limit(env)
+        self.n_threads = min(n_envs, n_threads or usable_cores())
+        self._open()
+        self._random_states = [np.random.RandomState() for _ in range(n_envs)]
+        self._start_positions = np.full((n_envs, 3), np.nan)
+        self._has_started = False
+        self._n_steps = 0
+        self._returns = np.zeros(n_envs)
+        self._results_writers = results_writers
+        self._start_time = time.time()
+
+    @property
+    def position(self) -> np.ndarray:
+        """Return the positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""
+        return self._batch.positions() if self._n_steps > 0 else self._start_positions.copy()
+
+    def reset(self) -> np.ndarray:
+        """
+        Start an episode in each environment; opens them again after :meth:`close`.
+
+        :return: observations, shape ``(n_envs, obs_dim)``
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`, if there are monitor files
+        """
+        if self._is_closed:
+            if self._results_writers:
+                raise ClosedEnvironmentError("The monitor files of these environments are closed: make new environments.")
+            self._open()
+        for idx, seed in enumerate(self._seeds):
+            if seed is not None:
+                self._random_states[idx] = np.random.RandomState(seed % 2**32)
+        observations = self._start_episodes()
+        # Seeds and options are only used once
+        self._reset_seeds()
+        self._reset_options()
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """
+        Step all environments.
+
+        :return: observations, rewards, dones and infos
+        :raises ValueError: if the actions have the wrong shape, or are not finite
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
+        :raises dm_control.rl.control.PhysicsError: if a simulation has diverged
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        if not self._has_started:
+            raise ResetNeeded("There is no episode to step: call reset() first.")
+        observations, rewards = self._batch.step(self._robot.scale_action(self._checked_actions()))
+        self._n_steps += 1
+        self._returns += rewards
+        done = self._n_steps == self.max_episode_steps
+        if done:
+            infos = self._final_infos(observations)
+            observations = self._start_episodes()
+        else:
+            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        return observations, rewards.astype(np.float32), np.full(self.num_envs, done), infos
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._env.close()
+            for writer in self._results_writers:
+                writer.close()
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        return self.env_method("render")
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of each environment; ``physics`` is a copy."""
+        values = []
+        positions = self.position if attr_name == "position" else None
+        for idx in self._get_indices(indices):
+            if attr_name in self._attributes[idx]:
+                values.append(self._attributes[idx][attr_name])
+            elif positions is not None:
+                values.append(positions[idx])
+            elif attr_name == "random_state":
+                values.append(self._random_states[idx])
+            elif attr_name == "physics":
+                self._batch.show(idx)
+                values.append(self._robot.physics.copy(share_model=True))
+            else:
+                values.append(self._env.get_wrapper_attr(attr_name))
+        return values
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute, for :meth:`get_attr` to return; it has no effect on the simulations."""
+        for idx in self._get_indices(indices):
+            self._attributes[idx][attr_name] = value
+
+    def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
+        """
+        Call a method of each environment, in the state of that environment.
+
+        :raises AttributeError: for ``reset``, ``step`` and ``close``, which all environments share
+        """
+        if method_name in NOT_SINGLE:
+            raise AttributeError(
+                f"Batched environments share {method_name!r}: call that of the vectorized environment, or use DummyVecEnv."
+            )
+        method = self._robot.get_wrapper_attr(method_name)
+        results = []
+        for idx in self._get_indices(indices):
+            self._batch.show(idx)
+            results.append(method(*method_args, **method_kwargs))
+        return results
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """Return true for ``Monitor``, whose entries are in ``infos``, and for the wrappers of the given environment."""
+        wrapped = issubclass(Monitor, wrapper_class) or is_wrapped(self._env, wrapper_class)
+        return [wrapped for _ in self._get_indices(indices)]
+
+    def _open(self) -> None:
+        """Make the simulations."""
+        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+        self._batch = simulations.RobotBatch(self._robot, self.num_envs, self.n_threads)
+        self._is_closed = False
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
+
+    def _checked_actions(self) -> np.ndarray:
+        """
+        Check the actions.
+
+        :return: float64 actions, shape ``(n_envs, action_dim)``
+        :raises ValueError: if they have the wrong shape, or are not finite
+        """
+        actions = np.asarray(self.actions, dtype=np.float64)
+        expected = (self.num_envs, *self._robot.action_space.shape)
+        if actions.shape != expected:
+            raise ValueError(f"The actions have shape {actions.shape}: pass some of shape {expected}.")
+        if not np.isfinite(actions).all():
+            idx = int(np.argmin(np.isfinite(actions).all(axis=1)))
+            check_finite(actions[idx], f" of environment {idx}")
+        return actions
+
+    def _start_episodes(self) -> np.ndarray:
+        """
+        Start an episode in each environment.
+
+        :return: the first observations, shape ``(n_envs, obs_dim)``
+        """
+        observations = np.empty((self.num_envs, *self._robot.observation_space.shape), dtype=np.float32)
+        for idx, random_state in enumerate(self._random_states):
+            observations[idx] = self._batch.start(idx, random_state)
+            self._start_positions[idx] = self._robot.position
+        self._has_started = True
+        self._n_steps = 0
+        self._returns[:] = 0.0
+        return observations
+
+    def _final_infos(self, observations: np.ndarray) -> list[dict[str, Any]]:
+        """
+        Make the ``infos`` of the last step of the episodes, and write the monitor files.
+
+        :param observations: last observations of the episodes, shape ``(n_envs, obs_dim)``
+        :return: one dictionary per environment
+        """
+        seconds = round(time.time() - self._start_time, 6)
+        episodes = [{"r": round(total, 6), "l": self._n_steps, "t": seconds} for total in self._returns.tolist()]
+        for writer, episode in zip(self._results_writers, episodes, strict=False):
+            writer.write_row(episode)
+        return [
+            {"TimeLimit.truncated": True, "terminal_observation": observation, "episode": episode}
+            for observation, episode in zip(observations, episodes, strict=True)
+        ]
+
+
+def time_limit(env: gym.Env) -> int:
+    """
+    Return the length of an episode: that of the robot's task, or a shorter one set by ``TimeLimit``.
+
+    :param env: an environment of a robot, with or without ``TimeLimit``
+    :return: length in steps
+    """
+    limit = env.unwrapped.max_steps  # type: ignore[attr-defined]
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, TimeLimit):
+            limit = min(limit, env._max_episode_steps)
+        env = env.env
+    return limit
+
+
+def usable_cores() -> int:
+    """
+    Count the cores that this process may use.
+
+    :return: number of cores
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

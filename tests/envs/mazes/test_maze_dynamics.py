@@ -1,0 +1,195 @@
+"""All checks of crossings are in exact integer arithmetic, in units of the resolution."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sb3_cesd.envs.mazes.dynamics import MAX_ACTION, MAX_BACK_OFF, RESOLUTION, move, place, sample_starts, snap
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+
+
+def to_integers(coordinates):
+    integers = np.asarray(coordinates, dtype=np.float64) / RESOLUTION
+    assert (integers == np.rint(integers)).all()
+    return integers.astype(np.int64)
+
+
+def touches_wall(layout, old, new):
+    """Whether the straight segments from old to new, (n, 2), have a point in common with a wall (its ends included)."""
+    old, new = to_integers(old), to_integers(new)
+    touched = np.zeros(len(old), dtype=bool)
+    for start, end in to_integers(layout.segments):
+        normal = 0 if start[0] == end[0] else 1
+        run = new[:, normal] - old[:, normal]
+        to_wall = start[normal] - old[:, normal]
+        # Coordinate along the wall where the segment meets its line, times the run
+        along = old[:, 1 - normal] * run + to_wall * (new[:, 1 - normal] - old[:, 1 - normal])
+        low, high = sorted((start[1 - normal], end[1 - normal]))
+        inside = np.where(run > 0, (along >= low * run) & (along <= high * run), (along <= low * run) & (along >= high * run))
+        touched |= (to_wall * (start[normal] - new[:, normal]) < 0) & inside
+    return touched
+
+
+def assert_sound(layout, old, new):
+    assert layout.is_free(new).all()
+    assert (to_integers(new) % 2 == 1).all() and (new.astype(np.float32) == new).all()
+    assert not touches_wall(layout, old, new).any()
+
+
+def anywhere(layout, n, rng):
+    cells = np.argwhere(layout.free_cells)[rng.integers(layout.n_free_cells, size=n)] + layout.origin
+    return snap(cells + rng.uniform(-0.5, 0.5, size=(n, 2)))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_random_steps_never_cross_a_wall(name):
+    """2 million steps in each maze."""
+    layout, rng = LAYOUTS[name], np.random.default_rng(0)
+    positions = anywhere(layout, 8000, rng)
+    for step in range(250):
+        # Small, large, diagonal and axis-parallel ones
+        actions = rng.uniform(-1, 1, size=positions.shape) * (0.01, MAX_ACTION, 2.0)[step % 3]
+        if step % 5 == 3:
+            actions[:, 1] = actions[:, 0] * rng.choice((-1, 1), size=len(actions))
+        if step % 5 == 4:
+            actions[np.arange(len(actions)), rng.integers(2, size=len(actions))] = 0.0
+        reached = move(layout, positions, actions.astype(np.float32), rng)
+        assert_sound(layout, positions, reached)
+        positions = reached
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_steps_aimed_at_corners_never_cross_a_wall(name):
+    """From all around each grid corner (the ends of walls are among them) to all around it, exactly through it included."""
+    layout, rng = LAYOUTS[name], np.random.default_rng(0)
+    unit = RESOLUTION
+    offsets = np.array([unit, 3 * unit, 2001 * unit, 300_001 * unit])
+    offsets = np.concatenate([-offsets, offsets])
+    around = np.stack(np.meshgrid(offsets, offsets), axis=-1).reshape(-1, 2)  # (64, 2)
+    starts, targets = (
+        grid.reshape(-1, 2) for grid in (np.repeat(around, len(around), axis=0), np.tile(around, (len(around), 1)))
+    )
+    n_steps = 0
+    for x in np.arange(layout.low[0], layout.high[0] + 1):
+        for y in np.arange(layout.low[1], layout.high[1] + 1):
+            free = layout.is_free(starts + (x, y))
+            old, actions = starts[free] + (x, y), (targets - starts)[free]
+            assert_sound(layout, old, move(layout, old, actions, rng))
+            n_steps += len(old)
+    assert n_steps > 40_000
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_starts_pushed_into_corners_for_long_stay_inside(name):
+    layout, rng = LAYOUTS[name], np.random.default_rng(0)
+    positions = sample_starts(layout, 2000, rng)
+    directions = MAX_ACTION * rng.choice((-1, 0, 1), size=positions.shape)
+    for step in range(100):
+        if step % 10 == 0:
+            turned = rng.random(len(positions)) < 0.5
+            directions[turned] = MAX_ACTION * rng.choice((-1, 0, 1), size=(turned.sum(), 2))
+        reached = move(layout, positions, directions, rng)
+        assert_sound(layout, positions, reached)
+        positions = reached
+
+
+def first_contact(layout, position, step):
+    """Axis of the normal of the first wall that a step from a position meets, by fractions; None if there is none."""
+    hits = []
+    for start, end in layout.segments:
+        normal = 0 if start[0] == end[0] else 1
+        if step[normal] != 0:
+            share = (Fraction(start[normal]) - position[normal]) / step[normal]
+            along = position[1 - normal] + share * step[1 - normal]
+            low, high = sorted((Fraction(start[1 - normal]), Fraction(end[1 - normal])))
+            if 0 <= share <= 1 and low <= along <= high:
+                hits.append((share, normal, Fraction(start[normal])))
+    return min(hits, default=None)
+
+
+def reference_move(layout, position, step):
+    """The rule as it is told: contact, (no) back-off, go on along the wall, until three walls were met."""
+    position, step = [Fraction(x) for x in position], [Fraction(x) for x in step]
+    contacts = [None, None]
+    for _ in range(3):
+        hit = first_contact(layout, position, step)
+        if hit is None:
+            break
+        share, normal, line = hit
+        position = [x + share * dx for x, dx in zip(position, step, strict=True)]
+        # Not on the wall, or it would be met again
+        position[normal] = line - (1 if step[normal] > 0 else -1) * Fraction(1, 10**9)
+        contacts[normal] = float(line)
+        step = [(1 - share) * dx for dx in step]
+        step[normal] = Fraction(0)
+    return [float(x + dx) for x, dx in zip(position, step, strict=True)], contacts
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_motion_is_that_of_the_rule(name):
+    layout, rng = LAYOUTS[name], np.random.default_rng(1)
+    old = anywhere(layout, 300, rng)
+    actions = rng.uniform(-MAX_ACTION, MAX_ACTION, size=old.shape)
+    new = move(layout, old, actions, rng)
+    n_contacts = 0
+    for before, after, target in zip(old, new, snap(old + actions), strict=True):
+        expected, contacts = reference_move(layout, before, target - before)
+        for axis, contact in enumerate(contacts):
+            if contact is None:
+                assert after[axis] == pytest.approx(expected[axis], abs=1e-12)
+            else:
+                n_contacts += 1
+                distance = (contact - after[axis]) * np.sign(target[axis] - before[axis])
+                assert 0 < distance <= MAX_BACK_OFF
+    assert n_contacts > 50
+
+
+def test_back_off_is_uniform():
+    layout, rng = LAYOUTS["corridor"], np.random.default_rng(0)
+    positions = np.tile(place(layout, (5.0, 0.0)), (20_000, 1))
+    distances = 5.5 - move(layout, positions, np.full_like(positions, (0.9, 0.1)), rng)[:, 0]
+    assert np.quantile(distances, [0.1, 0.5, 0.9]) == pytest.approx([0.001, 0.005, 0.009], abs=2e-4)
+
+
+def test_straight_through_a_corner_is_free_only_where_no_wall_ends():
+    rng = np.random.default_rng(0)
+    # The end of a wall of square_b at (0.5, -3.5), passed below on the diagonal; an inner corner of four free cells
+    for layout, corner, is_free in ((LAYOUTS["square_b"], (0.5, -3.5), False), (LAYOUTS["bottleneck"], (2.5, 2.5), True)):
+        offset = np.array([[-0.3, -0.3]]) if is_free else np.array([[-0.3, 0.3]])
+        old = snap(corner + offset)
+        new = move(layout, old, 2 * (corner - old), rng)
+        assert (np.sign(new - corner) == -np.sign(old - corner)).all() == is_free
+        assert_sound(layout, old, new)
+
+
+def test_actions_are_clipped_and_must_be_finite():
+    layout, rng = LAYOUTS["bottleneck"], np.random.default_rng(0)
+    position = place(layout, (2.0, 2.0))[None]
+    assert move(layout, position, np.array([[7.0, -7.0]]), rng) - position == pytest.approx(
+        np.array([[0.95, -0.95]]), abs=1e-5
+    )
+    with pytest.raises(ValueError, match=r"environments \[0\] are not finite: pass numbers between .*learning rate\)\.$"):
+        move(layout, position, np.array([[np.nan, 0.0]]), rng)
+
+
+@pytest.mark.parametrize(
+    "name, low, high",
+    [
+        ("square_a", (-0.45, -0.5), (0.45, 0.45)),
+        ("corridor", (-5.45, -0.45), (-4.5, 0.45)),
+        ("bottleneck", (-0.45, -0.45), (0.5, 0.5)),
+    ],
+)
+def test_starts_are_uniform_but_for_strips_along_walls(name, low, high):
+    starts = sample_starts(LAYOUTS[name], 20_000, np.random.default_rng(0))
+    assert starts.min(axis=0) == pytest.approx(low, abs=1e-3) and starts.max(axis=0) == pytest.approx(high, abs=1e-3)
+    for column, lowest, highest in zip(starts.T, low, high, strict=True):
+        quantiles = (np.quantile(column, [0.25, 0.5, 0.75]) - lowest) / (highest - lowest)
+        assert quantiles == pytest.approx([0.25, 0.5, 0.75], abs=0.02)
+
+
+@pytest.mark.parametrize("position", [(1.0, 0.0), (0.0, 7.0), (np.nan, 0.0), (0.0, 0.0, 0.0)])
+def test_impossible_starts(position):
+    with pytest.raises(ValueError, match=r"pass \(x, y\) in one of its free cells\.$"):
+        place(LAYOUTS["square_a"], position)
