@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
@@ -8,83 +7,91 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
-from sb3_cesd.common.skills import plain_space, split_skill
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
-
-RelabelFn = Callable[[SkillReplayBufferSamples], SkillReplayBufferSamples]
+from sb3_cesd.common.observations import SKILL, entries_of, plain_form, plain_space
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 
 class SkillReplayBuffer(NStepReplayBuffer):
     """
-    N-step replay buffer for skill-augmented observations, whose rewards are relabelled when a batch is sampled.
+    N-step replay buffer for observations with a skill.
 
-    An observation is stored once, without its one-hot, and the skill as an integer: the next observation of a transition is
-    the one that follows in the ring, but at the end of an episode, where the last one is kept apart. The next observation
-    belongs to the skill that collected the transition, also if another skill was drawn in between, so the TD target
-    is right for any ``skill_duration``.
+    An observation is stored once, and the skill in its short form (an integer, for a discrete one): the next observation of
+    a transition is the one that follows in the ring, except at the end of an episode, whose last observation is kept apart.
+    The next observation belongs to the skill that collected the transition, also if another skill was drawn in between, so
+    the TD target is right for any ``skill_duration``.
 
     Transitions are written to numpy arrays and sampled from tensors on the device of the model (on the CPU, the same memory).
-    A batch is drawn on the host (:meth:`draw`), by numpy's global generator, and gathered on the device (:meth:`gather`).
+    :meth:`sample` draws a batch on the host (:meth:`draw`), with numpy's global generator, and gathers it on the device
+    (:meth:`gather`).
 
     :param buffer_size: max number of transitions, over all environments
-    :param observation_space: skill-augmented observation space, shape ``(obs_dim + n_skills,)``
+    :param observation_space: observation space with a skill, see
+        :func:`~sb3_cesd.common.observations.skill_observation_space`
     :param action_space: action space
     :param device: PyTorch device of the sampled tensors
     :param n_envs: number of parallel environments
     :param optimize_memory_usage: not supported (observations are stored once in any case)
     :param handle_timeout_termination: bootstrap from the last observation of a truncated episode
-    :param n_skills: number of skills
+    :param skill_space: space of the skills
     :param n_steps: number of steps of the n-step window
     :param gamma: discount factor
-    :param relabel_fn: turns a batch with extrinsic n-step returns into one with intrinsic rewards; not saved
+    :param one_step: sample the observation after a single step, too
+    :param reward: ``"intrinsic"`` or ``"extrinsic"``: what the transitions were collected for
     """
 
-    # The arrays whose rows are transitions
-    ARRAYS = ("observations", "actions", "rewards", "dones", "timeouts", "skills", "last_slots")
-    OTHER_ARRAYS = ("last_observations", "newest_next", "newest")
+    # The arrays whose rows are transitions, apart from observations
+    ARRAYS = ("actions", "rewards", "dones", "timeouts", "skills", "last_slots")
+
+    # By the name of the entry, as in SB3's DictReplayBuffer
+    observations: dict[str, np.ndarray]  # type: ignore[assignment]
 
     def __init__(
         self,
         buffer_size: int,
-        observation_space: spaces.Box,
+        observation_space: spaces.Dict,
         action_space: spaces.Space,
         device: th.device | str = "auto",
         n_envs: int = 1,
         optimize_memory_usage: bool = False,
         handle_timeout_termination: bool = True,
         *,
-        n_skills: int,
+        skill_space: SkillSpace,
         n_steps: int = 3,
         gamma: float = 0.99,
-        relabel_fn: RelabelFn | None = None,
+        one_step: bool = False,
+        reward: str = "intrinsic",
     ) -> None:
         if optimize_memory_usage:
             raise ValueError("optimize_memory_usage is not supported: leave it out, observations are stored once in any case.")
         # The arrays of ReplayBuffer are not made: they hold each observation twice
         super(ReplayBuffer, self).__init__(
-            max(buffer_size // n_envs, 1), plain_space(observation_space, n_skills), action_space, device, n_envs=n_envs
+            max(buffer_size // n_envs, 1), plain_space(observation_space), action_space, device, n_envs=n_envs
         )
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         self.n_steps = n_steps
         self.gamma = gamma
-        self.n_skills = n_skills
-        self.relabel_fn = relabel_fn
+        self.skill_space = skill_space
+        self.one_step = one_step
+        self.reward = reward
         ring = (self.buffer_size, self.n_envs)
-        self.observations = np.zeros((*ring, *self.obs_shape), dtype=self.observation_space.dtype)  # type: ignore[misc]
+        entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
+        shapes = {name: (space.shape, space.dtype) for name, space in entries.items()}
+        self.observations = {name: np.zeros((*ring, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
         self.actions = np.zeros((*ring, self.action_dim), dtype=np.float32)
         self.rewards = np.zeros(ring, dtype=np.float32)
         self.dones = np.zeros(ring, dtype=bool)
         self.timeouts = np.zeros(ring, dtype=bool)
-        self.skills = np.zeros(ring, dtype=np.uint8 if n_skills <= 256 else np.int32)
+        self.skills = np.zeros((*ring, *skill_space.stored_shape), dtype=skill_space.stored_dtype)
         #: Where an episode ends: index of its last observation in ``last_observations``
         self.last_slots = np.zeros(ring, dtype=np.int32)
-        self.last_observations = np.zeros((1, *self.obs_shape), dtype=self.observations.dtype)
+        self.last_observations = {name: np.zeros((1, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
         self._free_slots: list[int] = [0]
         #: What follows the newest transition of each environment
-        self.newest_next = np.zeros((self.n_envs, *self.obs_shape), dtype=self.observations.dtype)
+        self.newest_next = {name: np.zeros((self.n_envs, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
         #: Row of the newest transitions
         self.newest = np.zeros(1, dtype=np.int64)
         self._make_unsaved()
@@ -96,50 +103,68 @@ class SkillReplayBuffer(NStepReplayBuffer):
         #: One thread may sample while another adds
         self._lock = RLock()
 
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by the name of their tensor."""
+        arrays = {name: getattr(self, name) for name in (*self.ARRAYS, "newest")}
+        for group in ("observations", "last_observations", "newest_next"):
+            arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})
+        return arrays
+
+    def _names(self, group: str) -> list[str]:
+        return [f"{group} {name}" for name in self.observations]
+
     @property
     def nbytes(self) -> int:
         """Memory of all arrays [bytes]."""
-        return sum(getattr(self, name).nbytes for name in (*self.ARRAYS, *self.OTHER_ARRAYS))
+        return sum(array.nbytes for array in self._arrays().values())
 
     @property
-    def next_observations(self) -> np.ndarray:  # type: ignore[override]
-        """The next observation of every transition, gathered for inspection, shape ``(buffer_size, n_envs, obs_dim)``."""
+    def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+        """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
         self._update_tensors()
         rows, envs = np.indices((self.buffer_size, self.n_envs)).reshape(2, -1)
         following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
-        return following.cpu().numpy().reshape(self.buffer_size, self.n_envs, *self.obs_shape)
+        return {name: value.cpu().numpy().reshape(self.observations[name].shape) for name, value in following.items()}
 
     def visited_observations(self) -> np.ndarray:
         """
-        :return: all observations of the stored transitions and those they lead to, in no order, shape ``(n, obs_dim)``
+        Collect all observations of the stored transitions, and those they lead to.
+
+        :return: in no order, shape ``(n, obs_dim)``
         """
         size = self.size()
-        visited = [self.observations[:size], self.next_observations[:size]]
-        return np.concatenate([observations.reshape(-1, *self.obs_shape) for observations in visited])
+        visited = []
+        for observations in (self.observations, self.next_observations):
+            rows = [values[:size].reshape(size * self.n_envs, -1) for values in observations.values()]
+            visited.append(np.concatenate(rows, axis=1))
+        return np.concatenate(visited)
 
     def __getstate__(self) -> dict[str, Any]:
         # Save the rows in use only: the arrays are as large as the buffer can get
         state = self.__dict__.copy()
-        state["relabel_fn"] = None
         for name in ("_tensors", "_normalization", "_lock"):
             del state[name]
         for name in self.ARRAYS:
             state[name] = state[name][: self.size()]
+        state["observations"] = {name: array[: self.size()] for name, array in self.observations.items()}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name in self.ARRAYS:
-            saved = state[name]
-            array = np.zeros((self.buffer_size, *saved.shape[1:]), dtype=saved.dtype)
-            array[: len(saved)] = saved
-            setattr(self, name, array)
+            setattr(self, name, self._with_room(state[name]))
+        self.observations = {name: self._with_room(saved) for name, saved in state["observations"].items()}
         self._make_unsaved()
 
-    def add(
+    def _with_room(self, saved: np.ndarray) -> np.ndarray:
+        array = np.zeros((self.buffer_size, *saved.shape[1:]), dtype=saved.dtype)
+        array[: len(saved)] = saved
+        return array
+
+    def add(  # type: ignore[override]
         self,
-        obs: np.ndarray,
-        next_obs: np.ndarray,
+        obs: dict[str, np.ndarray],
+        next_obs: dict[str, np.ndarray],
         action: np.ndarray,
         reward: np.ndarray,
         done: np.ndarray,
@@ -151,37 +176,41 @@ class SkillReplayBuffer(NStepReplayBuffer):
         An observation other than the next one of the transition before, without an end of the episode, tells that the
         environment was reset: that transition then ends its trajectory.
 
-        :param obs: skill-augmented observations, shape ``(n_envs, obs_dim + n_skills)``
+        :param obs: observations with skills, of ``n_envs`` environments
         :param next_obs: the same after the step; the skill in it is ignored
-        :param action: actions scaled to [-1, 1], shape ``(n_envs, action_dim)``
+        :param action: actions scaled to [-1, 1], shape ``(n_envs, *action_shape)``
         :param reward: extrinsic rewards, shape ``(n_envs,)``
         :param done: end of episode, shape ``(n_envs,)``
         :param infos: ``TimeLimit.truncated`` tells a timeout from a termination
         """
-        plain_obs, skills = split_skill(obs, self.n_skills)
-        plain_obs = plain_obs.astype(self.observations.dtype)
+        entries = {name: np.asarray(value, self.observations[name].dtype) for name, value in entries_of(obs).items()}
         with self._lock:
             if self.size() > 0:
-                self._end_trajectories((plain_obs != self.newest_next).any(axis=tuple(range(1, plain_obs.ndim))))
+                is_other = np.zeros(self.n_envs, dtype=bool)
+                for name, value in entries.items():
+                    is_other |= (value != self.newest_next[name]).any(axis=tuple(range(1, value.ndim)))
+                self._end_trajectories(is_other)
             row = self.pos
             if self.full:
                 self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
-            self.observations[row] = plain_obs
+            for name, value in entries.items():
+                self.observations[name][row] = value
             self.actions[row] = action.reshape(self.n_envs, self.action_dim)
             self.rewards[row] = reward
             self.dones[row] = done
             self.timeouts[row] = False
             if self.handle_timeout_termination:
                 self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
-            self.skills[row] = skills
-            self.newest_next[:] = split_skill(next_obs, self.n_skills)[0]
+            self.skills[row] = self.skill_space.decode(obs[SKILL])
+            for name, value in entries_of(next_obs).items():
+                self.newest_next[name][:] = value
             self.newest[0] = row
             self._keep_last(row, self._ends(row))
             self.pos = (row + 1) % self.buffer_size
             self.full = self.full or self.pos == 0
             if self._tensors is not None:
-                self._tensors.mark(self.ARRAYS, [row])
-                self._tensors.mark(["newest_next"], range(self.n_envs))
+                self._tensors.mark([*self.ARRAYS, *self._names("observations")], [row])
+                self._tensors.mark(self._names("newest_next"), range(self.n_envs))
                 self._tensors.mark(["newest"], [0])
 
     def end_trajectories(self) -> None:
@@ -189,17 +218,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
         if self.size() > 0:
             self._end_trajectories(np.ones(self.n_envs, dtype=bool))
 
-    def set_skill(self, skill: int) -> None:
-        """
-        :param skill: the skill that is to learn from all transitions so far
-        """
-        with self._lock:
-            self.skills[: self.size()] = skill
-            if self._tensors is not None:
-                self._tensors.mark(["skills"], range(self.size()))
-
     def _end_trajectories(self, ending: np.ndarray) -> None:
         """
+        End trajectories without an end of the episode.
+
         :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``
         """
         newest = int(self.newest[0])
@@ -222,35 +244,40 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         for env_idx in np.flatnonzero(ending):
             if not self._free_slots:
-                n_slots = len(self.last_observations)
-                self.last_observations = np.concatenate([self.last_observations, np.zeros_like(self.last_observations)])
-                self._free_slots.extend(range(n_slots, 2 * n_slots))
-                if self._tensors is not None and self._tensors.shared:
-                    # Another thread may gather before the next preparation
-                    self._tensors.set(last_observations=self.last_observations)
+                self._make_slots()
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
-            self.last_observations[slot] = self.newest_next[env_idx]
-            if self._tensors is not None and slot < len(self._tensors["last_observations"]):
-                self._tensors.mark(["last_observations"], [slot])
+            for name, last in self.last_observations.items():
+                last[slot] = self.newest_next[name][env_idx]
+                tensor = f"last_observations {name}"
+                if self._tensors is not None and slot < len(self._tensors[tensor]):
+                    self._tensors.mark([tensor], [slot])
+
+    def _make_slots(self) -> None:
+        """Make room for as many last observations again."""
+        n_slots = len(next(iter(self.last_observations.values())))
+        for name, last in self.last_observations.items():
+            self.last_observations[name] = np.concatenate([last, np.zeros_like(last)])
+            if self._tensors is not None and self._tensors.shared:
+                # Another thread may gather before the next preparation
+                self._tensors.set(**{f"last_observations {name}": self.last_observations[name]})
+        self._free_slots.extend(range(n_slots, 2 * n_slots))
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
+        Sample a batch, which changes nothing but the state of numpy's generator. Training calls this.
+
         :param batch_size: number of transitions
         :param env: normalises the stored observations (and extrinsic rewards)
-        :return: a relabelled batch
+        :return: the batch, with extrinsic n-step returns
         """
         self.prepare(env)
-        return self.relabelled(self.draw(batch_size))
+        return self.gather(self.draw(batch_size))
 
-    def relabelled(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
-        """
-        :param drawn: rows and environments, shape ``(2, batch_size)``
-        :return: the relabelled batch
-        """
-        with self._lock:
-            samples = self.gather(drawn)
-        return samples if self.relabel_fn is None else self.relabel_fn(samples)
+    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
+        raise NotImplementedError(
+            "This buffer gathers a batch on its device: override sample(), or draw() and gather(), in place of _get_samples()."
+        )
 
     def prepare(self, env: VecNormalize | None = None) -> None:
         """
@@ -270,7 +297,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         with self._lock:
             if self._tensors is None:
                 self._tensors = DeviceArrays(th.device(self.device))
-            self._tensors.set(**{name: getattr(self, name) for name in (*self.ARRAYS, *self.OTHER_ARRAYS)})
+            self._tensors.set(**self._arrays())
             self._tensors.update()
 
     @property
@@ -280,8 +307,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def draw(self, batch_size: int) -> th.Tensor:
         """
+        Draw transitions uniformly.
+
         :param batch_size: number of transitions
-        :return: rows and environments of transitions, uniformly drawn, on the device, shape ``(2, batch_size)``
+        :return: their rows and environments, on the device, shape ``(2, batch_size)``
         """
         assert self._tensors is not None, "call prepare() first"
         with self._lock:
@@ -292,45 +321,51 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def gather(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
         """
-        N-step transitions that start at the drawn ones; nothing of it needs the host.
+        Gather the n-step transitions that start at the drawn ones; nothing of it needs the host.
 
         :param drawn: rows and environments, shape ``(2, batch_size)``
         :return: a batch with the extrinsic n-step returns
         """
-        rows, envs = drawn
-        window = self._window_lengths(rows, envs)  # (batch_size,)
-        last_rows = (rows + window - 1) % self.buffer_size
-        terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
-        skills = self._at("skills", rows, envs).long()
-        returns = self._returns(rows, envs, window)
-        return SkillReplayBufferSamples(
-            observations=self._normalized(self._at("observations", rows, envs)),
-            actions=self._at("actions", rows, envs),
-            next_observations=self._normalized(self._next_observations(last_rows, envs)),
-            dones=terminated[:, None].float(),
-            rewards=returns,
-            discounts=(self.gamma ** window[:, None].double()).float(),
-            skills=skills,
-            clusters=skills,
-            actor_skills=skills,
-            pairs=one_pair_per_transition(skills, skills, returns),
-        )
+        with self._lock:
+            rows, envs = drawn
+            window = self._window_lengths(rows, envs)  # (batch_size,)
+            last_rows = (rows + window - 1) % self.buffer_size
+            terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
+            skills = self._at("skills", rows, envs)
+            observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
+            return SkillReplayBufferSamples(
+                observations=self._normalized(observations),
+                actions=self._at("actions", rows, envs),
+                next_observations=self._normalized(self._next_observations(last_rows, envs)),
+                dones=terminated[:, None].float(),
+                rewards=self._returns(rows, envs, window),
+                discounts=(self.gamma ** window[:, None].double()).float(),
+                skills=skills.long() if self.skill_space.discrete else skills,
+                one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
+            )
 
     def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
         """
-        :param name: one of ``ARRAYS``
+        Read entries of an array.
+
+        :param name: name of its tensor
         :param rows: shape ``(n,)``
         :param envs: shape ``(n,)``
-        :return: entries of the array, shape ``(n, ...)``
+        :return: the entries, shape ``(n, ...)``
         """
         assert self._tensors is not None, "call prepare() first"
         return self._tensors[name].flatten(0, 1).index_select(0, rows * self.n_envs + envs)
 
-    def _normalized(self, observations: th.Tensor) -> th.Tensor:
-        return observations.float() if self._normalization is None else self._normalization.observations(observations)
+    def _normalized(self, observations: dict[str, th.Tensor]) -> Any:
+        if self._normalization is not None:
+            observations = {name: self._normalization.observations(name, value) for name, value in observations.items()}
+        # Images stay as small as they are
+        return plain_form({name: value if value.dtype == th.uint8 else value.float() for name, value in observations.items()})
 
     def _window(self, rows: th.Tensor, envs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """
+        List the transitions of n-step windows.
+
         :param rows: shape ``(n,)``
         :param envs: shape ``(n,)``
         :return: rows and environments of the next ``n_steps`` transitions from each, both of shape ``(n * n_steps,)``
@@ -340,7 +375,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _window_lengths(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
         """
-        Number of steps of each n-step window: it ends with the episode, at the newest transition, or after ``n_steps``.
+        Count the steps of each n-step window: it ends with the episode, at the newest transition, or after ``n_steps``.
 
         :param rows: shape ``(batch_size,)``
         :param envs: shape ``(batch_size,)``
@@ -356,10 +391,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _returns(self, rows: th.Tensor, envs: th.Tensor, window: th.Tensor) -> th.Tensor:
         """
+        Sum up the extrinsic rewards within windows.
+
         :param rows: shape ``(batch_size,)``
         :param envs: shape ``(batch_size,)``
         :param window: number of steps of each window, shape ``(batch_size,)``
-        :return: discounted sums of the extrinsic rewards within the windows, shape ``(batch_size, 1)``
+        :return: discounted sums, shape ``(batch_size, 1)``
         """
         rewards = self._at("rewards", *self._window(rows, envs))
         if self._normalization is not None:
@@ -368,17 +405,25 @@ class SkillReplayBuffer(NStepReplayBuffer):
         discounts = th.where(steps < window[:, None], self.gamma ** steps.double(), 0.0)
         return (rewards.view(-1, self.n_steps) * discounts).sum(dim=1, keepdim=True).float()
 
-    def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
+    def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
         """
+        Read what follows transitions.
+
         :param rows: shape ``(n,)``
         :param envs: shape ``(n,)``
-        :return: next observation of each transition, shape ``(n, obs_dim)``
+        :return: next observation of each transition, entries of shape ``(n, *shape)``
         """
         assert self._tensors is not None, "call prepare() first"
-        following = self._at("observations", (rows + 1) % self.buffer_size, envs)
-        newest = self._tensors["newest_next"].index_select(0, envs)
-        # In a row without an end, the slot is an old one
-        last = self._tensors["last_observations"].index_select(0, self._at("last_slots", rows, envs))
+        is_newest = rows == self._tensors["newest"]
         ended = self._at("dones", rows, envs) | self._at("timeouts", rows, envs)
-        following = th.where((rows == self._tensors["newest"])[:, None], newest, following)
-        return th.where(ended[:, None], last, following)
+        slots = self._at("last_slots", rows, envs)
+        following = {}
+        for name, array in self.observations.items():
+            to_shape = (-1, *(1,) * (array.ndim - 2))
+            after = self._at(f"observations {name}", (rows + 1) % self.buffer_size, envs)
+            newest = self._tensors[f"newest_next {name}"].index_select(0, envs)
+            # In a row without an end, the slot is an old one
+            last = self._tensors[f"last_observations {name}"].index_select(0, slots)
+            after = th.where(is_newest.view(to_shape), newest, after)
+            following[name] = th.where(ended.view(to_shape), last, after)
+        return following

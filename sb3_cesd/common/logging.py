@@ -18,7 +18,9 @@ class MeanLogs:
 
     def add(self, values: dict[str, th.Tensor]) -> None:
         """
-        :param values: detached scalars, or vectors with one entry a skill, by name
+        Add the values of an update.
+
+        :param values: detached scalars, or vectors with one entry per skill, by name
         """
         for name, value in values.items():
             entry = th.cat([value.reshape(-1).float(), th.ones(1, device=value.device)])
@@ -61,6 +63,8 @@ class SkillRewards:
 
     def add(self, skills: np.ndarray, rewards: np.ndarray) -> None:
         """
+        Add the rewards of a step.
+
         :param skills: skill followed in each environment, shape ``(n_envs,)``
         :param rewards: extrinsic rewards, shape ``(n_envs,)``
         """
@@ -69,13 +73,15 @@ class SkillRewards:
 
     def means(self) -> np.ndarray:
         """
-        :return: mean reward of a step of each skill, NaN for one that was not followed, shape ``(n_skills,)``
+        Average the rewards so far.
+
+        :return: mean reward per step of each skill, NaN for one that was not followed, shape ``(n_skills,)``
         """
         return np.divide(self.rewards, self.steps, out=np.full(len(self.steps), np.nan), where=self.steps > 0)
 
     def flush(self, logger: Logger, ep_len_mean: float) -> None:
         """
-        Record the mean reward of a step of each skill times the length of an episode, and start anew.
+        Record the mean reward per step of each skill times the length of an episode, and start anew.
 
         :param logger: where to record
         :param ep_len_mean: mean episode length, in steps
@@ -87,9 +93,11 @@ class SkillRewards:
 
 def record_per_skill(logger: Logger, name: str, values: np.ndarray) -> None:
     """
+    Record one value per skill.
+
     :param logger: where to record
     :param name: common part of the names
-    :param values: one value a skill, shape ``(n_skills,)``; NaN is left out
+    :param values: one value per skill, shape ``(n_skills,)``; NaN is left out
     """
     for skill, value in enumerate(values):
         if not np.isnan(value):

@@ -4,7 +4,7 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 
 def unit_noise(correlation: float, action_dim: int, n_envs: int) -> OrnsteinUhlenbeckActionNoise:
     """
-    Gaussian noise of standard deviation 1 with memory: an Ornstein-Uhlenbeck process in steps of 1, which starts at 0.
+    Make Gaussian noise of standard deviation 1 with memory: an Ornstein-Uhlenbeck process in steps of 1, which starts at 0.
 
     :param correlation: of the noise of a step with that of the step before, from 0 (white noise) to below 1; noise is
         forgotten over about 1 / (1 - correlation) steps

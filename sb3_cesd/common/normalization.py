@@ -2,15 +2,15 @@
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.vec_env import observation_statistics
 
 
 class TensorNormalization:
     """
-    The statistics of a ``VecNormalize`` on a device, at addresses that stay the same.
+    Keep the statistics of a ``VecNormalize`` on a device, at addresses that stay the same.
 
     :param env: its statistics are those of the last :meth:`update`
     :param device: where the tensors are
@@ -25,9 +25,9 @@ class TensorNormalization:
     def _read(self) -> dict[str, np.ndarray]:
         statistics = {"reward_std": np.sqrt(np.atleast_1d(self.env.ret_rms.var) + self.env.epsilon)}
         if self.env.norm_obs:
-            assert isinstance(self.env.obs_rms, RunningMeanStd)
-            statistics["obs_mean"] = self.env.obs_rms.mean.copy()
-            statistics["obs_std"] = np.sqrt(self.env.obs_rms.var + self.env.epsilon)
+            for name, rms in observation_statistics(self.env).items():
+                statistics[f"mean of {name}"] = np.array(rms.mean)
+                statistics[f"std of {name}"] = np.sqrt(rms.var + self.env.epsilon)
         return statistics
 
     def update(self) -> None:
@@ -37,19 +37,24 @@ class TensorNormalization:
             self._tensors.mark([name], range(len(values)))
         self._tensors.update()
 
-    def observations(self, observations: th.Tensor) -> th.Tensor:
+    def observations(self, name: str, observations: th.Tensor) -> th.Tensor:
         """
-        :param observations: shape ``(n, obs_dim)``
-        :return: normalised, float32
+        Normalise observations.
+
+        :param name: the entry of a dictionary they are
+        :param observations: shape ``(n, *shape)``
+        :return: normalised, float32; an entry that is not normalised stays as it is
         """
-        if self.env.norm_obs:
-            # In float64, as the statistics are
-            observations = (observations - self._tensors["obs_mean"]) / self._tensors["obs_std"]
-            observations = observations.clamp(-self.env.clip_obs, self.env.clip_obs)
-        return observations.float()
+        if f"mean of {name}" not in self._statistics:
+            return observations
+        # In float64, as the statistics are
+        observations = (observations - self._tensors[f"mean of {name}"]) / self._tensors[f"std of {name}"]
+        return observations.clamp(-self.env.clip_obs, self.env.clip_obs).float()
 
     def rewards(self, rewards: th.Tensor) -> th.Tensor:
         """
+        Normalise rewards.
+
         :param rewards: any shape
         :return: normalised, float32
         """

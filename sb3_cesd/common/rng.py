@@ -8,7 +8,7 @@ import torch as th
 
 @contextmanager
 def preserve_random_state() -> Iterator[None]:
-    """What is done within leaves no trace in the global random number generators of Python, NumPy and PyTorch (CPU)."""
+    """Leave no trace of what is done within in the global random number generators of Python, NumPy and PyTorch (CPU)."""
     states = random.getstate(), np.random.get_state(), th.get_rng_state()
     try:
         yield

@@ -1,21 +1,34 @@
-"""The layout of a skill-augmented observation, ``[observation | one-hot skill]``, and when skills change."""
+"""What a skill is: one of a number of them, or a point of a continuous space."""
 
-from numbers import Real
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
+
+from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.tensors import one_hot
+
+#: What users call a skill: an index; of a continuous space also a vector
+SkillName: TypeAlias = int | list[float] | np.ndarray
 
 
 def is_whole(value: object) -> bool:
     """
+    Tell whole numbers of whatever type from everything else.
+
     :param value: anything
-    :return: whether it is a whole number, of whatever type
+    :return: whether it is a whole number
     """
     return isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
 
 
 def check_skill(skill: int, n_skills: int) -> int:
     """
+    Check the index of a skill.
+
     :param skill: index of a skill
     :param n_skills: number of skills
     :return: the skill as an int
@@ -30,6 +43,8 @@ def check_skill(skill: int, n_skills: int) -> int:
 
 def check_n_skills(n_skills: int) -> int:
     """
+    Check a number of skills.
+
     :param n_skills: number of skills
     :return: the number as an int
     :raises ValueError: if there are fewer than two skills
@@ -39,141 +54,294 @@ def check_n_skills(n_skills: int) -> int:
     return int(n_skills)
 
 
-def check_plain_space(observation_space: spaces.Space) -> spaces.Box:
+class SkillSpace(ABC):
     """
-    :param observation_space: the space of the environment, before the skill is appended
-    :return: the same space
-    :raises ValueError: if a one-hot skill can't be appended to it
-    """
-    if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 1:
-        raise ValueError(
-            f"A skill can only be appended to a flat vector (1D Box), but the observation space is {observation_space}: "
-            "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
-        )
-    return observation_space
+    The space skills are drawn from.
 
+    A skill has two forms. Networks and observations take its *vector*. The replay buffer, ``infos`` and intrinsic rewards
+    take what :meth:`decode` makes of that: the index of a discrete skill, or the vector itself.
 
-def skill_space(observation_space: spaces.Space, n_skills: int) -> spaces.Box:
-    """
-    :param observation_space: 1D Box of shape ``(obs_dim,)``
-    :param n_skills: number of skills
-    :return: 1D Box of shape ``(obs_dim + n_skills,)`` and the same dtype
-    """
-    box = check_plain_space(observation_space)
-    low = np.concatenate([box.low, np.zeros(n_skills, dtype=box.low.dtype)])
-    high = np.concatenate([box.high, np.ones(n_skills, dtype=box.high.dtype)])
-    return spaces.Box(low=low, high=high, dtype=box.dtype)  # type: ignore[arg-type]
-
-
-def plain_space(observation_space: spaces.Box, n_skills: int) -> spaces.Box:
-    """
-    The inverse of :func:`skill_space`.
-
-    :param observation_space: skill-augmented space, shape ``(obs_dim + n_skills,)``
-    :param n_skills: number of skills
-    :return: the space without the one-hot, shape ``(obs_dim,)``
-    """
-    low, high = observation_space.low[:-n_skills], observation_space.high[:-n_skills]
-    return spaces.Box(low=low, high=high, dtype=observation_space.dtype)  # type: ignore[arg-type]
-
-
-def append_skill(observations: np.ndarray, skills: np.ndarray | int, n_skills: int) -> np.ndarray:
-    """
-    :param observations: shape ``(obs_dim,)`` or ``(n, obs_dim)``
-    :param skills: one skill for all, or one each, shape ``(n,)``
-    :param n_skills: number of skills
-    :return: shape ``(obs_dim + n_skills,)`` or ``(n, obs_dim + n_skills)``, dtype of the observations
-    """
-    one_hot = (np.arange(n_skills) == np.asarray(skills)[..., None]).astype(observations.dtype)
-    one_hot = np.broadcast_to(one_hot, (*observations.shape[:-1], n_skills))
-    return np.concatenate([observations, one_hot], axis=-1)
-
-
-def split_skill(observations: np.ndarray, n_skills: int) -> tuple[np.ndarray, np.ndarray]:
-    """
-    The inverse of :func:`append_skill`.
-
-    :param observations: shape ``(..., obs_dim + n_skills)``
-    :param n_skills: number of skills
-    :return: plain observations ``(..., obs_dim)`` and skills ``(...)``
-    """
-    return observations[..., :-n_skills], observations[..., -n_skills:].argmax(axis=-1)
-
-
-class SkillClock:
-    """
-    Decides which skill each environment follows, and when it changes.
-
-    :param n_envs: number of parallel environments
-    :param n_skills: number of skills
-    :param duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
-    :param skill: follow this skill always
-    :param order: ``"random"`` draws skills uniformly; ``"cycle"`` goes through them in turn, so that
-        ``n_skills`` consecutive draws (counted over all environments) hold each skill once
+    :param n_skills: number of skills; of a continuous space, the number of those that evaluations, warm-ups and pictures
+        go through, see ``vectors``
+    :param dim: size of the vector of a skill
     """
 
-    def __init__(
-        self,
-        n_envs: int,
-        n_skills: int,
-        duration: int | None = 50,
-        skill: int | None = None,
-        order: str = "random",
-    ) -> None:
-        if duration is not None and (not is_whole(duration) or duration < 1):
-            raise ValueError(f"skill_duration={duration}: a skill lasts at least one step, pass a positive integer or None.")
-        if order not in ("random", "cycle"):
-            raise ValueError(f"Unknown order {order!r} of skills: choose 'random' or 'cycle'.")
+    #: Whether there are ``n_skills`` skills and no others
+    discrete: ClassVar[bool] = False
+    #: Shape and type of a skill in a replay buffer
+    stored_shape: tuple[int, ...]
+    stored_dtype: type[np.generic]
+
+    def __init__(self, n_skills: int, dim: int) -> None:
         self.n_skills = check_n_skills(n_skills)
-        self.duration = duration
-        self.order = order
-        self.skills = np.zeros(n_envs, dtype=np.int64)
-        # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
-        self._ages = np.full(n_envs, -1, dtype=np.int64)
-        self._n_drawn = 0
-        self._rng = np.random.default_rng()
-        self.skill: int | None = None
-        self.set_skill(skill)
+        self.dim = dim
+        self.stored_shape = (dim,)
+        self.stored_dtype = np.float32
+        #: Vectors of the skills that an index stands for, shape ``(n_skills, dim)``, float32
+        self.vectors = self._representatives()
 
-    def seed(self, seed: int | None) -> None:
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """
-        :param seed: seed of the draws; also restarts the cycle
-        """
-        self._rng = np.random.default_rng(seed)
-        self._n_drawn = 0
-        self._ages[:] = -1
+        Draw skills.
 
-    def set_skill(self, skill: int | None) -> None:
+        :param n: number of skills
+        :param rng: what they are drawn with
+        :return: their vectors, shape ``(n, dim)``, float32
         """
-        :param skill: follow this skill from now on, or ``None`` to draw skills again from the next change on
+
+    @abstractmethod
+    def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
         """
-        self.skill = None if skill is None else check_skill(skill, self.n_skills)
-        if self.skill is not None:
-            self.skills[:] = self.skill
+        Draw skills on a device, with PyTorch's generator.
 
-    def reset(self) -> None:
-        """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""
-        self._draw(self._ages != 0)
-
-    def tick(self, dones: np.ndarray) -> None:
+        :param n: number of skills
+        :param device: where they are drawn
+        :return: their vectors, shape ``(n, dim)``, float32
         """
-        Count one step and draw a new skill where the episode ended or the old skill has had its time.
 
-        :param dones: shape ``(n_envs,)``
+    @abstractmethod
+    def _representatives(self) -> np.ndarray:
+        """Vectors of the skills that an index stands for."""
+
+    @property
+    @abstractmethod
+    def box(self) -> spaces.Box:
+        """The space of the vectors, shape ``(dim,)``, float32."""
+
+    def encode(self, skill: object, batch_shape: tuple[int, ...] = ()) -> np.ndarray:
         """
-        self._ages += 1
-        expired = np.asarray(dones, dtype=bool)
-        if self.duration is not None:
-            expired = expired | (self._ages >= self.duration)
-        self._draw(expired)
+        Turn what a user calls a skill into vectors.
 
-    def _draw(self, where: np.ndarray) -> None:
-        n_new = int(where.sum())
-        self._ages[where] = 0
-        if n_new == 0 or self.skill is not None:
-            return
-        if self.order == "cycle":
-            self.skills[where] = (self._n_drawn + np.arange(n_new)) % self.n_skills
-            self._n_drawn += n_new
+        :param skill: the index of a skill, or several; of a continuous space also the vector of one, or several
+        :param batch_shape: shape of the observations they are for, without that of a single one
+        :return: vectors, shape ``(*batch_shape, dim)``, float32
+        :raises ValueError: if there is no such skill, or not as many as there are observations
+        """
+        skills = np.asarray(skill)
+        is_vector = not self.discrete and skills.ndim > 0 and np.issubdtype(skills.dtype, np.floating)
+        given_shape = skills.shape[:-1] if is_vector else skills.shape
+        if given_shape not in ((), batch_shape):
+            raise ValueError(
+                f"skill of shape {skills.shape} for {batch_shape[0] if batch_shape else 1} observation(s): pass one skill, or "
+                "one per observation."
+            )
+        if is_vector:
+            self.check_vectors(skills)
+            vectors = skills.astype(np.float32)
         else:
-            self.skills[where] = self._rng.integers(self.n_skills, size=n_new)
+            for value in np.unique(skills).tolist():
+                check_skill(value, self.n_skills)
+            vectors = self.vectors[skills.astype(np.int64)]
+        return np.broadcast_to(vectors, (*batch_shape, self.dim))
+
+    def name_of(self, skill: SkillName) -> int | list[float]:
+        """
+        Bring what a user calls one skill into a form that JSON can hold.
+
+        :param skill: its index, or the vector of a continuous skill
+        :return: the index of a discrete skill, else the numbers of the vector
+        :raises ValueError: if there is no such skill
+        """
+        decoded = self.decode(self.encode(skill))
+        return int(decoded) if self.discrete else decoded.tolist()
+
+    def check_vectors(self, vectors: np.ndarray) -> None:
+        """
+        Check vectors of skills.
+
+        :param vectors: shape ``(..., dim)``
+        :raises ValueError: if they are none of this space
+        """
+        if vectors.shape[-1] != self.dim:
+            raise ValueError(
+                f"A skill of this model is a vector of {self.dim} numbers, not of {vectors.shape[-1]}: pass one of that size, "
+                f"or an integer from 0 to {self.n_skills - 1}."
+            )
+        if not np.isfinite(vectors).all():
+            raise ValueError("The skill is not finite: pass a vector of finite numbers.")
+
+    def nearest(self, vector: np.ndarray) -> np.ndarray:
+        """
+        Find the skill that a point of the box stands for.
+
+        :param vector: a point of ``box``, shape ``(dim,)``
+        :return: vector of the skill, shape ``(dim,)``
+        :raises ValueError: if it stands for none
+        """
+        return vector
+
+    def decode(self, vectors: np.ndarray) -> np.ndarray:
+        """
+        Tell the skills of vectors.
+
+        :param vectors: shape ``(..., dim)``
+        :return: indices, shape ``(...)``, of discrete skills; else the vectors
+        """
+        return vectors
+
+    def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
+        """
+        Make vectors of skills as the replay buffer keeps them.
+
+        :param skills: indices, shape ``(n,)``, of discrete skills; else vectors, shape ``(n, dim)``
+        :param dtype: dtype of the result
+        :return: vectors, shape ``(n, dim)``
+        """
+        return skills.to(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SkillSpace) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_skills={self.n_skills}, dim={self.dim})"
+
+    def _key(self) -> tuple[object, ...]:
+        return type(self).__name__, self.n_skills, self.dim
+
+
+class DiscreteSkills(SkillSpace):
+    """
+    A number of skills, each of which is a one-hot vector.
+
+    :param n_skills: number of skills, at least 2
+    """
+
+    discrete = True
+
+    def __init__(self, n_skills: int) -> None:
+        n_skills = check_n_skills(n_skills)
+        super().__init__(n_skills, n_skills)
+        self.stored_shape = ()
+        self.stored_dtype = np.uint8 if n_skills <= 256 else np.int32
+
+    @property
+    def box(self) -> spaces.Box:
+        return spaces.Box(0.0, 1.0, (self.dim,), np.float32)
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return self.vectors[rng.integers(self.n_skills, size=n)]
+
+    def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
+        return self.embed(th.randint(self.n_skills, (n,), device=device))
+
+    def decode(self, vectors: np.ndarray) -> np.ndarray:
+        return vectors.argmax(axis=-1)
+
+    def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
+        return one_hot(skills, self.n_skills, dtype)
+
+    def _representatives(self) -> np.ndarray:
+        return np.eye(self.n_skills, dtype=np.float32)
+
+
+class SphereSkills(SkillSpace):
+    """
+    Points on the unit sphere, drawn uniformly (as METRA and APS do).
+
+    :param dim: size of the vector
+    :param n_skills: number of skills that an index stands for: in two dimensions at equal angles, else drawn once and for all
+    """
+
+    def __init__(self, dim: int, n_skills: int = 16) -> None:
+        check_positive_integer(skill_dim=dim)
+        if dim < 2:
+            raise ValueError(f"skill_dim={dim}: a sphere has at least two dimensions, pass skill_dim >= 2.")
+        super().__init__(n_skills, int(dim))
+
+    @property
+    def box(self) -> spaces.Box:
+        return spaces.Box(-1.0, 1.0, (self.dim,), np.float32)
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        vectors = rng.standard_normal((n, self.dim))
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
+        return th.nn.functional.normalize(th.randn(n, self.dim, device=device), dim=1)
+
+    def check_vectors(self, vectors: np.ndarray) -> None:
+        super().check_vectors(vectors)
+        lengths = np.linalg.norm(vectors, axis=-1)
+        if not np.allclose(lengths, 1.0, atol=1e-3):
+            raise ValueError(
+                f"A skill of this model is a point on the unit sphere, not a vector of length {lengths.ravel()[0]:.4g}: "
+                "divide it by its length."
+            )
+
+    def nearest(self, vector: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(vector)
+        if length == 0:
+            raise ValueError("The zero vector points to no skill: choose one with a direction.")
+        return vector / length
+
+    def _representatives(self) -> np.ndarray:
+        if self.dim > 2:
+            return self.draw(self.n_skills, np.random.default_rng(0))
+        angles = 2 * np.pi * np.arange(self.n_skills) / self.n_skills
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+class CubeSkills(SkillSpace):
+    """
+    Vectors whose entries are drawn uniformly and independently of each other: from [-1, 1] (as DADS does), or from [0, 1] (as
+    CIC does).
+
+    :param dim: size of the vector
+    :param n_skills: number of skills that an index stands for, drawn once and for all
+    :param low: lower bound of the entries; the upper one is 1
+    """
+
+    def __init__(self, dim: int, n_skills: int = 16, low: float = -1.0) -> None:
+        check_positive_integer(skill_dim=dim)
+        self.low = low
+        super().__init__(n_skills, int(dim))
+
+    @property
+    def box(self) -> spaces.Box:
+        return spaces.Box(self.low, 1.0, (self.dim,), np.float32)
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(self.low, 1.0, (n, self.dim)).astype(np.float32)
+
+    def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
+        return self.low + (1.0 - self.low) * th.rand(n, self.dim, device=device)
+
+    def check_vectors(self, vectors: np.ndarray) -> None:
+        super().check_vectors(vectors)
+        if (vectors < self.low).any() or (vectors > 1.0).any():
+            raise ValueError(f"The entries of a skill of this model are from {self.low:g} to 1: pass such a vector.")
+
+    def _representatives(self) -> np.ndarray:
+        return self.draw(self.n_skills, np.random.default_rng(0))
+
+    def _key(self) -> tuple[object, ...]:
+        return *super()._key(), self.low
+
+
+#: What the argument ``skill_type`` of the algorithms takes
+SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
+
+
+def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillSpace:
+    """
+    Make the space of the skills of an algorithm.
+
+    :param name: ``"discrete"``; ``"sphere"``, ``"cube"`` ([-1, 1]) or ``"unit_cube"`` ([0, 1])
+    :param n_skills: number of skills; of a continuous space, those that an index stands for
+    :param dim: size of the vector of a continuous skill
+    :return: the space
+    :raises ValueError: if there is no such space, or the size is missing
+    """
+    if name == "discrete":
+        return DiscreteSkills(n_skills)
+    if name not in SKILL_TYPES:
+        raise ValueError(f"Unknown skill_type {name!r}: choose one of {', '.join(map(repr, SKILL_TYPES))}.")
+    if isinstance(dim, bool) or not isinstance(dim, Integral):
+        raise ValueError(f"skill_type={name!r} needs the size of its vectors, not {dim!r}: pass skill_dim, e.g. skill_dim=2.")
+    if name == "sphere":
+        return SphereSkills(int(dim), n_skills)
+    return CubeSkills(int(dim), n_skills, low=-1.0 if name == "cube" else 0.0)

@@ -8,7 +8,7 @@ import torch as th
 from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 
-from sb3_cesd.common.fixed_shapes import shapes_may_vary
+from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 
 def orthogonal_init(module: nn.Module) -> None:
@@ -56,11 +56,13 @@ def create_orthogonal_mlp(
     activation_fn: type[nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
     """
+    Make SB3's MLP, initialised as in URLB.
+
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer
     :param net_arch: sizes of the hidden layers
     :param activation_fn: activation after each hidden layer
-    :return: SB3's MLP, initialised as in URLB
+    :return: the network
     """
     return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
 
@@ -69,8 +71,8 @@ class HeadRouting(NamedTuple):
     """
     Which rows go to which head; made once by :func:`route` and used by every layer and critic.
 
-    Two plans compute the same values. *Ragged*: rows sorted by head, one matrix product a head; needs the counts on the host.
-    *Tiled*: rows laid out in tiles of equal size, each of one head, one batched product; every shape is known
+    Two plans compute the same values. *Ragged*: rows sorted by head, one matrix product per head; needs the counts on the
+    host. *Tiled*: rows laid out in tiles of equal size, each of one head, one batched product; every shape is known
     beforehand, so that a GPU never waits for the host.
 
     :param slots: place of each row in the layout, shape ``(n_rows,)``
@@ -91,7 +93,7 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
 
     :param heads: shape ``(n_rows,)``, integers from 0 to ``n_heads - 1``
     :param n_heads: number of heads
-    :param tile_size: rows a tile; ``None`` takes the ragged plan where shapes may depend on data, else tiles of 64 rows
+    :param tile_size: rows per tile; ``None`` takes the ragged plan where shapes may depend on data, else tiles of 64 rows
     :return: the plan
     """
     if tile_size is None and not shapes_may_vary(heads.device):
@@ -107,7 +109,7 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
     first_row = counts.cumsum(0) - counts
     first_tile = n_tiles_of_head.cumsum(0) - n_tiles_of_head
     slots = first_tile[heads] * tile_size + ranks - first_row[heads]
-    # At most one tile a head is not full: a bound that does not depend on the data
+    # At most one tile per head is not full: a bound that does not depend on the data
     n_tiles = n_rows // tile_size + n_heads
     tiles = th.arange(n_tiles, device=heads.device)
     tile_heads = th.searchsorted(n_tiles_of_head.cumsum(0), tiles, right=True).clamp(max=n_heads - 1)
@@ -116,7 +118,7 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
 
 class _RaggedLinear(th.autograd.Function):
     """
-    One matrix product a head on sorted rows, with gradients written in place.
+    One matrix product per head on sorted rows, with gradients written in place.
 
     Autograd's own way would gather the gradients of the heads in a copy, which costs as much as half of the products.
     """
@@ -169,13 +171,17 @@ class EnsembleLinear(nn.Module):
 
     def forward(self, inputs: th.Tensor) -> th.Tensor:
         """
+        Evaluate every head on its rows.
+
         :param inputs: shape ``(n_heads, n_rows, input_dim)`` or ``(n_rows, input_dim)``
-        :return: every head on its rows, shape ``(n_heads, n_rows, output_dim)``
+        :return: shape ``(n_heads, n_rows, output_dim)``
         """
         return inputs @ self.weight + self.bias
 
     def forward_ragged(self, rows: th.Tensor, counts: list[int]) -> th.Tensor:
         """
+        Evaluate each head on its rows, one matrix product per head.
+
         :param rows: sorted by head, shape ``(n_rows, input_dim)``
         :param counts: rows of each head
         :return: shape ``(n_rows, output_dim)``
@@ -187,6 +193,8 @@ class EnsembleLinear(nn.Module):
 
     def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
         """
+        Evaluate tiles of rows in one batched product.
+
         :param tiles: shape ``(n_tiles, tile_size, input_dim)``
         :param tile_heads: head of each tile, shape ``(n_tiles,)``
         :return: shape ``(n_tiles, tile_size, output_dim)``
@@ -220,6 +228,8 @@ class RoutedEnsembleMLP(nn.Module):
 
     def forward(self, inputs: th.Tensor, routing: HeadRouting) -> th.Tensor:
         """
+        Evaluate each row by its head.
+
         :param inputs: shape ``(n_rows, input_dim)``
         :param routing: which head evaluates which row
         :return: shape ``(n_rows, output_dim)``
@@ -237,7 +247,7 @@ class RoutedEnsembleMLP(nn.Module):
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
         """
-        Every head on every row, at ``n_heads`` times the cost; the reference the routed form is tested against.
+        Evaluate every head on every row, at ``n_heads`` times the cost: the reference the routed form is tested against.
 
         :param inputs: shape ``(n_rows, input_dim)``
         :return: shape ``(n_heads, n_rows, output_dim)``
@@ -246,14 +256,3 @@ class RoutedEnsembleMLP(nn.Module):
         for idx, layer in enumerate(self.layers):
             hidden = layer(hidden if idx == 0 else self.activation(hidden))
         return hidden
-
-
-def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
-    """
-    :param indices: shape ``(n,)``
-    :param n_classes: number of classes
-    :param dtype: dtype of the result
-    :return: shape ``(n, n_classes)``
-    """
-    # PyTorch's own reads the indices back to check them
-    return (indices[:, None] == th.arange(n_classes, device=indices.device)).to(dtype)

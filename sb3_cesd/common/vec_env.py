@@ -1,20 +1,27 @@
+import inspect
+from typing import Any
+
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize, unwrap_vec_wrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from sb3_cesd.common.skills import SkillClock, append_skill, skill_space
+from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, short, skill_observation_space
+from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
+from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
 
 
 class VecSkillObservation(VecEnvWrapper):
     """
-    Append a one-hot skill to the observations: ``(obs_dim,)`` becomes ``(obs_dim + n_skills,)``.
+    Add the skill that is to act to the observations: ``Dict(observation, skill)``, as HER adds goals.
 
     A new skill is drawn for an environment when its episode ends and after every ``skill_duration`` steps.
     The observation returned by a step already bears the skill to follow from there; ``terminal_observation`` keeps the
-    skill of the episode that ended. ``infos[i]["skill"]`` is the skill that was followed during the step.
+    skill of the episode that ended. ``infos[i]["skill"]`` is the skill that was followed during the step: its index, or the
+    vector of a continuous one.
 
-    :param venv: the vectorized environment to wrap (with 1D Box observations)
-    :param n_skills: number of skills
+    :param venv: the vectorized environment to wrap, with Box observations or a Dict of them (which keeps its keys)
+    :param skill_space: space of the skills, or the number of discrete ones
     :param skill_duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
     :param skill: follow this skill always
     :param order: ``"random"``, or ``"cycle"`` to go through the skills in turn (for evaluation)
@@ -23,96 +30,128 @@ class VecSkillObservation(VecEnvWrapper):
     def __init__(
         self,
         venv: VecEnv,
-        n_skills: int,
+        skill_space: SkillSpace | int,
         skill_duration: int | None = 50,
-        skill: int | None = None,
+        skill: SkillName | None = None,
         order: str = "random",
     ) -> None:
-        self.clock = SkillClock(venv.num_envs, n_skills, skill_duration, skill, order)
-        super().__init__(venv, observation_space=skill_space(venv.observation_space, n_skills))
-        self.n_skills = self.clock.n_skills
+        self.skill_space = skill_space if isinstance(skill_space, SkillSpace) else DiscreteSkills(skill_space)
+        self.clock = SkillClock(venv.num_envs, self.skill_space, skill_duration, skill, order)
+        super().__init__(venv, observation_space=skill_observation_space(venv.observation_space, self.skill_space))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A mappingproxy, which can't be copied; VecNormalize leaves it out, too
+        return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.class_attributes = dict(inspect.getmembers(type(self)))
 
     @property
     def skills(self) -> np.ndarray:
-        """The skill each environment is to follow in its next step, shape ``(n_envs,)``."""
+        """
+        The skill each environment is to follow in its next step: its index, shape ``(n_envs,)``, or its vector, shape
+        ``(n_envs, skill_dim)``.
+        """
         return self.clock.skills.copy()
 
-    def set_skill(self, skill: int | None) -> None:
+    def set_skill(self, skill: SkillName | None) -> None:
         """
+        Fix the skill.
+
         :param skill: follow this skill from the next observation on, or ``None`` to draw skills again
         """
         self.clock.set_skill(skill)
+
+    def take_turns(self, turns: SkillTurns) -> None:
+        """
+        Let all skills act in turn, from the next observation on.
+
+        :param turns: how long, and who acts afterwards
+        """
+        self.clock.take_turns(turns)
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         self.clock.seed(seed)
         return self.venv.seed(seed)  # type: ignore[return-value]
 
-    def reset(self) -> np.ndarray:
+    def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         observations = self.venv.reset()
         self.clock.reset()
-        return self._append(observations, self.clock.skills)
+        return add_skill(observations, self.clock.vectors)  # type: ignore[arg-type]
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = self.venv.step_wait()
-        followed = self.clock.skills.copy()
-        self.clock.tick(dones)
+        vectors, skills = self.clock.vectors, self.clock.skills
+        # Skills are compared by the rewards of the environment itself
+        normalize = unwrap_vec_normalize(self.venv)
+        self.clock.tick(dones, rewards if normalize is None else normalize.get_original_reward())
         for idx, info in enumerate(infos):
-            info["skill"] = int(followed[idx])
+            info["skill"] = int(skills[idx]) if self.skill_space.discrete else skills[idx]
             if "terminal_observation" in info:
-                info["terminal_observation"] = self._append(info["terminal_observation"], followed[idx])
-        return self._append(observations, self.clock.skills), rewards, dones, infos
-
-    def _append(self, observations: object, skills: np.ndarray) -> np.ndarray:
-        return append_skill(np.asarray(observations), skills, self.n_skills)
+                info["terminal_observation"] = add_skill(info["terminal_observation"], vectors[idx])
+        return add_skill(observations, self.clock.vectors), rewards, dones, infos  # type: ignore[arg-type, return-value]
 
 
 def add_skill_observation(
     env: VecEnv,
-    n_skills: int,
+    skill_space: SkillSpace,
     skill_duration: int | None,
-    skill: int | None = None,
+    skill: SkillName | None = None,
     order: str = "random",
 ) -> VecEnv:
     """
     Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already.
 
     :param env: vectorized environment, with or without skill observations
-    :param n_skills: number of skills
+    :param skill_space: space of the skills
     :param skill_duration: see :class:`VecSkillObservation`
     :param skill: see :class:`VecSkillObservation`
     :param order: see :class:`VecSkillObservation`
     :return: an environment with skill observations
-    :raises ValueError: if it is wrapped for another number of skills, or changed after the skill was appended
+    :raises ValueError: if it is wrapped for other skills, or changed after the skill was added
     """
     wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
     if wrapper is None:
-        return VecSkillObservation(env, n_skills, skill_duration, skill, order)
-    if wrapper.n_skills != n_skills:
+        return VecSkillObservation(env, skill_space, skill_duration, skill, order)
+    if wrapper.skill_space != skill_space:
         raise ValueError(
-            f"The environment is wrapped for {wrapper.n_skills} skills, the model has {n_skills}: pass the environment "
-            f"without VecSkillObservation (the model adds it), or wrap it with n_skills={n_skills}."
+            f"The environment is wrapped for {wrapper.skill_space.n_skills} skills ({wrapper.skill_space}), the model has "
+            f"{skill_space.n_skills} ({skill_space}): pass the environment without VecSkillObservation (the model adds it), "
+            "or wrap it for the skills of the model."
         )
     outer: VecEnv = env
     while outer is not wrapper:
-        if isinstance(outer, VecNormalize):
+        if isinstance(outer, VecNormalize) and outer.norm_obs and SKILL in (outer.norm_obs_keys or [SKILL]):
             raise ValueError(
-                "VecNormalize around VecSkillObservation would normalise the one-hot skill: normalise first, "
-                "VecSkillObservation(VecNormalize(env), n_skills), or pass VecNormalize(env) alone."
+                "VecNormalize around VecSkillObservation would normalise the skill: pass VecNormalize(env) alone (the model "
+                f"adds the skill), or norm_obs_keys=[{OBSERVATION!r}] to VecNormalize."
             )
         assert hasattr(outer, "venv")
         outer = outer.venv
-    if env.observation_space != wrapper.observation_space:
+    if not _same_layout(env.observation_space, wrapper.observation_space):
         raise ValueError(
-            f"A wrapper around VecSkillObservation changes the observation space to {env.observation_space}: "
-            "apply it before VecSkillObservation, or pass the environment without VecSkillObservation (the model adds it)."
+            "A wrapper around VecSkillObservation changes the observation space to "
+            f"{short(env.observation_space)}: apply it before VecSkillObservation, or pass the environment without "
+            "VecSkillObservation (the model adds it)."
         )
     return env
 
 
+def _same_layout(first: spaces.Space, second: spaces.Space) -> bool:
+    """Whether two spaces have equal keys and shapes; VecNormalize changes bounds."""
+    if isinstance(first, spaces.Dict) and isinstance(second, spaces.Dict):
+        return first.spaces.keys() == second.spaces.keys() and all(
+            first[name].shape == second[name].shape for name in first.spaces
+        )
+    return first == second
+
+
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
     """
-    Let a model see the observations of other environments as it saw those of training. The statistics of training are shared,
-    so that they are always the latest, and never changed.
+    Let a model see the observations of other environments as it saw those of training.
+
+    The statistics of training are shared, so that they are always the latest, and never changed.
 
     :param env: environments without skill observations, with a ``VecNormalize`` of their own (which is changed) or without
     :param statistics: ``VecNormalize`` of training, ``None`` if there was none
@@ -127,11 +166,27 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
     normalizer.training = False
     normalizer.norm_obs = statistics is not None and statistics.norm_obs
     if statistics is not None and statistics.norm_obs:
-        if normalizer.observation_space.shape != statistics.observation_space.shape:
+        ours, theirs = observation_statistics(normalizer), observation_statistics(statistics)
+        shapes = [{name: rms.mean.shape for name, rms in each.items()} for each in (ours, theirs)]
+        if shapes[0] != shapes[1]:
             raise ValueError(
-                f"The statistics of VecNormalize are of observations of shape {statistics.observation_space.shape}, those to "
-                f"normalise are of shape {normalizer.observation_space.shape}: pass environments wrapped as those of training."
+                f"The statistics of VecNormalize are of observations of shape {_shapes(shapes[1])}, those to "
+                f"normalise are of shape {_shapes(shapes[0])}: pass environments wrapped as those of training."
             )
-        normalizer.obs_rms = statistics.obs_rms
+        normalizer.obs_rms = theirs if isinstance(normalizer.obs_rms, dict) else theirs[OBSERVATION]
         normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
     return env
+
+
+def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
+    """
+    Read the statistics of observations.
+
+    :param normalize: what normalises
+    :return: mean and variance by the name of the entry; those of a Box space have one of that name, too
+    """
+    return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
+
+
+def _shapes(shapes: dict[str, tuple[int, ...]]) -> str:
+    return str(shapes[OBSERVATION]) if list(shapes) == [OBSERVATION] else str(shapes)

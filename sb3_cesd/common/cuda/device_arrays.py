@@ -28,6 +28,8 @@ class DeviceArrays:
 
     def __getitem__(self, name: str) -> th.Tensor:
         """
+        Get a tensor.
+
         :param name: name of an array
         :return: the tensor, as of the last :meth:`update`
         """
@@ -50,6 +52,8 @@ class DeviceArrays:
 
     def mark(self, names: Iterable[str], rows: Iterable[int]) -> None:
         """
+        Note what changed.
+
         :param names: arrays that changed
         :param rows: in these rows of their first axis
         """
@@ -67,6 +71,8 @@ class DeviceArrays:
 
     def upload(self, array: np.ndarray) -> th.Tensor:
         """
+        Bring an array to the device.
+
         :param array: any array, which is not changed afterwards
         :return: a tensor of it on the device
         """

@@ -1,17 +1,18 @@
+"""Checks of arguments; every message ends in the remedy."""
+
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, TypeVar
-
-import torch as th
 
 T = TypeVar("T")
 
 
 def check_positive(**values: float) -> None:
     """
+    Check that numbers are positive.
+
     :param values: numbers by the name under which the user knows them
     :raises ValueError: if one is not a finite number above zero
     """
@@ -22,6 +23,8 @@ def check_positive(**values: float) -> None:
 
 def check_positive_integer(**values: int) -> None:
     """
+    Check that numbers are positive integers.
+
     :param values: numbers by the name under which the user knows them
     :raises ValueError: if one is not an integer above zero
     """
@@ -33,6 +36,8 @@ def check_positive_integer(**values: int) -> None:
 
 def check_not_negative(**values: float) -> None:
     """
+    Check that numbers are zero or above.
+
     :param values: numbers by the name under which the user knows them
     :raises ValueError: if one is not a finite number, zero or above
     """
@@ -43,6 +48,8 @@ def check_not_negative(**values: float) -> None:
 
 def check_share(**values: float) -> None:
     """
+    Check that numbers are from 0 to 1.
+
     :param values: numbers by the name under which the user knows them
     :raises ValueError: if one is not a number from 0 to 1
     """
@@ -53,6 +60,8 @@ def check_share(**values: float) -> None:
 
 def check_correlation(**values: float) -> None:
     """
+    Check that numbers are from 0 to below 1.
+
     :param values: numbers by the name under which the user knows them
     :raises ValueError: if one is not a number from 0 to below 1
     """
@@ -63,6 +72,8 @@ def check_correlation(**values: float) -> None:
 
 def check_share_or_steps(**values: float) -> None:
     """
+    Check that numbers are shares of the training budget, or numbers of environment steps.
+
     :param values: shares of the training budget (up to 1) or numbers of environment steps (above it), by the name under
         which the user knows them
     :raises ValueError: if one is neither
@@ -115,40 +126,3 @@ def choose(
     if choice not in options:
         raise ValueError(f"Unknown {name} {choice!r}: choose one of {', '.join(map(repr, options))}.")
     return build(f"{name}_kwargs", options[choice], kwargs, given)
-
-
-@contextmanager
-def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
-    """
-    What is computed within sends no gradient to these parameters, and costs none.
-
-    :param parameters: trainable parameters
-    """
-    parameters = list(parameters)
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in parameters:
-            parameter.requires_grad_(True)
-
-
-def minimum(tensors: list[th.Tensor]) -> th.Tensor:
-    """
-    :param tensors: of equal shape
-    :return: their elementwise minimum
-    """
-    return th.stack(tensors).min(dim=0).values
-
-
-@th.no_grad()
-def polyak_update(params: Iterable[th.Tensor], target_params: Iterable[th.Tensor], tau: float) -> None:
-    """
-    SB3's function of this name in one fused operation: ``target += tau (params - target)``, in place.
-
-    :param params: parameters of the online network
-    :param target_params: parameters of the target network, in the same order
-    :param tau: soft update coefficient, between 0 and 1
-    """
-    th._foreach_lerp_(list(target_params), list(params), tau)

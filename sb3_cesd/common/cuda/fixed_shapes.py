@@ -11,7 +11,7 @@ _FIXED: ContextVar[bool] = ContextVar("_FIXED", default=False)
 
 @contextmanager
 def fixed_shapes() -> Iterator[None]:
-    """What is computed within has the shapes that it has on a GPU, on the CPU as well."""
+    """Compute with the shapes that tensors have on a GPU, on the CPU as well."""
     token = _FIXED.set(True)
     try:
         yield
@@ -21,6 +21,8 @@ def fixed_shapes() -> Iterator[None]:
 
 def shapes_may_vary(device: th.device) -> bool:
     """
+    Tell whether shapes may depend on data.
+
     :param device: where the tensors are
     :return: whether shapes may depend on data there
     """

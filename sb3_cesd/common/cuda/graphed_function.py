@@ -1,12 +1,15 @@
 """Replay a whole update as one CUDA graph."""
 
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import torch as th
 
 
 def can_capture(device: th.device) -> bool:
     """
+    Tell whether a device has CUDA graphs.
+
     :param device: where something is computed
     :return: whether there are graphs there
     """
@@ -15,7 +18,7 @@ def can_capture(device: th.device) -> bool:
 
 class GraphedFunction:
     """
-    A function that a GPU replays as one CUDA graph, without a launch of each operation by the host.
+    A function that a GPU replays as one CUDA graph, so that the host does not launch each operation.
 
     The first calls run it as it is, as optimizers and libraries set themselves up in them; the next one captures it. A call
     with another key starts anew. Each call runs the function exactly once.
@@ -36,6 +39,8 @@ class GraphedFunction:
 
     def __call__(self, inputs: th.Tensor, key: Hashable) -> None:
         """
+        Run the function once.
+
         :param inputs: argument of the function
         :param key: changes whenever the function would do something else, or with other tensors
         """
@@ -51,6 +56,10 @@ class GraphedFunction:
                 self.graph = self._capture()
             self.graph.replay()
         self.n_calls += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A graph belongs to the process that captured it
+        return {**self.__dict__, "key": None, "graph": None, "n_calls": 0}
 
     def _run_aside(self) -> None:
         """As PyTorch asks for before a capture: on another stream than the default one."""
@@ -93,6 +102,8 @@ def set_capturable(optimizer: th.optim.Optimizer, capturable: bool, device: th.d
 
 def set_learning_rate(optimizer: th.optim.Optimizer, learning_rate: float) -> None:
     """
+    Set the learning rate of an optimizer, in place where it is a tensor.
+
     :param optimizer: changed in place
     :param learning_rate: of all its parameters
     """

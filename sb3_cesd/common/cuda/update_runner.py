@@ -1,0 +1,54 @@
+"""How updates run on their device."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import torch as th
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.common.cuda.graphed_function import GraphedFunction, can_capture, set_capturable
+
+
+class UpdateRunner:
+    """
+    Run updates one by one, or replay them on a GPU as one CUDA graph.
+
+    :param update: learns from a batch of the replay buffer; in a graph, nothing of it may need the host
+    :param device: where it is computed
+    :param cuda_graph: replay the update as one CUDA graph where there are any
+    """
+
+    def __init__(self, update: Callable[[Any], None], device: th.device, cuda_graph: bool) -> None:
+        self.update = update
+        self.device = device
+        self.in_graph = cuda_graph and can_capture(device)
+        self._buffer: Any = None
+        self._graphed_update = GraphedFunction(self._gather_and_update)
+
+    def prepare(self, optimizers: Iterable[th.optim.Optimizer]) -> None:
+        """
+        Make optimizers ready for a graph, or for updates without one.
+
+        :param optimizers: those that the update uses
+        """
+        for optimizer in optimizers:
+            set_capturable(optimizer, self.in_graph, self.device)
+
+    def run(self, buffer: Any, batch_size: int, env: VecNormalize | None, phase: Hashable) -> None:
+        """
+        Sample a batch and learn from it.
+
+        :param buffer: the replay buffer
+        :param batch_size: number of transitions
+        :param env: normalises the stored observations and rewards
+        :param phase: changes whenever the update would do something else
+        """
+        if not self.in_graph:
+            self.update(buffer.sample(batch_size, env))
+            return
+        buffer.prepare(env)
+        self._buffer = buffer
+        self._graphed_update(buffer.draw(batch_size), (id(buffer), buffer.generation, phase))
+
+    def _gather_and_update(self, drawn: th.Tensor) -> None:
+        self.update(self._buffer.gather(drawn))

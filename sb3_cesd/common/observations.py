@@ -1,0 +1,177 @@
+"""The layout of an observation with a skill: a dictionary, as that of HER is."""
+
+from typing import TypeAlias
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
+
+from sb3_cesd.common.skills import SkillSpace
+
+#: Key of the skill, and of the observation of an environment whose observations are no dictionaries
+SKILL, OBSERVATION = "skill", "observation"
+
+Observation: TypeAlias = np.ndarray | dict[str, np.ndarray]
+TensorObservation: TypeAlias = th.Tensor | dict[str, th.Tensor]
+
+
+def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Dict:
+    """
+    Check the observation space of an environment, before the skill is added.
+
+    :param observation_space: the space
+    :return: the same space
+    :raises ValueError: if a skill can't be added to it
+    """
+    if isinstance(observation_space, spaces.Dict):
+        if SKILL in observation_space.spaces:
+            raise ValueError(
+                f"The observation space has a key {SKILL!r} of its own, which is that of the skill: rename it, for instance "
+                "with gymnasium.wrappers.TransformObservation."
+            )
+        others = [name for name, space in observation_space.spaces.items() if not isinstance(space, spaces.Box)]
+        if others:
+            raise ValueError(
+                f"A Dict of Box spaces can be observed, but {', '.join(map(repr, others))} is none: convert it, for instance "
+                "with gymnasium.wrappers.TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation."
+            )
+        return observation_space
+    if not isinstance(observation_space, spaces.Box):
+        raise ValueError(
+            f"A skill can be added to a Box or a Dict of them, but the observation space is {short(observation_space)}: "
+            "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
+        )
+    return observation_space
+
+
+def skill_observation_space(observation_space: spaces.Space, skill_space: SkillSpace) -> spaces.Dict:
+    """
+    Add a skill to the observation space of an environment.
+
+    :param observation_space: a Box, or a Dict of them
+    :param skill_space: space of the skills
+    :return: ``Dict(observation, skill)``; a Dict keeps its keys
+    :raises ValueError: if a skill can't be added to it
+    """
+    plain = check_plain_space(observation_space)
+    entries = dict(plain.spaces) if isinstance(plain, spaces.Dict) else {OBSERVATION: plain}
+    return spaces.Dict({**entries, SKILL: skill_space.box})
+
+
+def plain_space(observation_space: spaces.Dict) -> spaces.Box | spaces.Dict:
+    """
+    Take the skill out of an observation space, the inverse of :func:`skill_observation_space`.
+
+    :param observation_space: a space with a skill
+    :return: the space without it
+    """
+    entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
+    if list(entries) == [OBSERVATION]:
+        return entries[OBSERVATION]  # type: ignore[return-value]
+    return spaces.Dict(entries)
+
+
+def short(space: spaces.Space) -> str:
+    """
+    Describe a space in a few words: bounds of long vectors fill pages.
+
+    :param space: any space
+    :return: its kind and shapes
+    """
+    if isinstance(space, spaces.Dict):
+        return f"Dict({', '.join(f'{name}: {short(child)}' for name, child in space.spaces.items())})"
+    if not isinstance(space, spaces.Box):
+        return str(space)
+    low, high = np.unique(space.low), np.unique(space.high)
+    bounds = f"{low[0]:g}, {high[0]:g}, " if len(low) == len(high) == 1 else ""
+    return f"Box({bounds}{space.shape}, {space.dtype})"
+
+
+def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
+    """
+    Tell the layout of observations, apart from their bounds.
+
+    :param space: their space
+    :return: shapes of the entries by name
+    """
+    entries = space.spaces if isinstance(space, spaces.Dict) else {OBSERVATION: space}
+    return {name: child.shape for name, child in entries.items()}
+
+
+def entries_of(observation: Observation) -> dict[str, np.ndarray]:
+    """
+    Give an observation the form of a dictionary without a skill.
+
+    :param observation: an array, or a dictionary with or without a skill
+    :return: its entries by name
+    """
+    if isinstance(observation, dict):
+        return {name: value for name, value in observation.items() if name != SKILL}
+    return {OBSERVATION: observation}
+
+
+def plain_form(entries: dict) -> "np.ndarray | th.Tensor | dict":
+    """
+    Undo :func:`entries_of`.
+
+    :param entries: entries of an observation without a skill
+    :return: the only entry of an environment whose observations are no dictionaries, else the entries
+    """
+    return entries[OBSERVATION] if list(entries) == [OBSERVATION] else entries
+
+
+def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.ndarray]:
+    """
+    Add skills to observations; a skill that is there already is replaced.
+
+    :param observation: one or several
+    :param vectors: vector of the skill of each
+    :return: observations with skills
+    """
+    return {**entries_of(observation), SKILL: vectors}
+
+
+def to_features(observation: TensorObservation, space: spaces.Space, normalize_images: bool = True) -> TensorObservation:
+    """
+    Make floating-point numbers of observations, and scale images to [0, 1], as SB3 does.
+
+    :param observation: shape ``(n, *shape)``, or a dictionary of such
+    :param space: their space
+    :param normalize_images: whether to scale images
+    :return: the same layout
+    """
+    if isinstance(observation, dict):
+        assert isinstance(space, spaces.Dict)
+        return {name: to_features(value, space[name], normalize_images) for name, value in observation.items()}  # type: ignore[misc]
+    if is_image_space(space):
+        return preprocess_obs(observation, space, normalize_images)  # type: ignore[return-value]
+    return observation if observation.is_floating_point() else observation.float()
+
+
+def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
+    """
+    Make vectors of observations, from which intrinsic rewards are computed.
+
+    :param observation: shape ``(n, *shape)``, or a dictionary of such
+    :param space: their space
+    :return: shape ``(n, obs_dim)``
+    """
+    features = to_features(observation, space)
+    if isinstance(features, dict):
+        assert isinstance(space, spaces.Dict)
+        return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)
+    return features.flatten(1) if features.dim() != 2 else features
+
+
+def state_dim(space: spaces.Space) -> int:
+    """
+    Count the numbers in an observation.
+
+    :param space: its space
+    :return: size of what :func:`to_states` makes of it
+    """
+    if isinstance(space, spaces.Dict):
+        return sum(state_dim(child) for child in space.spaces.values())
+    assert space.shape is not None
+    return int(np.prod(space.shape))

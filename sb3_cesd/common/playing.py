@@ -1,0 +1,87 @@
+"""The loop in which skills act without learning."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from sb3_cesd.common.observations import Observation, entries_of, plain_form
+
+
+class SkillModel(Protocol):
+    """What plays: a number of skills, and the actions of each for observations without a skill."""
+
+    @property
+    def n_skills(self) -> int:
+        """Number of skills that an index stands for."""
+
+    def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
+        """
+        Get the actions of skills.
+
+        :param observation: one per environment, shape ``(n_envs, *shape)``, or a dictionary of such
+        :param deterministic: take the mean action of a stochastic policy
+        :param skill: index of the skill of all environments, or one per environment, shape ``(n_envs,)``
+        :return: actions, shape ``(n_envs, *action_shape)``, and anything
+        """
+
+
+class Moment(NamedTuple):
+    """
+    Where environments are after a reset or a step.
+
+    :param observations: what the model sees there, without the skill; at the end of an episode, the last observation of it
+    :param rewards: rewards of the step that led there, not normalised; zero after a reset, shape ``(n_envs,)``
+    :param dones: whether an episode ends there, shape ``(n_envs,)``
+    """
+
+    observations: Observation
+    rewards: np.ndarray
+    dones: np.ndarray
+
+
+def play(
+    model: SkillModel,
+    env: VecEnv,
+    skill: int | np.ndarray,
+    deterministic: bool = True,
+    perturb: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Iterator[Moment]:
+    """
+    Let skills act from a reset on, without end: where an episode has ended, the next one follows.
+
+    :param model: the model or policy
+    :param env: environments, normalised as the model expects them; a skill that they observe is ignored
+    :param skill: index of the skill that acts, or one per environment, shape ``(n_envs,)``
+    :param deterministic: take the mean action of a stochastic policy
+    :param perturb: changes actions before the environments take them
+    :return: the moments, that of the reset first
+    """
+    normalize = unwrap_vec_normalize(env)
+    observations: Any = env.reset()
+    yield Moment(plain_form(entries_of(observations)), np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=bool))  # type: ignore[arg-type]
+    while True:
+        actions, _ = model.predict(observations, deterministic=deterministic, skill=skill)
+        observations, rewards, dones, infos = env.step(actions if perturb is None else perturb(actions))
+        if normalize is not None:
+            rewards = normalize.get_original_reward()
+        yield Moment(_reached(observations, dones, infos), rewards, dones)
+
+
+def _reached(observations: Observation, dones: np.ndarray, infos: list[dict[str, Any]]) -> Observation:
+    """
+    Take episodes that have ended to their last observation, from the first one of the next.
+
+    :param observations: as a step returned them
+    :param dones: where an episode has ended, shape ``(n_envs,)``
+    :param infos: these hold the last observations
+    :return: observations without the skill
+    """
+    entries = entries_of(observations)
+    if dones.any():
+        entries = {name: values.copy() for name, values in entries.items()}
+    for idx in np.flatnonzero(dones):
+        for name, value in entries_of(infos[idx]["terminal_observation"]).items():
+            entries[name][idx] = value
+    return plain_form(entries)  # type: ignore[return-value]

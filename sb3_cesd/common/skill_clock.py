@@ -1,0 +1,195 @@
+"""Who acts, and when that changes."""
+
+import numpy as np
+
+from sb3_cesd.common.logging import SkillRewards
+from sb3_cesd.common.skills import SkillName, SkillSpace, is_whole
+
+
+class SkillTurns:
+    """
+    A warm-up in which all skills act for an equal share of the steps, one after the other.
+
+    It fills the replay buffer with diverse transitions before a task is learned, and tells which skill does the task best.
+
+    :param n_skills: number of skills
+    :param n_timesteps: steps of all environments together, at least one per skill
+    :param then: the skill that acts afterwards, its index or vector; ``None`` for the one with the highest mean reward
+    """
+
+    def __init__(self, n_skills: int, n_timesteps: int, then: SkillName | None = None) -> None:
+        if n_timesteps < n_skills:
+            raise ValueError(
+                f"learning_starts={n_timesteps} leaves no step for each of {n_skills} skills: raise it, or choose another "
+                "warm_up than 'skills'."
+            )
+        self.n_skills = n_skills
+        self.n_timesteps = n_timesteps
+        self.then = then
+        self.n_done = 0
+        self._rewards = SkillRewards(n_skills)
+
+    @property
+    def over(self) -> bool:
+        """Whether all skills have had their turn."""
+        return self.n_done >= self.n_timesteps
+
+    def skills(self, n_envs: int) -> np.ndarray:
+        """
+        Tell who acts during the turns.
+
+        :param n_envs: number of parallel environments, which begin with different skills
+        :return: index of the skill in each environment, shape ``(n_envs,)``
+        """
+        return (np.arange(n_envs) + self.n_done * self.n_skills // self.n_timesteps) % self.n_skills
+
+    def add(self, rewards: np.ndarray) -> None:
+        """
+        Count a step.
+
+        :param rewards: rewards of a step with :meth:`skills`, shape ``(n_envs,)``
+        """
+        self._rewards.add(self.skills(len(rewards)), rewards)
+        self.n_done += len(rewards)
+
+    def mean_rewards(self) -> np.ndarray:
+        """
+        Compare the skills.
+
+        :return: mean reward per step of each skill, NaN where it did not act yet, shape ``(n_skills,)``
+        """
+        return self._rewards.means()
+
+    def best(self) -> int:
+        """
+        Choose the skill with the highest mean reward.
+
+        :return: its index
+        """
+        return int(np.nanargmax(self.mean_rewards()))
+
+    def next_skill(self) -> SkillName:
+        """
+        Tell who acts after the turns.
+
+        :return: its index or vector
+        """
+        return self.best() if self.then is None else self.then
+
+    def __str__(self) -> str:
+        return ", ".join(f"{reward:.4g}" for reward in self.mean_rewards())
+
+
+class SkillClock:
+    """
+    Draws the skill that acts in each environment, holds it, and tells it.
+
+    :param n_envs: number of parallel environments
+    :param skill_space: what skills are drawn from
+    :param duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
+    :param skill: this skill always acts: its index, or its vector
+    :param order: ``"random"`` draws skills; ``"cycle"`` goes through the ``n_skills`` of the space in turn, so that
+        ``n_skills`` consecutive draws (counted over all environments) hold each skill once. See also :meth:`take_turns`
+    """
+
+    def __init__(
+        self,
+        n_envs: int,
+        skill_space: SkillSpace,
+        duration: int | None = 50,
+        skill: SkillName | None = None,
+        order: str = "random",
+    ) -> None:
+        if duration is not None and (not is_whole(duration) or duration < 1):
+            raise ValueError(f"skill_duration={duration}: a skill lasts at least one step, pass a positive integer or None.")
+        if order not in ("random", "cycle"):
+            raise ValueError(f"Unknown order {order!r} of skills: choose 'random' or 'cycle'.")
+        self.skill_space = skill_space
+        self.duration = duration
+        self.order = order
+        #: Vector of the skill in each environment, shape ``(n_envs, dim)``; replaced, never changed in place
+        self.vectors = np.tile(skill_space.vectors[0], (n_envs, 1))
+        self.turns: SkillTurns | None = None
+        # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
+        self._ages = np.full(n_envs, -1, dtype=np.int64)
+        self._n_drawn = 0
+        self._rng = np.random.default_rng()
+        #: Vector of the skill that always acts, shape ``(dim,)``
+        self.fixed: np.ndarray | None = None
+        self.set_skill(skill)
+        self._follow()
+
+    @property
+    def skills(self) -> np.ndarray:
+        """The skill in each environment: its index, shape ``(n_envs,)``, or its vector, shape ``(n_envs, dim)``."""
+        return self.skill_space.decode(self.vectors)
+
+    def seed(self, seed: int | None) -> None:
+        """
+        Seed the draws, and restart the cycle.
+
+        :param seed: seed of the draws
+        """
+        self._rng = np.random.default_rng(seed)
+        self._n_drawn = 0
+        self._ages[:] = -1
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """
+        Let one skill act from the next observation on, or draw skills again from the next change on.
+
+        :param skill: its index or vector, or ``None`` to draw again
+        """
+        self.fixed = None if skill is None else self.skill_space.encode(skill)
+
+    def take_turns(self, turns: SkillTurns) -> None:
+        """
+        Let all skills act in turn from the next observation on, until the turns are over.
+
+        :param turns: the turns, which may have begun in another environment
+        """
+        self.turns = turns
+
+    def reset(self) -> None:
+        """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""
+        self._draw(self._ages != 0)
+        self._follow()
+
+    def tick(self, dones: np.ndarray, rewards: np.ndarray) -> None:
+        """
+        Count one step, and draw a new skill where the episode ended or the old skill has had its time.
+
+        :param dones: shape ``(n_envs,)``
+        :param rewards: rewards of the environments, shape ``(n_envs,)``
+        """
+        self._ages += 1
+        expired = np.asarray(dones, dtype=bool)
+        if self.duration is not None:
+            expired = expired | (self._ages >= self.duration)
+        self._draw(expired)
+        if self.turns is not None:
+            self.turns.add(rewards)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Replace skills that were drawn by the one that always acts, or by those whose turn it is."""
+        if self.turns is not None and self.turns.over:
+            self.set_skill(self.turns.next_skill())
+            self.turns = None
+        if self.turns is not None:
+            self.vectors = self.skill_space.vectors[self.turns.skills(len(self.vectors))]
+        elif self.fixed is not None:
+            self.vectors = np.tile(self.fixed, (len(self.vectors), 1))
+
+    def _draw(self, where: np.ndarray) -> None:
+        n_new = int(where.sum())
+        self._ages[where] = 0
+        if n_new == 0 or self.fixed is not None or self.turns is not None:
+            return
+        if self.order == "cycle":
+            drawn = self.skill_space.vectors[(self._n_drawn + np.arange(n_new)) % self.skill_space.n_skills]
+            self._n_drawn += n_new
+        else:
+            drawn = self.skill_space.draw(n_new, self._rng)
+        self.vectors = self.vectors.copy()
+        self.vectors[where] = drawn

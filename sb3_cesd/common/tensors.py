@@ -1,0 +1,60 @@
+"""Small operations on tensors."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch as th
+
+
+@contextmanager
+def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
+    """
+    Send no gradient to these parameters from what is computed within, which saves its cost.
+
+    :param parameters: trainable parameters
+    """
+    parameters = list(parameters)
+    for parameter in parameters:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+
+
+def minimum(tensors: list[th.Tensor]) -> th.Tensor:
+    """
+    Take the elementwise minimum.
+
+    :param tensors: of equal shape
+    :return: their minimum, of the same shape
+    """
+    return th.stack(tensors).min(dim=0).values
+
+
+@th.no_grad()
+def polyak_update(params: Iterable[th.Tensor], target_params: Iterable[th.Tensor], tau: float) -> None:
+    """
+    Do what SB3's function of this name does in one fused operation: ``target += tau (params - target)``, in place.
+
+    :param params: parameters of the online network
+    :param target_params: parameters of the target network, in the same order
+    :param tau: soft update coefficient, between 0 and 1
+    """
+    target_params = list(target_params)
+    if target_params:
+        th._foreach_lerp_(target_params, list(params), tau)
+
+
+def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
+    """
+    Make one-hot vectors.
+
+    :param indices: shape ``(n,)``
+    :param n_classes: number of classes
+    :param dtype: dtype of the result
+    :return: shape ``(n, n_classes)``
+    """
+    # PyTorch's own reads the indices back to check them
+    return (indices[:, None] == th.arange(n_classes, device=indices.device)).to(dtype)
