@@ -1,55 +1,129 @@
+"""What an intrinsic reward is."""
+
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch as th
 from torch import nn
 
+from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+
+MakeOptimizer = Callable[[list[nn.Parameter]], th.optim.Optimizer]
 
 
 class IntrinsicReward(nn.Module, ABC):
     """
-    Turns sampled transitions into transitions with intrinsic rewards; what it learns for that is learned here too.
+    An intrinsic reward, and what it learns.
 
-    The replay buffer calls :meth:`relabel` on every batch. As with batch normalisation, a module in training mode also learns
-    from the batch (its networks, prototypes and running statistics), in evaluation mode it does not.
+    A method brings :meth:`reward`, and :meth:`loss` if it learns something for that. One that learns in another way, with
+    several optimizers for instance, overrides :meth:`set_optimizers` and :meth:`update`.
 
-    Parameters, buffers and the optimizers kept as attributes are saved with the model.
+    Parameters, buffers and the optimizers kept as attributes are saved with the model. Parameters that do not require a
+    gradient are frozen.
+
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param skill_space: space of the skills
     """
 
-    def __init__(self) -> None:
+    #: Whether batches are to hold the observation after a single step, beside that after the n-step window
+    needs_one_step: ClassVar[bool] = False
+    #: Arguments that shape what is saved, which a saved model keeps; ``None`` for all of them
+    fixed_by_save: ClassVar[tuple[str, ...] | None] = None
+
+    optimizer: th.optim.Optimizer
+
+    def __init__(self, obs_dim: int, action_dim: int, skill_space: SkillSpace) -> None:
         super().__init__()
+        self.obs_dim = obs_dim
+        self.action_dim = action_dim
+        self.skill_space = skill_space
         #: Scalars of the last batch to log, by name
         self.logs: dict[str, th.Tensor] = {}
-        #: From 1 (start of training) to 0 (end), for schedules; set by the algorithm
-        self.progress_remaining = 1.0
-        #: Environment steps of the training so far; set by the algorithm
-        self.num_timesteps = 0
 
     @abstractmethod
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute the intrinsic reward.
+
+        :param samples: a batch of transitions
+        :return: intrinsic rewards, shape ``(batch_size,)``
+        """
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
+        """
+        Compute what is minimised.
+
+        :param samples: a batch of transitions
+        :return: a scalar; ``None`` if nothing is learned
+        """
+        return None
+
+    def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
+        """
+        Make the optimizers, after the parameters are on their device.
+
+        :param make_optimizer: makes the optimizer of parameters; not called if there is nothing to learn
+        """
+        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        if parameters:
+            self.optimizer = make_optimizer(parameters)
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        """
+        Learn from a batch.
+
+        :param samples: a batch of transitions
+        """
+        loss = self.loss(samples)
+        if loss is not None:
+            self.step(self.optimizer, loss)
+            self.logs["train/intrinsic_loss"] = loss.detach()
+
+    @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
+        Give transitions their intrinsic rewards.
+
+        Nothing changes but running statistics, in training mode, as those of batch normalisation do.
+
         :param samples: a batch with extrinsic n-step returns
-        :return: the same transitions with intrinsic rewards, clusters, actor skills and critic pairs
+        :return: the same transitions with intrinsic rewards
         """
+        rewards = self.reward(samples)[:, None]  # (batch_size, 1)
+        self.logs["intrinsic/reward"] = rewards.mean()
+        return samples._replace(rewards=rewards)
 
     def check_batch_size(self, batch_size: int) -> None:
         """
+        Check that a reward can be computed from a batch.
+
         :param batch_size: transitions of each gradient update
-        :raises ValueError: if a reward can't be computed from so few
+        :raises ValueError: if they are too few
         """
 
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor | None:
         """
+        Tell to which cluster, that is to which skill, states belong.
+
         :param observations: states, shape ``(n, obs_dim)``
-        :return: the most likely cluster (skill) of each state, shape ``(n,)``; ``None`` for a method without clusters
+        :return: the most likely cluster of each state, shape ``(n,)``; ``None`` for a method without clusters
         """
         return None
 
-    @property
-    def phase(self) -> Hashable:
-        """What of ``progress_remaining`` and ``num_timesteps`` decides how the reward is computed."""
-        return None
+    @staticmethod
+    def step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+        """
+        Take one gradient step.
+
+        :param optimizer: of what is to change
+        :param loss: a scalar
+        """
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
     @property
     def optimizer_names(self) -> list[str]:

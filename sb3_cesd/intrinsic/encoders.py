@@ -8,14 +8,15 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
+from sb3_cesd.common.checks import check_positive, check_positive_integer, choose
+from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import check_positive, check_positive_integer, choose
 
 
 class Encoder(nn.Module, ABC):
     """
-    Maps a state to features.
+    A map from states to features.
 
     :param features_dim: size of the features
     """
@@ -27,14 +28,18 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """
+        Represent states.
+
         :param observations: shape ``(n, obs_dim)``
         :return: features, shape ``(n, features_dim)``
         """
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         """
+        Compute what the encoder minimises.
+
         :param samples: transitions from s to s' with the skill that was followed
-        :return: what the encoder minimises, a scalar; ``None`` if it does not learn
+        :return: a scalar; ``None`` if it does not learn
         """
         return None
 
@@ -45,10 +50,10 @@ class IdentityEncoder(Encoder):
 
     :param obs_dim: size of the state
     :param action_dim: not used
-    :param n_skills: not used
+    :param skill_space: not used
     """
 
-    def __init__(self, obs_dim: int, action_dim: int, n_skills: int) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, skill_space: SkillSpace) -> None:
         super().__init__(obs_dim)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
@@ -62,7 +67,7 @@ class FourierEncoder(Encoder):
 
     :param obs_dim: size of the state
     :param action_dim: not used
-    :param n_skills: not used
+    :param skill_space: not used
     :param features_dim: m
     :param length_scale: distance over which states become dissimilar, in the units of the observation
     """
@@ -71,7 +76,7 @@ class FourierEncoder(Encoder):
     phase: th.Tensor
 
     def __init__(
-        self, obs_dim: int, action_dim: int, n_skills: int, features_dim: int = 64, length_scale: float = 1.0
+        self, obs_dim: int, action_dim: int, skill_space: SkillSpace, features_dim: int = 64, length_scale: float = 1.0
     ) -> None:
         super().__init__(features_dim)
         check_positive_integer(features_dim=features_dim)
@@ -92,7 +97,7 @@ class ContrastiveEncoder(Encoder):
 
     :param obs_dim: size of the state
     :param action_dim: not used
-    :param n_skills: number of skills
+    :param skill_space: space of the skills
     :param features_dim: m, size of the features
     :param net_arch: sizes of the hidden layers of the encoder and of both heads
     :param temperature: softmax temperature of the loss
@@ -102,7 +107,7 @@ class ContrastiveEncoder(Encoder):
         self,
         obs_dim: int,
         action_dim: int,
-        n_skills: int,
+        skill_space: SkillSpace,
         features_dim: int = 16,
         net_arch: list[int] | None = None,
         temperature: float = 0.5,
@@ -111,10 +116,10 @@ class ContrastiveEncoder(Encoder):
         check_positive_integer(features_dim=features_dim)
         check_positive(temperature=temperature)
         net_arch = [1024, 1024] if net_arch is None else net_arch
-        self.n_skills = n_skills
+        self.skill_space = skill_space
         self.temperature = temperature
         self.state_net = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
-        self.skill_net = create_orthogonal_mlp(n_skills, features_dim, net_arch)
+        self.skill_net = create_orthogonal_mlp(skill_space.dim, features_dim, net_arch)
         self.pred_net = create_orthogonal_mlp(2 * features_dim, features_dim, net_arch)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
@@ -124,13 +129,17 @@ class ContrastiveEncoder(Encoder):
         batch_size = len(samples.observations)
         features = self.state_net(th.cat([samples.observations, samples.next_observations]))
         keys = self.pred_net(th.cat(features.split(batch_size), dim=1))
-        # There are n_skills different queries only, whatever the batch size
-        queries = self.skill_net(th.eye(self.n_skills, dtype=features.dtype, device=features.device))
-        similarity = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / self.temperature  # (n_skills, batch_size)
+        if self.skill_space.discrete:
+            # There are n_skills different queries only, whatever the batch size
+            skills, vectors = samples.skills, th.eye(self.skill_space.dim, dtype=features.dtype, device=features.device)
+        else:
+            skills, vectors = th.arange(batch_size, device=features.device), samples.skills
+        queries = self.skill_net(vectors)  # (n_queries, features_dim)
+        similarity = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / self.temperature  # (n_queries, batch_size)
         eps = 1e-6
-        negatives = (similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps)  # (n_skills,)
-        positives = similarity.gather(0, samples.skills[None]).squeeze(0)  # (batch_size,)
-        return ((negatives + eps).log()[samples.skills] - positives).mean()
+        negatives = (similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps)  # (n_queries,)
+        positives = similarity.gather(0, skills[None]).squeeze(0)  # (batch_size,)
+        return ((negatives + eps).log()[skills] - positives).mean()
 
 
 class ICMEncoder(Encoder):
@@ -141,7 +150,7 @@ class ICMEncoder(Encoder):
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
-    :param n_skills: not used
+    :param skill_space: not used
     :param features_dim: size of the features
     :param net_arch: sizes of the hidden layers of both predictors
     """
@@ -150,7 +159,7 @@ class ICMEncoder(Encoder):
         self,
         obs_dim: int,
         action_dim: int,
-        n_skills: int,
+        skill_space: SkillSpace,
         features_dim: int = 512,
         net_arch: list[int] | None = None,
     ) -> None:
@@ -180,14 +189,18 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def make_encoder(name: str, obs_dim: int, action_dim: int, n_skills: int, kwargs: dict[str, Any]) -> Encoder:
+def make_encoder(name: str, obs_dim: int, action_dim: int, skill_space: SkillSpace, kwargs: dict[str, Any]) -> Encoder:
     """
+    Make an encoder by its name.
+
     :param name: ``"contrastive"``, ``"fourier"``, ``"icm"`` or ``"identity"``
     :param obs_dim: size of the state
     :param action_dim: size of the action
-    :param n_skills: number of skills
+    :param skill_space: space of the skills
     :param kwargs: arguments of the encoder
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
-    return choose("encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "n_skills": n_skills})
+    return choose(
+        "encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space}
+    )

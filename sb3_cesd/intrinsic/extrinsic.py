@@ -1,10 +1,25 @@
+import torch as th
+
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 
 
 class ExtrinsicReward(IntrinsicReward):
-    """The reward of the environment in the place of an intrinsic one: batches stay as the replay buffer sampled them."""
+    """
+    The reward of the environment in the place of an intrinsic one.
+
+    Rewards stay as the replay buffer sampled them. All transitions serve the skill that learns the task, also those that
+    other skills collected in the warm-up.
+    """
+
+    #: The skill that learns the task, its index or vector; ``None`` for that of each transition
+    skill: th.Tensor | None = None
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return samples.rewards.squeeze(1)
 
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         self.logs["train/n_step_return"] = samples.rewards.mean()
-        return samples
+        if self.skill is None:
+            return samples
+        return samples._replace(skills=self.skill.expand_as(samples.skills))

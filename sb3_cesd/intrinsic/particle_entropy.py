@@ -1,19 +1,21 @@
 import torch as th
 from torch import nn
 
+from sb3_cesd.common.checks import check_not_negative, check_positive_integer
 from sb3_cesd.common.running_mean_std import RunningVariance
-from sb3_cesd.common.utils import check_not_negative, check_positive_integer
 
 
 class ParticleEntropy(nn.Module):
     """
-    Particle-based estimate of the state entropy within groups of a batch (APT; paper eq. 7 within each cluster).
+    Particle-based estimate of the state entropy within groups of a batch (APT; eq. 5 and 6 of the CeSD paper, within each
+    cluster).
 
     For each state: d, the distances to its k nearest members of the same group (itself included, as in the released code);
     d / scale; max(d - clip, 0); mean over k (or the k-th alone). States of groups with k members or fewer get 0.
 
-    The estimator takes the logarithm of that, and so do the papers (``log1p=True``). As a reward it rises ever more slowly
-    with distance: without it far states are worth more, and more was seen of mazes.
+    The entropy estimate takes the logarithm of that (eq. 5, ``log1p=True``), and so do the rewards of APT, CIC and the
+    released code of CeSD; the reward of the CeSD paper does not (eq. 6). With the logarithm the reward rises ever more slowly
+    with distance: without it far states are worth more, and skills saw more of the mazes.
 
     :param k: number of nearest neighbours
     :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
@@ -47,6 +49,8 @@ class ParticleEntropy(nn.Module):
 
     def check_batch_size(self, batch_size: int) -> None:
         """
+        Check that a group can be larger than k.
+
         :param batch_size: transitions of each gradient update
         :raises ValueError: if no group can be larger than k
         """
@@ -59,7 +63,8 @@ class ParticleEntropy(nn.Module):
     @th.no_grad()
     def forward(self, features: th.Tensor, groups: th.Tensor, n_groups: int) -> tuple[th.Tensor, th.Tensor]:
         """
-        In training mode the running statistics are updated, group by group, before they are used.
+        Estimate the entropy of each group; in training mode the running statistics are updated, group by group, before they
+        are used.
 
         :param features: shape ``(batch_size, features_dim)``
         :param groups: group of each state, shape ``(batch_size,)``
@@ -72,7 +77,7 @@ class ParticleEntropy(nn.Module):
         # The inner-product expansion would cancel near distance zero
         distances = th.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
         distances = distances.masked_fill(~same_group, th.inf)
-        nearest = distances.topk(self.k, largest=False).values  # (batch_size, k)
+        nearest = distances.topk(self.k, largest=False).values  # ||u - NN_k(u)||, (batch_size, k)
         if self.aggregate == "kth":
             nearest = nearest[:, -1:]
         nearest = th.where(large[:, None], nearest, 0.0)

@@ -1,27 +1,80 @@
 """Bad input, found before it can do harm; every message ends in the remedy."""
 
-import io
-import json
-import pathlib
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.save_util import open_path
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_cesd.common.skills import check_plain_space
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.checks import check_correlation, check_not_negative, check_positive_integer, check_share
+from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
+
+#: Who acts in the first steps
+WARM_UPS = ("random", "policy", "skills")
+REWARDS = ("intrinsic", "extrinsic")
+
+
+def check_arguments(model: Any) -> None:
+    """
+    Check the arguments of an algorithm.
+
+    :param model: a model, with its arguments as attributes
+    :raises ValueError: if one is out of its range
+    """
+    check_positive_integer(buffer_size=model.buffer_size, batch_size=model.batch_size, n_steps=model.n_steps)
+    check_share(tau=model.tau, gamma=model.gamma)
+    for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
+        check_not_negative(**{name: getattr(model, name)})
+    check_correlation(noise_correlation=model.noise_correlation)
+    for name, choices in {"reward": REWARDS, "warm_up": WARM_UPS}.items():
+        if getattr(model, name) not in choices:
+            *others, last = map(repr, choices)
+            raise ValueError(f"Unknown {name} {getattr(model, name)!r}: choose {', '.join(others)} or {last}.")
+    if model.reward == "intrinsic" and not hasattr(model, "reward_class"):
+        raise ValueError(
+            f"{type(model).__name__} has no intrinsic reward: use a method that has one, such as CeSD, or pass "
+            "reward='extrinsic'."
+        )
+
+
+def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> type[SkillReplayBuffer]:
+    """
+    Check that training can use a replay buffer.
+
+    :param buffer_class: class of the replay buffer
+    :param cuda_graph: whether updates are to be captured
+    :return: the same class
+    :raises ValueError: if it does not know skills, or overrides what training does not call
+    """
+    if not issubclass(buffer_class, SkillReplayBuffer):
+        raise ValueError(
+            f"{buffer_class.__name__} does not know skills: leave replay_buffer_class out, or subclass SkillReplayBuffer."
+        )
+    if buffer_class._get_samples is not SkillReplayBuffer._get_samples:
+        raise ValueError(
+            f"{buffer_class.__name__} overrides _get_samples(), which is never called: override sample(), or draw() and "
+            "gather()."
+        )
+    if cuda_graph and buffer_class.sample is not SkillReplayBuffer.sample:
+        raise ValueError(
+            f"{buffer_class.__name__} overrides sample(), which can't be captured in a CUDA graph: override draw() and "
+            "gather(), or leave cuda_graph out."
+        )
+    return buffer_class
 
 
 def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:
     """
+    Check that a method can learn in an environment.
+
     :param observation_space: of the environment, with or without the skill
     :param action_space: of the environment
-    :raises ValueError: unless both are vectors of real numbers
+    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous
     """
-    check_plain_space(observation_space)
+    has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
+    check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     if not isinstance(action_space, spaces.Box):
         raise ValueError(
             f"Actions are continuous in this algorithm, but the action space is {action_space}: "
@@ -29,69 +82,58 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         )
 
 
-def check_play_spaces(
-    observation_space: spaces.Space, action_space: spaces.Space, obs_dim: int, model_action_space: spaces.Space, name: str
-) -> None:
+def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
     """
+    Check that a model can act in environments.
+
     :param observation_space: of environments to play in, without the skill
     :param action_space: of these
-    :param obs_dim: size of a plain observation of the model
-    :param model_action_space: action space of the model
+    :param model: the model
     :param name: what the environments are called in the message
-    :raises ValueError: if the model can't act in them
+    :raises ValueError: if it can't
     """
-    if observation_space.shape != (obs_dim,) or action_space != model_action_space:
+    if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
+        known, action = short(model.plain_space), short(model.action_space)
         raise ValueError(
-            f"The model takes {obs_dim} numbers an observation and acts in {model_action_space}, but {name} has the "
-            f"observation space {observation_space} and the action space {action_space}: pass {name} wrapped as that of "
-            "training, without the skill."
+            f"The model observes {known} and acts in {action}, but {name} has the observation space "
+            f"{short(observation_space)} and the action space {short(action_space)}: pass {name} wrapped as that of training, "
+            "without the skill."
         )
 
 
-@contextmanager
-def explain_other_spaces() -> Iterator[None]:
+def env_name(env: VecEnv | None) -> str:
     """
-    :raises ValueError: SB3's own if the spaces of an environment are not those of the model, ended with the remedy
+    Name an environment for a message.
+
+    :param env: environments of training
+    :return: their id, or their class
     """
-    try:
-        yield
-    except ValueError as error:
-        if "spaces do not match" not in str(error):
-            raise
-        raise ValueError(
-            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
-        ) from error
+    assert env is not None
+    spec = env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
+    if spec is not None:
+        return spec.id
+    unwrapped = env.unwrapped
+    return type(unwrapped.envs[0].unwrapped if isinstance(unwrapped, DummyVecEnv) else unwrapped).__name__
 
 
-@contextmanager
-def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> Iterator[None]:
+def check_finite(env_name: str, kind: str, values: np.ndarray | dict[str, np.ndarray], step: int) -> None:
     """
-    :param path: the zip file that is loaded within
-    :raises ValueError: if a network or an optimizer is missing in it
-    """
-    try:
-        yield
-    except KeyError as error:
-        # SB3 then takes the file for that of an old DQN, and fails to find its optimizer
-        if error.args != ("policy.optimizer",):
-            raise
-        raise ValueError(
-            f"{path} lacks some of the parameters of the model: save it again, or load another checkpoint."
-        ) from error
+    Check that an environment returned finite numbers.
 
-
-def check_finite(env_name: str, kind: str, values: np.ndarray, step: int) -> None:
-    """
     :param env_name: name of the environment
     :param kind: what the values are, e.g. "observation"
-    :param values: one row for each environment, shape ``(n_envs, ...)``
+    :param values: one row for each environment, shape ``(n_envs, ...)``, or a dictionary of such
     :param step: time step of the training
     :raises ValueError: if there is NaN or infinity
     """
+    if isinstance(values, dict):
+        for name, entry in values.items():
+            check_finite(env_name, kind if len(values) == 1 else f"{kind} {name!r}", entry, step)
+        return
     if np.isfinite(values).all():
         return
     env_idx = int(np.nonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0][0])
-    row = np.atleast_1d(values[env_idx])
+    row = np.atleast_1d(values[env_idx]).ravel()
     entries = np.nonzero(~np.isfinite(row))[0]
     listed = ", ".join(f"[{entry}] = {row[entry]}" for entry in entries[:8]) + (", ..." if len(entries) > 8 else "")
     raise ValueError(
@@ -100,27 +142,16 @@ def check_finite(env_name: str, kind: str, values: np.ndarray, step: int) -> Non
     )
 
 
-def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
+def check_finite_action(actions: np.ndarray, step: int) -> None:
     """
-    Read the plain (JSON) attributes of a saved SB3 model without building it.
+    Check that a policy returned finite numbers.
 
-    :param path: the zip file
-    :return: attributes by name; those that JSON can't express are left as SB3 stored them
-    :raises ValueError: if it is no saved model
+    :param actions: any shape
+    :param step: time step of the training
+    :raises ValueError: if there is NaN or infinity
     """
-    file = open_path(path, "r", verbose=0, suffix="zip")
-    try:
-        with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
-            if archive.testzip() is not None:
-                raise zipfile.BadZipFile
-            return json.loads(archive.read("data").decode())
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+    if not np.isfinite(actions).all():
         raise ValueError(
-            f"{path} is not a complete saved model (truncated, or not written by model.save): "
-            "save it again, or load another checkpoint."
-        ) from error
-    finally:
-        if file is path:
-            file.seek(0)  # type: ignore[union-attr]
-        else:
-            file.close()
+            f"The policy returned actions that are not finite at time step {step}: training has diverged. "
+            "Lower learning_rate, or normalise the observations with VecNormalize."
+        )

@@ -1,6 +1,5 @@
 """From skills to a task: what a fine-tuned model takes over from a pre-trained one, and which skill it goes on with."""
 
-import inspect
 import io
 import pathlib
 from collections.abc import Callable, Collection, Iterable
@@ -8,26 +7,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.base_class import BaseAlgorithm, maybe_make_env
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from sb3_cesd.common.skills import check_skill
-from sb3_cesd.skill_ddpg.checks import read_saved_data
+from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.playing import play
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.skill_ddpg.arguments import constructor_arguments
+from sb3_cesd.skill_ddpg.checks import check_env_spaces
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
+from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
 #: What can be transferred
-PARTS = ("actor", "critic_trunk", "critic_head", "optimizers")
+PARTS = ("actor", "critic_trunk", "critic_head", "optimizers", "no_target")
 #: What the published fine-tuning transfers
 PUBLISHED_PARTS = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
-#: Who acts in the first steps
-WARM_UPS = ("random", "policy", "skills")
 #: Arguments of ``from_pretrained`` that a fine-tuned model has no more use for
 USED_UP = ("transfer", "n_eval_episodes")
-#: Arguments of a constructor that belong to a run, not to a model
-_OF_THE_RUN = ("self", "policy", "env", "reward", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 
 
 class ZeroShot(NamedTuple):
@@ -48,6 +48,8 @@ class ZeroShot(NamedTuple):
 
 def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
     """
+    Read what is saved of a pre-trained model.
+
     :param path: the zip file of a pre-trained model
     :return: its plain attributes by name
     :raises FileNotFoundError: if there is no such file
@@ -75,7 +77,9 @@ def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[s
 
 def check_transfer(parts: Collection[str]) -> None:
     """
-    :param parts: what is to be transferred
+    Check what is to be transferred.
+
+    :param parts: names of parts
     :raises ValueError: if there is no such part
     """
     unknown = [parts] if isinstance(parts, str) else sorted(set(parts) - set(PARTS))
@@ -85,6 +89,8 @@ def check_transfer(parts: Collection[str]) -> None:
 
 def check_open_skill(parts: Collection[str]) -> None:
     """
+    Check that parts do not depend on the skill.
+
     :param parts: what is to be transferred before it is known which skill goes on
     :raises ValueError: if that depends on the skill
     """
@@ -95,39 +101,117 @@ def check_open_skill(parts: Collection[str]) -> None:
         )
 
 
-def check_skill_choice(skill: int | str, n_skills: int) -> int | str:
+def check_skill_choice(skill: SkillName | str, skill_space: SkillSpace) -> SkillName | str:
     """
-    :param skill: index of a skill, ``"random"`` or ``"best"``
-    :param n_skills: number of skills
+    Check the choice of a skill.
+
+    :param skill: index or vector of a skill, ``"random"`` or ``"best"``
+    :param skill_space: space of the skills
     :return: the same
     :raises ValueError: if there is no such skill
     """
     if not isinstance(skill, str):
-        return check_skill(skill, n_skills)
+        return skill_space.name_of(skill)
     if skill not in SKILL_WORDS:
-        raise ValueError(f"Unknown skill {skill!r}: choose 'random', 'best' or an integer from 0 to {n_skills - 1}.")
+        raise ValueError(
+            f"Unknown skill {skill!r}: choose 'random', 'best' or an integer from 0 to {skill_space.n_skills - 1}."
+        )
     return skill
 
 
-def arguments_to_go_on(path: object, skill: int, arguments: dict[str, Any]) -> dict[str, Any]:
+def arguments_to_go_on(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """
+    Sort out arguments for going on with a task.
+
     :param path: a model that was fine-tuned for some time
-    :param skill: its skill
+    :param saved: what is saved in it
     :param arguments: what to change when it is loaded, possibly with arguments of ``from_pretrained``
     :return: the arguments that are not settled yet
     :raises ValueError: if they name another skill
     """
-    wanted = arguments.get("skill", skill)
-    if wanted not in (skill, *SKILL_WORDS):
-        raise ValueError(
-            f"skill={wanted!r} does not fit {path}, in which skill {skill} learns the task: leave skill out, or fine-tune the "
-            "pre-trained model again."
-        )
+    if "skill" in arguments:
+        skill_space = make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"])
+        wanted = check_skill_choice(arguments["skill"], skill_space)
+        if wanted not in (saved["skill"], *SKILL_WORDS):
+            raise ValueError(
+                f"skill={wanted!r} does not fit {path}, in which skill {saved['skill']} learns the task: leave skill out, or "
+                "fine-tune the pre-trained model again."
+            )
     return {name: value for name, value in arguments.items() if name not in ("skill", *USED_UP)}
+
+
+def make_task_model(
+    model_class: Any,
+    path: str | pathlib.Path | io.BufferedIOBase,
+    env: Any,
+    skill: SkillName | str,
+    parts: Collection[str],
+    n_eval_episodes: int,
+    device: th.device | str,
+    custom_objects: dict[str, Any] | None,
+    kwargs: dict[str, Any],
+) -> Any:
+    """
+    Make a model to fine-tune on a task; for the arguments see
+    :meth:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG.from_pretrained`.
+
+    :param model_class: class of the method
+    :param path: file of the pre-trained model
+    :param env: the task
+    :param skill: the skill to go on with
+    :param parts: what to load
+    :param n_eval_episodes: number of episodes of each skill for ``"best"``
+    :param device: Device on which the code should be run.
+    :param custom_objects: Dictionary of objects to replace upon loading.
+    :param kwargs: arguments of the constructor to change
+    :return: a model that has not learned yet
+    """
+    saved = read_pretrained_data(path)
+    check_transfer(parts)
+    check_positive_integer(n_eval_episodes=n_eval_episodes)
+    if kwargs.get("reward", "extrinsic") != "extrinsic":
+        raise ValueError(f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load().")
+    shapes: dict[str, Any] = {name: kwargs[name] for name in ("n_skills", "skill_type") if name in kwargs}
+    check_fixed(model_class, path, saved, shapes)
+    pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
+    skill = check_skill_choice(skill, pretrained.skill_space)
+
+    arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], "warm_up": "skills"}
+    arguments.update({**kwargs, "reward": "extrinsic"})
+    # They shaped what is not used here, but may be named in a yml file of RL Zoo
+    arguments.update({name: getattr(pretrained, name) for name in (*model_class.fixed_by_save, "intrinsic_kwargs")})
+    verbose = kwargs.get("verbose", 0)
+    venv = model_class._wrap_env(maybe_make_env(env, verbose), verbose)
+    check_env_spaces(venv.observation_space, venv.action_space)
+    venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
+    check_task_env(venv, pretrained)
+    model = model_class(pretrained.policy_class, venv, device=device, **arguments)
+
+    chosen: SkillName | None
+    if skill == "best" and model.skill_turns is not None:
+        check_open_skill(parts)
+        chosen = None
+    elif skill == "best":
+        model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
+        chosen = int(model.zero_shot.returns.argmax())
+    else:
+        chosen = draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
+    transfer(pretrained.policy, model.policy, chosen, parts)
+    model._follow(chosen)
+    if verbose >= 1:
+        if model.zero_shot is not None:
+            print(f"Zero-shot returns of all skills: {model.zero_shot}")
+        name = f"skill {chosen}"
+        if chosen is None:
+            name = f"the skill that does best in the first {model.learning_starts} steps,"
+        print(f"Fine-tuning {name} of {path}")
+    return model
 
 
 def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     """
+    Check that a task fits a pre-trained model.
+
     :param env: the task, with skill observations
     :param pretrained: the pre-trained model
     :raises ValueError: if the spaces differ
@@ -141,20 +225,10 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         ) from error
 
 
-def constructor_arguments(model: BaseAlgorithm) -> dict[str, Any]:
-    """
-    :param model: a model
-    :return: the arguments that make another one like it, but for those of the run (environment, seed, device, logs)
-    """
-    names = set(inspect.signature(type(model).__init__).parameters).difference(_OF_THE_RUN)
-    arguments = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    if getattr(model, "updates_follow_steps", False):
-        arguments["gradient_steps"] = None
-    return arguments
-
-
 def draw_skill(n_skills: int, seed: int | None) -> int:
     """
+    Draw the skill to go on with.
+
     :param n_skills: number of skills
     :param seed: draw from a generator of its own, so that training is that of the same skill chosen by its index
     :return: a random skill
@@ -182,41 +256,43 @@ def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | N
         remaining = (n_episodes + np.arange(env.num_envs)) // env.num_envs
         if seed is not None:
             env.seed(seed)
-        observations = env.reset()
-        while remaining.any():
-            assert isinstance(observations, np.ndarray)
-            actions, _ = policy.predict(observations, deterministic=True, skill=skill)
-            observations, rewards, dones, _ = env.step(actions)
-            if vec_normalize is not None:
-                rewards = vec_normalize.get_original_reward()
-            returns[skill] += rewards[remaining > 0].sum()
-            remaining -= dones & (remaining > 0)
-            n_timesteps += env.num_envs
+        for n_steps, moment in enumerate(play(policy, env, skill)):
+            returns[skill] += moment.rewards[remaining > 0].sum()
+            remaining -= moment.dones & (remaining > 0)
+            if not remaining.any():
+                n_timesteps += n_steps * env.num_envs
+                break
     if vec_normalize is not None:
         vec_normalize.training = was_training
     return ZeroShot(returns / n_episodes, n_timesteps)
 
 
-def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: int, parts: Collection[str]) -> None:
+def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | None, parts: Collection[str]) -> None:
     """
-    Copy parts of a pre-trained policy, the rest stays as initialised. The target critic becomes a copy of the critic (the
-    released code leaves the trunk of the target as initialised, and Polyak averaging lets it follow).
+    Copy parts of a pre-trained policy; the rest stays as initialised.
+
+    The target critic becomes a copy of the critic, unless ``"no_target"`` leaves its trunk as initialised: Polyak averaging
+    then lets it follow, as in the released code of CeSD.
 
     :param pretrained: pre-trained policy
     :param policy: policy with one critic head, changed in place
-    :param skill: the skill whose head that is
+    :param skill: the skill whose head that is, needed for ``"critic_head"``
     :param parts: some of :data:`PARTS`: ``"actor"``; ``"critic_trunk"``, all of the critic but its heads; ``"critic_head"``,
-        that of the skill (or the value that skills share, where there is one); ``"optimizers"``, the moments of all these
+        that of the skill (or the value that skills share, where there is one); ``"optimizers"``, the moments of all these;
+        ``"no_target"``, see above
     """
     with_moments = "optimizers" in parts
     if "actor" in parts:
         _copy(pretrained.actor, policy.actor, policy.actor.state_dict(), lambda name, value: value, with_moments)
     heads = tuple(f"{name}." for name in policy.critic.head_modules)
     shared = ("features_extractor.",) if policy.share_features_extractor else ()
-    own = [name for name in policy.critic.state_dict() if not name.startswith(shared)]
+    own_shapes = {name: value.shape for name, value in policy.critic.state_dict().items() if not name.startswith(shared)}
+    own = list(own_shapes)
 
     def of_skill(name: str, value: th.Tensor) -> th.Tensor:
-        return pretrained.critic.of_skill(name, value, skill)
+        if isinstance(skill, int) and value.shape != own_shapes[name]:
+            return pretrained.critic.of_skill(name, value, skill)
+        return value
 
     for part, names in {
         "critic_trunk": [name for name in own if not name.startswith(heads)],
@@ -224,7 +300,8 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: int, parts: Co
     }.items():
         if part in parts:
             _copy(pretrained.critic, policy.critic, names, of_skill, with_moments)
-    policy.critic_target.load_state_dict(policy.critic.state_dict())
+    if "no_target" not in parts:
+        policy.critic_target.load_state_dict(policy.critic.state_dict())
 
 
 @th.no_grad()
@@ -236,6 +313,8 @@ def _copy(
     with_moments: bool,
 ) -> None:
     """
+    Copy parameters and buffers of a network, and the moments of its optimizer.
+
     :param source: network with an optimizer
     :param target: the same, changed in place
     :param names: parameters and buffers to copy

@@ -1,179 +1,47 @@
-from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.policies import BaseModel, BasePolicy
-from stable_baselines3.common.preprocessing import get_action_dim
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor, get_actor_critic_arch
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    get_actor_critic_arch,
+)
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
-from sb3_cesd.common.skills import append_skill, check_skill, plain_space
-from sb3_cesd.common.torch_layers import create_normalized_mlp, one_hot
-
-
-class SkillActor(BasePolicy):
-    """
-    Deterministic skill-conditioned policy: [features(s), one-hot z] -> MLP -> tanh.
-
-    :param observation_space: skill-augmented observation space
-    :param action_space: action space
-    :param n_skills: number of skills
-    :param net_arch: sizes of the hidden layers; the first one is followed by LayerNorm and Tanh
-    :param features_extractor: network that extracts features of the plain observation
-    :param features_dim: size of the features
-    :param activation_fn: activation of the other hidden layers
-    :param normalize_images: whether to normalize images or not
-    """
-
-    def __init__(
-        self,
-        observation_space: spaces.Box,
-        action_space: spaces.Box,
-        n_skills: int,
-        net_arch: list[int],
-        features_extractor: nn.Module,
-        features_dim: int,
-        activation_fn: type[nn.Module] = nn.ReLU,
-        normalize_images: bool = True,
-    ) -> None:
-        super().__init__(
-            observation_space,
-            action_space,
-            features_extractor=features_extractor,
-            normalize_images=normalize_images,
-            squash_output=True,
-        )
-        self.n_skills = n_skills
-        self.net_arch = net_arch
-        self.features_dim = features_dim
-        self.activation_fn = activation_fn
-        self.mu = create_normalized_mlp(features_dim + n_skills, get_action_dim(action_space), net_arch, activation_fn)
-
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        data = super()._get_constructor_parameters()
-        data.update(
-            dict(
-                n_skills=self.n_skills,
-                net_arch=self.net_arch,
-                features_dim=self.features_dim,
-                activation_fn=self.activation_fn,
-                features_extractor=self.features_extractor,
-            )
-        )
-        return data
-
-    def act(self, observations: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        """
-        :param observations: plain observations, shape ``(n, obs_dim)``
-        :param skills: shape ``(n,)``
-        :return: actions in [-1, 1], shape ``(n, action_dim)``
-        """
-        return self._act(observations, one_hot(skills, self.n_skills, observations.dtype))
-
-    def forward(self, obs: th.Tensor) -> th.Tensor:
-        """
-        :param obs: skill-augmented observations, shape ``(n, obs_dim + n_skills)``
-        :return: actions in [-1, 1], shape ``(n, action_dim)``
-        """
-        obs = obs.float()
-        return self._act(obs[:, : -self.n_skills], obs[:, -self.n_skills :])
-
-    def _act(self, observations: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        return self.mu(th.cat([self.features_extractor(observations), skills], dim=1)).tanh()
-
-    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
-        # The policy is deterministic: exploration noise is added by the algorithm
-        return self(observation)
-
-
-class SkillCritic(BaseModel):
-    """
-    Interface of the critics: Q-values of (transition, skill) pairs.
-
-    :param observation_space: plain observation space
-    :param action_space: action space
-    :param features_extractor: network that extracts features of the plain observation
-    :param share_features_extractor: the extractor belongs to the actor and is not trained here
-    """
-
-    #: Modules that make values of hidden features; what comes before them is the trunk
-    head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
-
-    def __init__(
-        self,
-        observation_space: spaces.Box,
-        action_space: spaces.Box,
-        features_extractor: BaseFeaturesExtractor,
-        share_features_extractor: bool,
-    ) -> None:
-        super().__init__(observation_space, action_space, features_extractor=features_extractor)
-        self.features_extractor: BaseFeaturesExtractor = features_extractor
-        self.share_features_extractor = share_features_extractor
-
-    @abstractmethod
-    def q_values(
-        self,
-        observations: th.Tensor,
-        actions: th.Tensor,
-        skills: th.Tensor,
-        rows: th.Tensor | None = None,
-    ) -> list[th.Tensor]:
-        """
-        :param observations: plain observations, shape ``(batch_size, obs_dim)``
-        :param actions: shape ``(batch_size, action_dim)``
-        :param skills: skill of each pair, shape ``(n_pairs,)``
-        :param rows: transition of each pair, shape ``(n_pairs,)``; ``None`` pairs row j with ``skills[j]``
-        :return: Q-values of the pairs, one tensor of shape ``(n_pairs, 1)`` for each of the ``n_critics``
-        """
-
-    def extract(self, observations: th.Tensor) -> th.Tensor:
-        """
-        :param observations: plain observations, shape ``(n, obs_dim)``
-        :return: features, shape ``(n, features_dim)``; a shared extractor learns from the actor loss alone, as in SB3's TD3
-        """
-        with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
-            return self.features_extractor(observations)
-
-    def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
-        """
-        :param name: name of a parameter
-        :param value: the parameter, or a tensor of its shape
-        :param skill: index of a skill
-        :return: the part that serves this skill
-        """
-        return value
-
-    def own_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the critic, without those of a shared extractor."""
-        shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
-        return [parameter for parameter in self.parameters() if parameter not in shared]
+from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
+from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 
 
 class SkillPolicy(BasePolicy):
     """
-    Skill-conditioned actor with a critic, target critic and no target actor (URLB's DDPG).
+    Policy class (with skill-conditioned actor and critic) of URLB's DDPG: twin critics and a target critic, no target actor.
 
-    ``predict`` takes skill-augmented observations as they are. Plain ones get a skill: the one passed as ``skill=``; or the
-    one fixed by ``set_skill``; or a skill for each episode, going through all skills in turn, which travels in ``state`` like
-    the memory of a recurrent policy (``evaluate_policy`` and RL Zoo's enjoy carry it).
+    ``predict`` takes observations with a skill as they are. Those without get one: that passed as ``skill=``; or the one fixed
+    by ``set_skill``; or a skill for each episode, going through all skills in turn, which travels in ``state`` like the memory
+    of a recurrent policy (``evaluate_policy`` and RL Zoo's enjoy carry it).
 
-    :param observation_space: skill-augmented observation space
+    :param observation_space: observation space with a skill
     :param action_space: action space
     :param lr_schedule: learning rate schedule (could be constant)
-    :param n_skills: number of skills
+    :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``; the first
         layer of each is followed by LayerNorm and Tanh. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
     :param activation_fn: activation of the other hidden layers
-    :param features_extractor_class: features extractor of the plain observation
+    :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
+        ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
     :param features_extractor_kwargs: its arguments
-    :param normalize_images: not used for vector observations
+    :param normalize_images: whether to scale images to [0, 1]
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
-    :param n_critics: number of critics of each skill, the target takes their minimum
+    :param n_critics: number of critics, the target takes their minimum
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
+    :param skill: the skill of every prediction for an observation without one, see :meth:`set_skill`
     """
 
     actor: SkillActor
@@ -182,22 +50,31 @@ class SkillPolicy(BasePolicy):
 
     def __init__(
         self,
-        observation_space: spaces.Box,
+        observation_space: spaces.Dict,
         action_space: spaces.Box,
         lr_schedule: Schedule,
-        n_skills: int,
+        skill_space: SkillSpace | None = None,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
-        features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         n_critics: int = 2,
         share_features_extractor: bool = False,
+        skill: SkillName | None = None,
     ) -> None:
+        if skill_space is None:
+            raise ValueError(
+                f"{type(self).__name__} is a policy with skills, of an algorithm of sb3_cesd: load a saved model with the "
+                "class that saved it, e.g. sb3_cesd.CeSD.load(path)."
+            )
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
             optimizer_kwargs = {"fused": True}
+        self.plain_space = plain_space(observation_space)
+        if features_extractor_class is None:
+            features_extractor_class = CombinedExtractor if isinstance(self.plain_space, spaces.Dict) else FlattenExtractor
         super().__init__(
             observation_space,
             action_space,
@@ -208,15 +85,20 @@ class SkillPolicy(BasePolicy):
             squash_output=True,
             normalize_images=normalize_images,
         )
-        self.n_skills = n_skills
-        self.plain_space = plain_space(observation_space, n_skills)
+        self.skill_space = skill_space
         self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else net_arch
         self.actor_arch, self.critic_arch = get_actor_critic_arch(self.net_arch)
         self.activation_fn = activation_fn
         self.n_critics = n_critics
         self.share_features_extractor = share_features_extractor
-        self.skill: int | None = None
+        self.skill: int | list[float] | None = None
+        self.set_skill(skill)
         self._build(lr_schedule)
+
+    @property
+    def n_skills(self) -> int:
+        """Number of skills that an index stands for."""
+        return self.skill_space.n_skills
 
     def _build(self, lr_schedule: Schedule) -> None:
         self.actor = self.make_actor()
@@ -232,17 +114,34 @@ class SkillPolicy(BasePolicy):
         self.critic_target.set_training_mode(False)
 
     def make_optimizer(self, parameters: list[nn.Parameter], lr_schedule: Schedule) -> th.optim.Optimizer:
+        """
+        Make an optimizer as the user chose it.
+
+        :param parameters: what it changes
+        :param lr_schedule: its learning rate
+        :return: the optimizer
+        """
         return self.optimizer_class(parameters, lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def make_plain_features_extractor(self) -> BaseFeaturesExtractor:
+        """
+        Make a features extractor of observations without skills.
+
+        :return: the extractor
+        """
         return self.features_extractor_class(self.plain_space, **self.features_extractor_kwargs)
 
     def make_actor(self) -> SkillActor:
+        """
+        Make the actor.
+
+        :return: the actor, with a features extractor of its own
+        """
         features_extractor = self.make_plain_features_extractor()
         return SkillActor(
             self.observation_space,  # type: ignore[arg-type]
             self.action_space,  # type: ignore[arg-type]
-            self.n_skills,
+            self.skill_space,
             self.actor_arch,
             features_extractor,
             features_extractor.features_dim,
@@ -250,19 +149,31 @@ class SkillPolicy(BasePolicy):
             self.normalize_images,
         ).to(self.device)
 
-    @abstractmethod
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
         """
+        Make a critic.
+
         :param features_extractor: the shared extractor, ``None`` for one of its own
-        :return: a critic
+        :return: the critic
         """
+        return SkillCritic(
+            self.observation_space,  # type: ignore[arg-type]
+            self.action_space,  # type: ignore[arg-type]
+            self.skill_space,
+            self.critic_arch,
+            self.make_plain_features_extractor() if features_extractor is None else features_extractor,
+            self.activation_fn,
+            self.n_critics,
+            self.share_features_extractor,
+            self.normalize_images,
+        ).to(self.device)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
         data.update(
             dict(
                 lr_schedule=self._dummy_schedule,  # not needed for loading the policy alone
-                n_skills=self.n_skills,
+                skill_space=self.skill_space,
                 net_arch=self.net_arch,
                 activation_fn=self.activation_fn,
                 features_extractor_class=self.features_extractor_class,
@@ -271,6 +182,7 @@ class SkillPolicy(BasePolicy):
                 optimizer_kwargs=self.optimizer_kwargs,
                 n_critics=self.n_critics,
                 share_features_extractor=self.share_features_extractor,
+                skill=self.skill,
             )
         )
         # Fixed by the class
@@ -296,68 +208,98 @@ class SkillPolicy(BasePolicy):
                 network.set_training_mode(mode)
         self.training = mode
 
-    def set_skill(self, skill: int | None) -> None:
+    def set_skill(self, skill: SkillName | None) -> None:
         """
-        :param skill: skill of every prediction on plain observations, or ``None`` to go through all of them
+        Fix the skill of predictions for observations without one.
+
+        :param skill: index or vector of the skill, or ``None`` to go through all of them
         :raises ValueError: if there is no such skill
         """
-        self.skill = None if skill is None else check_skill(skill, self.n_skills)
+        if skill is None:
+            self.skill = None
+        else:
+            self.skill = self.skill_space.name_of(skill)
 
     def predict(
         self,
-        observation: np.ndarray | dict[str, np.ndarray],
+        observation: Observation,
         state: tuple[np.ndarray, ...] | None = None,
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
-        skill: int | np.ndarray | None = None,
+        skill: SkillName | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """
-        :param observation: plain or skill-augmented, shape ``(obs_dim,)``, ``(n_envs, obs_dim)``, ``(obs_dim + n_skills,)`` or
-            ``(n_envs, obs_dim + n_skills)``
+        Get the action of a skill.
+
+        :param observation: one or several observations, with or without a skill
         :param state: skills of the running episodes, as returned by the call before
         :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
         :param deterministic: not used, the policy is deterministic
-        :param skill: skill to follow, one for all or one each, shape ``(n_envs,)``; overrides that of an augmented observation
+        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; overrides that of
+            the observation
         :return: actions and the state to pass to the next call
-        :raises ValueError: if the skill or the size of the observation is unknown
+        :raises ValueError: if the skill is unknown, or the observation of another shape
         """
-        if isinstance(observation, (tuple, dict)):
-            return super().predict(observation, state, episode_start, deterministic)
-        observation = np.asarray(observation)
-        obs_dim = self.plain_space.shape[0]
-        size = observation.shape[-1] if observation.ndim > 0 else 0
-        if size not in (obs_dim, obs_dim + self.n_skills):
+        if isinstance(observation, tuple):
+            # SB3 explains that
+            return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]
+        batch_shape = self._batch_shape(observation)
+        if skill is not None:
+            observation = add_skill(observation, self.skill_space.encode(skill, batch_shape))
+        elif not (isinstance(observation, dict) and SKILL in observation):
+            vectors, state = self._skills_of_episodes(int(np.prod(batch_shape)), state, episode_start)
+            observation = add_skill(observation, vectors if batch_shape else vectors[0])
+        return super().predict(observation, state, episode_start, deterministic)
+
+    def _batch_shape(self, observation: Observation) -> tuple[int, ...]:
+        """
+        Tell one observation from several.
+
+        :param observation: with or without a skill
+        :return: ``()`` or ``(n_envs,)``
+        :raises ValueError: if it is of another shape than the model takes
+        """
+        entries = entries_of(observation)
+        known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore[attr-defined]
+        if entries.keys() != known.keys():
             raise ValueError(
-                f"Observation of shape {observation.shape}: this model takes {obs_dim} numbers an observation, or "
-                f"{obs_dim + self.n_skills} with a one-hot of its {self.n_skills} skills; "
+                f"The observation has the entries {list(entries)}, this model takes {list(known)}: "
                 "pass those of the environment it was trained on."
             )
-        if skill is not None:
-            skill = np.asarray(skill)
-            if skill.shape not in ((), observation.shape[:-1]):
+        sizes = set()
+        for name, value in entries.items():
+            shape = np.shape(value)
+            if not self._fits(shape, known[name]):
+                of = "" if list(known) == [OBSERVATION] else f" of {name!r}"
                 raise ValueError(
-                    f"skill of shape {skill.shape} for observations of shape {observation.shape}: "
-                    "pass one skill, or one for each observation."
+                    f"Observation{of} of shape {shape}: this model takes shape {known[name].shape}, or several of them as "
+                    f"{('n', *known[name].shape)}; pass those of the environment it was trained on.".replace("'", "")
                 )
-            for value in np.unique(skill):
-                check_skill(value, self.n_skills)
-            observation = append_skill(observation[..., :obs_dim], skill, self.n_skills)
-        elif size == obs_dim:
-            skills, state = self._skills_of_episodes(observation[..., 0].size, state, episode_start)
-            observation = append_skill(observation, skills if observation.ndim > 1 else skills[0], self.n_skills)
-        return super().predict(observation, state, episode_start, deterministic)
+            sizes.add(shape[:1] if len(shape) > len(known[name].shape) else ())
+        if len(sizes) > 1:
+            raise ValueError(f"The entries of the observation are of different numbers of environments: {sorted(sizes)}.")
+        return sizes.pop()
+
+    @staticmethod
+    def _fits(shape: tuple[int, ...], space: spaces.Space) -> bool:
+        known = tuple(space.shape)  # type: ignore[arg-type]
+        # Channels of an image may come last: SB3 puts them first
+        known_shapes = {known, (*known[1:], known[0])} if len(known) == 3 else {known}
+        return shape in known_shapes or shape[1:] in known_shapes
 
     def _skills_of_episodes(
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """
+        Choose the skill of each episode.
+
         :param n_envs: number of environments
         :param state: skills of the episodes, and how many were given out so far
         :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :return: skills, shape ``(n_envs,)``, and the new state
+        :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
         """
         if self.skill is not None:
-            return np.full(n_envs, self.skill), state or ()
+            return self.skill_space.encode(self.skill, (n_envs,)), state or ()
         if not state:
             skills, n_given = np.arange(n_envs), n_envs
         else:
@@ -367,4 +309,7 @@ class SkillPolicy(BasePolicy):
             skills[starts] = n_given + np.arange(n_new)
             n_given += n_new
         skills = skills % self.n_skills
-        return skills, (skills, np.array(n_given))
+        return self.skill_space.vectors[skills], (skills, np.array(n_given))
+
+
+MlpPolicy = SkillPolicy

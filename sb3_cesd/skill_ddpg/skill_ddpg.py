@@ -1,218 +1,707 @@
-import io
-import pathlib
 import warnings
-from collections.abc import Collection
+from collections.abc import Hashable
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch as th
+from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
-from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
+from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.utils import check_positive_integer
-from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.skill_ddpg import finetuning
-from sb3_cesd.skill_ddpg.base import SkillDDPGBase
-from sb3_cesd.skill_ddpg.checks import check_env_spaces, explain_missing_parameters, explain_other_spaces, read_saved_data
+from sb3_cesd.common.checks import build
+from sb3_cesd.common.cuda.graphed_function import set_learning_rate
+from sb3_cesd.common.cuda.update_runner import UpdateRunner
+from sb3_cesd.common.logging import MeanLogs, SkillRewards
+from sb3_cesd.common.noise import unit_noise
+from sb3_cesd.common.observations import (
+    SKILL,
+    Observation,
+    add_skill,
+    entries_of,
+    plain_form,
+    plain_space,
+    state_dim,
+    to_states,
+)
+from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.tensors import frozen, minimum, polyak_update
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, search_space
+from sb3_cesd.skill_ddpg.arguments import check_constructor, with_defaults
+from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
+from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
+from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
+from sb3_cesd.skill_ddpg.saving import SavedSkillModel
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
 
-class SkillDDPG(SkillDDPGBase):
+class SkillDDPG(SavedSkillModel):
     """
-    What all skill discovery methods of URLB share: a :class:`~sb3_cesd.skill_ddpg.base.SkillDDPGBase`, which has the
-    arguments, that is saved, loaded, and fine-tuned on tasks.
+    Skill-conditioned DDPG with twin critics over an intrinsic reward: how all skill discovery methods of URLB act and learn.
+
+    A method is a subclass that names its ``reward_class``, and where its paper has other values than URLB, its ``defaults``.
+    The environment is wrapped with :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it is already.
+
+    :param policy: The policy model to use (MlpPolicy)
+    :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space and a Box
+        observation space, or a Dict of them
+    :param n_skills: number of skills, at least 2; of continuous skills, the number of those that an index stands for, which
+        evaluations, warm-ups and pictures go through
+    :param skill_duration: environment steps after which a new skill is drawn (also drawn at reset); ``None`` keeps it for the
+        whole episode
+    :param skill_type: what skills are: ``"discrete"`` (one-hot vectors), or continuous vectors drawn uniformly from the unit
+        ``"sphere"``, the ``"cube"`` [-1, 1]^d or the ``"unit_cube"`` [0, 1]^d
+    :param skill_dim: size d of continuous skills; not used for discrete ones
+    :param intrinsic_kwargs: arguments of the intrinsic reward, ``reward_class``
+    :param learning_rate: learning rate of all networks;
+        it can be a function of the current progress remaining (from 1 to 0)
+    :param buffer_size: size of the replay buffer, in transitions
+    :param learning_starts: environment steps that are only collected, before learning starts
+    :param batch_size: transitions of each gradient update
+    :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
+    :param gamma: the discount factor, between 0 and 1
+    :param train_freq: Update the model every ``train_freq`` steps. Alternatively pass a tuple of frequency and unit
+        like ``(5, "step")`` or ``(2, "episode")``.
+    :param gradient_steps: How many gradient steps to do after each rollout (see ``train_freq``). ``None`` keeps one update for
+        every ``train_freq`` transitions for any number of environments; ``-1`` does one for every transition.
+    :param n_steps: length of the n-step window
+    :param action_noise: exploration noise in place of ``exploration_noise``
+    :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
+    :param noise_correlation: correlation of that noise with that of the step before, from 0 (white noise) to below 1: an
+        Ornstein-Uhlenbeck process, which starts afresh with each episode
+    :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
+    :param target_noise_clip: limit of the absolute value of that noise
+    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
+        from scratch (see :meth:`from_pretrained` for the other way)
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
+        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
+    :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
+    :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
+    :param optimize_memory_usage: not supported
+    :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Apart from the learning rate, numbers
+        that are changed in the course of training are not noticed.
+    :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
+        the reported success rate, mean episode length, and mean reward over
+    :param tensorboard_log: the log location for tensorboard (if None, no logging)
+    :param policy_kwargs: additional arguments to be passed to the policy on creation, see
+        :class:`~sb3_cesd.skill_ddpg.policies.SkillPolicy`
+    :param verbose: Verbosity level: 0 for no output, 1 for info messages (such as device or wrappers used), 2 for
+        debug messages
+    :param seed: Seed for the pseudo random generators
+    :param device: Device (cpu, cuda, ...) on which the code should be run.
+        Setting it to auto, the code will be run on the GPU if possible.
+    :param _init_setup_model: Whether or not to build the network at the creation of the instance
     """
 
-    #: Arguments that shape the networks: a saved model keeps them
-    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills",)
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy}
+    policy: SkillPolicy
+    actor: SkillActor
+    critic: SkillCritic
+    critic_target: SkillCritic
+    replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
+    intrinsic: IntrinsicReward
 
-    @classmethod
-    def from_pretrained(
-        cls: type[SelfSkillDDPG],
-        path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | str,
-        skill: int | str = "random",
-        transfer: Collection[str] = finetuning.PUBLISHED_PARTS,
-        n_eval_episodes: int = 10,
-        device: th.device | str = "auto",
-        custom_objects: dict[str, Any] | None = None,
-        **kwargs,
-    ) -> SelfSkillDDPG:
-        """
-        A model to fine-tune on a task, made from a pre-trained one: ``learn`` then maximises the reward of the environment
-        with one skill, which is also the one of predictions and evaluations. What is not transferred starts fresh.
+    #: The intrinsic reward of the method
+    reward_class: ClassVar[type[IntrinsicReward]]
+    #: Defaults of the constructor that differ from those of the class above
+    defaults: ClassVar[dict[str, Any]] = {}
+    #: Why a method has no continuous skills, the end of a sentence; ``None`` for one that has
+    discrete_because: ClassVar[str | None] = None
 
-        :param path: path to the zip file (or a file-like) of the pre-trained model
-        :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
-        :param skill: the skill to go on with: ``"random"``, an index, or ``"best"`` for the one with the highest return on the
-            task as it is. The latter plays every skill; ``zero_shot`` then holds what came out and the number of steps that
-            took, which are not part of ``num_timesteps``. With ``warm_up="skills"`` it takes no steps of its own: it is the
-            one with the highest mean reward in the warm-up, known after ``learning_starts`` steps.
-        :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill) and
-            ``"optimizers"`` (for the parts that are loaded)
-        :param n_eval_episodes: number of episodes of each skill for ``"best"``
-        :param device: Device on which the code should be run.
-        :param custom_objects: Dictionary of objects to replace upon loading.
-        :param kwargs: arguments of the constructor to change; the others are those of the pre-trained model
-        :return: a model that has not learned yet
-        :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
-        :raises FileNotFoundError: if there is no such file
-        """
-        saved = finetuning.read_pretrained_data(path)
-        finetuning.check_transfer(transfer)
-        check_positive_integer(n_eval_episodes=n_eval_episodes)
-        if kwargs.get("reward", "extrinsic") != "extrinsic":
-            raise ValueError(
-                f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load()."
-            )
-        cls._check_fixed(path, saved, {name: kwargs[name] for name in kwargs if name == "n_skills"})
-        pretrained = cls.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
-        skill = finetuning.check_skill_choice(skill, pretrained.n_skills)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "defaults" in vars(cls):
+            cls.__init__ = with_defaults(cls.__init__, cls.defaults)  # type: ignore[method-assign]
+        check_constructor(cls)
 
-        arguments = {**finetuning.constructor_arguments(pretrained), "buffer_size": saved["buffer_size"]}
-        arguments.update({**kwargs, "reward": "extrinsic"})
-        # They shaped what is not used here, but may be named in a yml file of RL Zoo
-        arguments.update({name: getattr(pretrained, name) for name in cls.fixed_by_save})
-        verbose = kwargs.get("verbose", 0)
-        venv = cls._wrap_env(maybe_make_env(env, verbose), verbose)  # type: ignore[arg-type]
-        check_env_spaces(venv.observation_space, venv.action_space)
-        venv = add_skill_observation(venv, pretrained.n_skills, pretrained.skill_duration)
-        finetuning.check_task_env(venv, pretrained)
-        model = cls(pretrained.policy_class, venv, device=device, **arguments)  # type: ignore[arg-type]
-
-        if skill == "best" and model.skill_turns is not None:
-            finetuning.check_open_skill(transfer)
-            model._best_goes_on = True
-            chosen = 0
-        elif skill == "best":
-            model.zero_shot = finetuning.play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
-            chosen = int(model.zero_shot.returns.argmax())
-        else:
-            chosen = finetuning.draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
-        finetuning.transfer(pretrained.policy, model.policy, chosen, transfer)
-        model._follow(chosen)
-        if verbose >= 1:
-            if model.zero_shot is not None:
-                print(f"Zero-shot returns of all skills: {model.zero_shot}")
-            name = f"skill {chosen}"
-            if model._best_goes_on:
-                name = f"the skill that does best in the first {model.learning_starts} steps,"
-            print(f"Fine-tuning {name} of {path}")
-        return model
-
-    @classmethod
-    def _check_fixed(cls, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
-        """
-        :param path: the file
-        :param saved: what is saved in it
-        :param arguments: what the user wants
-        :raises ValueError: if another class saved it, or the user wants to change what a saved model keeps
-        """
-        missing = [name for name in cls.fixed_by_save if name not in saved]
-        if missing:
-            raise ValueError(
-                f"{path} was not saved by {cls.__name__} (it has no {', '.join(missing)}): "
-                "load it with the class that saved it."
-            )
-        for name in ("reward", *cls.fixed_by_save):
-            kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
-            if name in arguments and arguments[name] != kept:
-                raise ValueError(
-                    f"{name}={arguments[name]!r} does not fit {path}, which was trained with {name}={kept!r} and can't "
-                    f"change it: pass {name}={kept!r} or leave it out."
-                )
-
-    @classmethod
-    def load(
-        cls: type[SelfSkillDDPG],
-        path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | str | None = None,
-        device: th.device | str = "auto",
-        custom_objects: dict[str, Any] | None = None,
-        print_system_info: bool = False,
-        force_reset: bool = True,
-        **kwargs,
-    ) -> SelfSkillDDPG:
-        """
-        Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
-
-        A pre-trained model that is loaded with ``reward="extrinsic"`` is one to fine-tune, see :meth:`from_pretrained`.
-
-        :param path: path to the file (or a file-like) where to load the agent from
-        :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
-            environments, or a registered id (can be None if you only need prediction from a trained model)
-        :param device: Device on which the code should run.
-        :param custom_objects: Dictionary of objects to replace upon loading.
-        :param print_system_info: Whether to print system info from the saved model and the current system info
-        :param force_reset: Force call to ``reset()`` before training
-        :param kwargs: extra arguments to change the model when loading
-        :return: new model instance with loaded parameters
-        :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
-        """
-        saved = read_saved_data(path)
-        if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
-            if env is None:
-                raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
-            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
-        cls._check_fixed(path, saved, kwargs)
-        if saved.get("reward") == "extrinsic":
-            kwargs = finetuning.arguments_to_go_on(path, saved["skill"], kwargs)
-        if "gradient_steps" in kwargs:
-            kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
-        if env is not None:
-            env = maybe_make_env(env, kwargs.get("verbose", 0))
-            check_env_spaces(env.observation_space, env.action_space)
-            skill_duration = kwargs.get("skill_duration", saved["skill_duration"])
-            env = add_skill_observation(
-                cls._wrap_env(env, verbose=kwargs.get("verbose", 0)),
-                saved["n_skills"],
-                skill_duration,
-                kwargs.get("skill", saved["skill"]),
-            )
-        with explain_other_spaces(), explain_missing_parameters(path):
-            return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
-
-    def load_replay_buffer(
+    def __init__(
         self,
-        path: str | pathlib.Path | io.BufferedIOBase,
-        truncate_last_traj: bool = True,
+        policy: str | type[SkillPolicy],
+        env: GymEnv | str | None,
+        n_skills: int = 16,
+        skill_duration: int | None = 50,
+        skill_type: str = "discrete",
+        skill_dim: int | None = None,
+        intrinsic_kwargs: dict[str, Any] | None = None,
+        learning_rate: float | Schedule = 1e-4,
+        buffer_size: int = 1_000_000,  # 1e6
+        learning_starts: int = 4000,
+        batch_size: int = 1024,
+        tau: float = 0.01,
+        gamma: float = 0.99,
+        train_freq: int | tuple[int, str] = 2,
+        gradient_steps: int | None = None,
+        n_steps: int = 3,
+        action_noise: ActionNoise | None = None,
+        exploration_noise: float = 0.2,
+        noise_correlation: float = 0.0,
+        target_policy_noise: float = 0.2,
+        target_noise_clip: float = 0.3,
+        reward: str = "intrinsic",
+        warm_up: str = "random",
+        replay_buffer_class: type[ReplayBuffer] | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
+        optimize_memory_usage: bool = False,
+        cuda_graph: bool = False,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
     ) -> None:
-        current = self.replay_buffer
-        super().load_replay_buffer(path, truncate_last_traj)
-        loaded, self.replay_buffer = self.replay_buffer, current
-        assert current is not None
-        if self.reward == "extrinsic" and isinstance(loaded, SkillReplayBuffer):
-            if (loaded.skills[: loaded.size()] != self.skill).any():
-                # RL Zoo loads whatever lies beside a model
-                warnings.warn(
-                    f"The replay buffer {path} holds the pre-training, not the task: it was not loaded, the buffer stays "
-                    "empty. Move the file away to silence this."
-                )
-                return
-        for name in ("n_skills", "n_envs", "obs_shape", "action_dim"):
-            ours, theirs = getattr(current, name), getattr(loaded, name, None)
-            if ours != theirs:
-                raise ValueError(
-                    f"The replay buffer {path} does not fit the model: its {name} is {theirs}, the model's is {ours}. "
-                    "Load the model with the environment the buffer was filled from, or go on without this buffer."
-                )
-        self.replay_buffer = loaded
+        self.n_skills = n_skills
+        self.skill_duration = skill_duration
+        self.skill_type = skill_type
+        self.skill_dim = skill_dim
+        self.intrinsic_kwargs = intrinsic_kwargs or {}
+        self.reward = reward
+        self.warm_up = warm_up
+        #: The skill that is always followed, ``None`` for all of them
+        self.skill: int | list[float] | None = None
+        self.zero_shot: finetuning.ZeroShot | None = None
+        #: The warm-up in which all skills act
+        self.skill_turns: SkillTurns | None = None
+        self._check_skill_type()
+        if reward == "extrinsic":
+            self.skill = self.skill_space.name_of(0)
+        if env is not None:
+            env = maybe_make_env(env, verbose)
+            checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
+            env = self._wrap_env(env, verbose)  # type: ignore[arg-type]
+            if _init_setup_model:
+                env = self._add_skills(env)
 
-    def _excluded_save_params(self) -> list[str]:
-        return [
-            *super()._excluded_save_params(),
-            "actor",
-            "critic",
-            "critic_target",
-            "intrinsic",
-            "_mean_logs",
-            "_unit_noise",
-            "_graphed_update",
-            "train",  # replaced while another thread learns
-            "_skill_rewards",
-        ]
+        super().__init__(
+            # Not by its name, as SB3 wants another one for dictionaries
+            self._get_policy_from_name(policy) if isinstance(policy, str) else policy,
+            env,  # type: ignore[arg-type]
+            learning_rate,
+            buffer_size,
+            learning_starts,
+            batch_size,
+            tau,
+            gamma,
+            train_freq,
+            gradient_steps,  # type: ignore[arg-type]
+            action_noise=action_noise,
+            replay_buffer_class=checks.check_buffer_class(replay_buffer_class or SkillReplayBuffer, cuda_graph),
+            replay_buffer_kwargs=replay_buffer_kwargs,
+            optimize_memory_usage=optimize_memory_usage,
+            policy_kwargs=policy_kwargs,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            device=device,
+            seed=seed,
+            sde_support=False,
+            supported_action_spaces=(spaces.Box,),
+            support_multi_env=True,
+        )
+        self.n_steps = n_steps
+        self.exploration_noise = exploration_noise
+        self.noise_correlation = noise_correlation
+        self.target_policy_noise = target_policy_noise
+        self.target_noise_clip = target_noise_clip
+        self.updates_follow_steps = gradient_steps is None
+        self.cuda_graph = cuda_graph
+        self.stats_window_size = stats_window_size
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizer_names]
-        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], []
+        if _init_setup_model:
+            self._setup_model()
+
+    @property
+    def skill_space(self) -> SkillSpace:
+        """Space of the skills."""
+        return make_skill_space(self.skill_type, self.n_skills, self.skill_dim)
+
+    @property
+    def plain_space(self) -> spaces.Box | spaces.Dict:
+        """Observation space without the skill."""
+        assert isinstance(self.observation_space, spaces.Dict)
+        return plain_space(self.observation_space)
+
+    @property
+    def obs_dim(self) -> int:
+        """Number of entries of an observation without the skill."""
+        return state_dim(self.plain_space)
+
+    @property
+    def action_dim(self) -> int:
+        """Number of entries of an action."""
+        return get_action_dim(self.action_space)
+
+    def _check_skill_type(self) -> None:
+        # Raises for an unknown type
+        discrete = self.skill_space.discrete
+        if not discrete and self.discrete_because is not None:
+            raise ValueError(
+                f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave "
+                f"skill_type={self.skill_type!r} out, or use a method with continuous skills."
+            )
+
+    def _add_skills(self, env: VecEnv) -> VecEnv:
+        return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
+
+    def _setup_model(self) -> None:
+        # Not in __init__: load() replaces arguments after it
+        self._check_skill_type()
+        checks.check_arguments(self)
+        #: Names of the class and those above it, for the error of another one that loads the model
+        self.lineage = saved_files.lineage(type(self))
+        # SB3 stores the noise for the number of environments it was used with
+        if isinstance(self.action_noise, VectorizedActionNoise) and self.action_noise.n_envs != self.n_envs:
+            self.action_noise = self.action_noise.base_noise
+        self.replay_buffer_kwargs = {
+            **self.replay_buffer_kwargs,
+            "skill_space": self.skill_space,
+            "n_steps": self.n_steps,
+            "gamma": self.gamma,
+            "one_step": self.reward == "intrinsic" and self.reward_class.needs_one_step,
+            "reward": self.reward,
+        }
+        # What the user passed stays apart from what the algorithm adds, as SB3 compares it when loading
+        policy_kwargs, self.policy_kwargs = self.policy_kwargs, {**self.policy_kwargs, **self._skill_policy_kwargs()}
+        with warnings.catch_warnings():
+            # "n_steps is ignored because of a custom replay_buffer_class": it was just passed to it
+            warnings.filterwarnings("ignore", message="`n_steps=")
+            super()._setup_model()
+        self.policy_kwargs = policy_kwargs
+
+        assert isinstance(self.train_freq, TrainFreq)
+        if self.updates_follow_steps:
+            by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
+            self.gradient_steps = self.n_envs if by_step else -1
+        self.intrinsic = self._make_intrinsic().to(self.device)
+        self.intrinsic.check_batch_size(self.batch_size)
+        if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
+            self.skill_turns = SkillTurns(self.n_skills, self.learning_starts)
+        self._follow(self.skill)
+        self._create_aliases()
+
+    def _create_aliases(self) -> None:
+        self.actor = self.policy.actor
+        self.critic = self.policy.critic
+        self.critic_target = self.policy.critic_target
+        # Running mean and running var
+        self.critic_batch_norm_stats = get_parameters_by_name(self.critic, ["running_"])
+        self.critic_batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
+        self._mean_logs = MeanLogs()
+        self._update_runner = UpdateRunner(self._update, self.device, self.cuda_graph)
+        self._skill_rewards = SkillRewards(self.n_skills)
+
+    def _skill_policy_kwargs(self) -> dict[str, Any]:
+        """Arguments of the policy that the algorithm knows."""
+        return {"skill_space": self.skill_space}
+
+    def _make_intrinsic(self) -> IntrinsicReward:
+        """The reward that is maximised."""
+        sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
+        if self.reward == "extrinsic":
+            return ExtrinsicReward(**sizes)  # type: ignore[arg-type]
+        intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, sizes)
+        intrinsic.set_optimizers(lambda parameters: self.policy.make_optimizer(parameters, self.lr_schedule))
+        return intrinsic
+
+    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+        """
+        Sample batches from the replay buffer, and learn from each (:meth:`_update`).
+
+        :param gradient_steps: number of updates
+        :param batch_size: transitions of each
+        """
+        assert self.replay_buffer is not None
+        self.intrinsic.check_batch_size(batch_size)
+        self.policy.set_training_mode(True)
+        self.intrinsic.train()
+        phase = self._follow_progress()
+        rewards_optimizers = [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
+        self._update_runner.prepare([self.actor.optimizer, self.critic.optimizer, *rewards_optimizers])  # type: ignore[list-item]
+        self._update_learning_rate(
+            [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
+        )
+
+        for _ in range(gradient_steps):
+            self._n_updates += 1
+            self._update_runner.run(self.replay_buffer, batch_size, self._vec_normalize_env, phase)
+
+        self.intrinsic.eval()
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
+        """
+        Learn from a batch: the intrinsic reward, then critic and actor, as TD3 does. On a GPU, nothing of it needs the host.
+
+        :param replay_data: a batch, with extrinsic n-step returns
+        """
+        states = self._as_states(replay_data)
+        self.intrinsic.update(states)
+        relabelled = self.intrinsic.relabel(states)
+        replay_data = replay_data._replace(rewards=relabelled.rewards, skills=relabelled.skills)
+
+        critic_loss = self.critic_loss(replay_data)
+        self.critic.optimizer.zero_grad()
+        critic_loss.backward()
+        self.critic.optimizer.step()
+
+        # The gradient flows through the critic, but not into it
+        with frozen(self.critic.own_parameters()):
+            actor_loss = self.actor_loss(replay_data)
+        self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
+        actor_loss.backward()
+        self.actor.optimizer.step()  # type: ignore[union-attr]
+
+        self._update_target()
+        self._log_update(critic_loss, actor_loss)
+
+    def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute the squared TD errors of both critics.
+
+        :param replay_data: a batch with the rewards to learn from
+        :return: ``sum (q1 - t)^2 / b + sum (q2 - t)^2 / b`` for batch size b
+        """
+        with th.no_grad():
+            next_actions = self.actor.act(replay_data.next_observations, replay_data.skills)
+            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            next_q_values = minimum(
+                self.critic_target.q_values(replay_data.next_observations, next_actions, replay_data.skills)
+            )
+            target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
+
+        current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, replay_data.skills)
+        errors = [(q_values - target_q_values).square().sum() for q_values in current_q_values]
+        return th.stack(errors).sum() / len(replay_data.actions)
+
+    def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute what improves the actions of the skills that collected the states.
+
+        :param replay_data: a batch of transitions
+        :return: ``- sum min(q1, q2) / b`` for batch size b
+        """
+        actions = self._noisy_actions(replay_data, replay_data.skills)
+        q_values = self.critic.q_values(replay_data.observations, actions, replay_data.skills)
+        return -minimum(q_values).sum() / len(actions)
+
+    def _noisy_actions(self, replay_data: SkillReplayBufferSamples, skills: th.Tensor) -> th.Tensor:
+        actions = self.actor.act(replay_data.observations, skills)
+        actions = actions + self._clipped_noise(actions)
+        # The value is that of the clipped action, the gradient passes as if it were not clipped (as in URLB)
+        return actions + (actions.clamp(-1, 1) - actions).detach()
+
+    def _clipped_noise(self, actions: th.Tensor) -> th.Tensor:
+        if self.target_policy_noise == 0:
+            return th.zeros_like(actions)
+        noise = th.randn_like(actions) * self.target_policy_noise
+        return noise.clamp(-self.target_noise_clip, self.target_noise_clip)
+
+    def _as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+        """
+        Make vectors of observations, as intrinsic rewards take them.
+
+        :param replay_data: a batch of transitions
+        :return: the same, with observations of shape ``(batch_size, obs_dim)``
+        """
+        space = self.plain_space
+        one_step = replay_data.one_step_observations
+        return replay_data._replace(
+            observations=to_states(replay_data.observations, space),
+            next_observations=to_states(replay_data.next_observations, space),
+            one_step_observations=None if one_step is None else to_states(one_step, space),
+        )
+
+    def _update_target(self) -> None:
+        polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)
+        # Copy running stats, see SB3's TD3
+        polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
+
+    def _log_update(self, critic_loss: th.Tensor, actor_loss: th.Tensor) -> None:
+        losses = {"train/critic_loss": critic_loss.detach(), "train/actor_loss": actor_loss.detach()}
+        self._mean_logs.add({**losses, **self.intrinsic.logs})
+
+    def _follow_progress(self) -> Hashable:
+        """
+        Tell what learns how far training has come.
+
+        :return: changes whenever updates are to do something else from now on
+        """
+        return None
+
+    def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
+        learning_rate = self.lr_schedule(self._current_progress_remaining)
+        self.logger.record("train/learning_rate", learning_rate)
+        for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
+            set_learning_rate(optimizer, learning_rate)
+
+    def learn(
+        self: SelfSkillDDPG,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfSkillDDPG:
+        try:
+            return super().learn(
+                total_timesteps=total_timesteps,
+                callback=callback,
+                log_interval=log_interval,
+                tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
+                reset_num_timesteps=reset_num_timesteps,
+                progress_bar=progress_bar,
+            )
+        finally:
+            # There is no logger yet if the run failed to start
+            if hasattr(self, "_logger"):
+                self._mean_logs.flush(self.logger)
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
+            # SB3 resets the environments now, which SB3's own buffers do not note
+            self.replay_buffer.end_trajectories()
+        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        assert isinstance(self._last_obs, dict)
+        checks.check_finite(checks.env_name(self.env), "observation", entries_of(self._last_obs), self.num_timesteps)
+        return result
+
+    def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
+        assert self.env is not None
+        add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill)
+        return super()._init_callback(callback, progress_bar)
+
+    def dump_logs(self) -> None:
+        self._mean_logs.flush(self.logger)
+        if self.ep_info_buffer and self.skill_space.discrete:
+            self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+        if self.zero_shot is not None:
+            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
+        super().dump_logs()
+
+    def _sample_action(
+        self,
+        learning_starts: int,
+        action_noise: ActionNoise | None = None,
+        n_envs: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Act by the skills that the last observations bear, with exploration noise.
+
+        :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
+        :param action_noise: exploration noise in place of ``exploration_noise``
+        :param n_envs: number of environments
+        :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
+        """
+        at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
+        if at_random:
+            action = np.array([self.action_space.sample() for _ in range(n_envs)])
+        else:
+            action, _ = self.policy.predict(self._last_obs)  # type: ignore[arg-type]
+        buffer_action = self.policy.scale_action(action)
+        checks.check_finite_action(buffer_action, self.num_timesteps)
+        if action_noise is not None:
+            buffer_action = np.clip(buffer_action + np.reshape(action_noise(), buffer_action.shape), -1, 1)
+        elif not at_random:
+            noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
+            buffer_action = np.clip(buffer_action + noise, -1, 1)
+        buffer_action = np.asarray(buffer_action, action.dtype)
+        return self.policy.unscale_action(buffer_action), buffer_action
+
+    def _store_transition(
+        self,
+        replay_buffer: SkillReplayBuffer,  # type: ignore[override]
+        buffer_action: np.ndarray,
+        new_obs: dict[str, np.ndarray],  # type: ignore[override]
+        reward: np.ndarray,
+        dones: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """
+        Store the transition without normalisation, and with the skill that was followed in it.
+
+        :param replay_buffer: Replay buffer object where to store the transition.
+        :param buffer_action: normalized action
+        :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
+        :param reward: reward for the current transition
+        :param dones: end of the episode
+        :param infos: additional information; it holds the terminal observations and tells timeouts
+        :raises ValueError: if an observation or reward is not finite
+        """
+        assert isinstance(self._last_obs, dict)
+        vectors = self._last_obs[SKILL]
+        obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
+        if self._vec_normalize_env is not None:
+            obs = entries_of(self._last_original_obs)  # type: ignore[arg-type]
+            self._last_original_obs = self._vec_normalize_env.get_original_obs()
+            next_obs = entries_of(self._last_original_obs)
+            reward = self._vec_normalize_env.get_original_reward()
+        terminal_obs = {name: value.copy() for name, value in next_obs.items()}
+        for idx in np.nonzero(dones)[0]:
+            if infos[idx].get("terminal_observation") is not None:
+                for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
+                    terminal_obs[name][idx] = value
+        name = checks.env_name(self.env)
+        checks.check_finite(name, "observation", terminal_obs, self.num_timesteps)
+        checks.check_finite(name, "reset observation", next_obs, self.num_timesteps)
+        checks.check_finite(name, "reward", reward, self.num_timesteps)
+
+        self._unit_noise.noise_prev[dones] = 0
+        if self.skill_space.discrete:
+            self._skill_rewards.add(self.skill_space.decode(vectors), reward)
+        replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
+        self._last_obs = new_obs
+        if self._warming_up and self.skill_turns is not None and self.skill_turns.over:
+            self._end_skill_turns(self.skill_turns)
+
+    def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
+        """
+        Undo what ``VecNormalize`` did to an observation.
+
+        :param observation: of one environment, with a skill
+        :return: its entries without the skill
+        """
+        entries = entries_of(observation)
+        if self._vec_normalize_env is None:
+            return entries
+        if isinstance(self._vec_normalize_env.observation_space, spaces.Dict):
+            return entries_of(self._vec_normalize_env.unnormalize_obs(entries))
+        return entries_of(self._vec_normalize_env.unnormalize_obs(plain_form(entries)))  # type: ignore[arg-type]
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        skill: SkillName | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        """
+        Get the action of a skill.
+
+        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which says what ``state`` is for.
+
+        :param observation: one or several observations, with or without a skill
+        :param state: the state returned by the call before
+        :param episode_start: where an episode starts, shape ``(n_envs,)``
+        :param deterministic: not used, the policy is deterministic
+        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
+        :return: action(s) and the state to pass to the next call
+        """
+        if skill is None and self.reward == "extrinsic":
+            # Also if the observation bears another one
+            skill = self.skill
+        return self.policy.predict(observation, state, episode_start, deterministic, skill)
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """
+        Follow one skill, in predictions and in the training environment.
+
+        :param skill: index or vector of the skill, or ``None`` to follow all of them again
+        :raises ValueError: if there is no such skill, or another one learns the task
+        """
+        skill = None if skill is None else self.skill_space.name_of(skill)
+        if self.reward == "extrinsic" and skill != self.skill:
+            raise ValueError(
+                f"Skill {self.skill} learns the task, the others do not: for another one, fine-tune the pre-trained model "
+                "again with from_pretrained(path, env, skill=...)."
+            )
+        self._follow(skill)
+        self._last_obs = None  # it bears the old skill: reset before the next step
+
+    def _follow(self, skill: SkillName | None) -> None:
+        """
+        Tell everyone which skill is followed: the policy, for observations without one; the clock, for the environments; and
+        the reward of a task.
+
+        :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
+        """
+        self.skill = None if skill is None else self.skill_space.name_of(skill)
+        self.policy.set_skill(self.skill)
+        turns = self.skill_turns if self.skill_turns is not None and not self.skill_turns.over else None
+        self._warming_up = turns is not None
+        if turns is not None:
+            turns.then = self.skill
+        if self.env is not None:
+            wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
+            assert wrapper is not None
+            if turns is None:
+                wrapper.set_skill(self.skill)
+            else:
+                wrapper.take_turns(turns)
+        if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
+            self.intrinsic.skill = th.as_tensor(self.skill, device=self.device)
+
+    def _end_skill_turns(self, turns: SkillTurns) -> None:
+        """
+        Go on with the skill that learns the task.
+
+        :param turns: the warm-up in which all skills acted
+        """
+        self._follow(turns.next_skill())
+        if self.verbose >= 1:
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}")
+
+    def predict_clusters(self, observations: Observation) -> np.ndarray | None:
+        """
+        Tell to which cluster states belong.
+
+        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
+        :return: most likely cluster of each, shape ``(n,)``; ``None`` for a method without clusters
+        """
+        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
+        with th.no_grad():
+            clusters = self.intrinsic.predict_clusters(to_states(plain_form(tensors), self.plain_space))  # type: ignore[arg-type]
+        return None if clusters is None else clusters.cpu().numpy()
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        checks.check_env_spaces(env.observation_space, env.action_space)
+        with saved_files.explain_other_spaces(env):
+            super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
+        # Environments that came with skill observations have a clock of their own
+        self._follow(self.skill)
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        """
+        Draw hyperparameters for RL Zoo's tuning.
+
+        :param trial: Optuna trial
+        :return: what was drawn, by name of the draw
+        """
+        return search_space.draw_backbone(trial)
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        """
+        Make arguments of the constructor of what was drawn.
+
+        A trial replaces arguments as a whole, so ``intrinsic_kwargs`` takes the place of that in the yml file: it holds all
+        that our files set, and otherwise the defaults.
+
+        :param drawn: what :meth:`draw_hyperparams` drew, by name of the draw
+        :return: arguments of the constructor
+        """
+        return search_space.convert_backbone(drawn)

@@ -1,0 +1,44 @@
+"""Evaluations during training, in which all skills have their turn."""
+
+import warnings
+from typing import Any
+
+from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
+
+from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+
+
+def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
+    """
+    Let evaluations go through the skills in turn, one per episode, on environments without skill observations.
+
+    :param callback: callback(s) that may hold evaluation environments
+    :param training_env: environments of training, with skill observations
+    :param skill_space: space of the skills
+    :param skill: the only one to evaluate
+    """
+    if isinstance(callback, EvalCallback):
+        _warn_of_other_type(callback.eval_env, training_env)
+        callback.eval_env = add_skill_observation(
+            callback.eval_env, skill_space, skill_duration=None, skill=skill, order="cycle"
+        )
+    children = callback.callbacks if isinstance(callback, CallbackList) else callback
+    if isinstance(children, list):
+        for child in children:
+            add_skills_to_evaluation(child, training_env, skill_space, skill)
+    elif isinstance(children, EventCallback):
+        add_skills_to_evaluation(children.callback, training_env, skill_space, skill)
+
+
+def _warn_of_other_type(eval_env: VecEnv, training_env: VecEnv) -> None:
+    """Warn as ``EvalCallback`` does; it would compare the wrappers of skills only."""
+    training_env, eval_env = _without_skills(training_env), _without_skills(eval_env)
+    if not isinstance(training_env, type(eval_env)):
+        warnings.warn(f"Training and eval env are not of the same type: {training_env} != {eval_env}")
+
+
+def _without_skills(env: VecEnv) -> VecEnv:
+    wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
+    return env if wrapper is None else wrapper.venv

@@ -1,0 +1,221 @@
+"""Actor and critic of URLB's DDPG, which take the skill as an input."""
+
+from typing import Any, ClassVar
+
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import nn
+
+from sb3_cesd.common.observations import SKILL, TensorObservation, entries_of, plain_form, plain_space, to_features
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
+
+
+def _plain_part(obs: dict[str, th.Tensor]) -> TensorObservation:
+    """
+    Take the skill out of observations, and bring doubles to the precision of the skill.
+
+    :param obs: observations with skills
+    :return: the same without skills
+    """
+    entries = {name: value.to(obs[SKILL].dtype) if value.is_floating_point() else value for name, value in obs.items()}
+    return plain_form(entries_of(entries))  # type: ignore[arg-type, return-value]
+
+
+class SkillActor(BasePolicy):
+    """
+    Deterministic skill-conditioned policy: [features(s), z] -> MLP -> tanh.
+
+    :param observation_space: observation space with a skill
+    :param action_space: action space
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers; the first one is followed by LayerNorm and Tanh
+    :param features_extractor: network that extracts features of the observation without the skill
+    :param features_dim: size of the features
+    :param activation_fn: activation of the other hidden layers
+    :param normalize_images: whether to normalize images or not
+    """
+
+    features_extractor: BaseFeaturesExtractor
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: spaces.Box,
+        skill_space: SkillSpace,
+        net_arch: list[int],
+        features_extractor: nn.Module,
+        features_dim: int,
+        activation_fn: type[nn.Module] = nn.ReLU,
+        normalize_images: bool = True,
+    ) -> None:
+        super().__init__(
+            observation_space,
+            action_space,
+            features_extractor=features_extractor,
+            normalize_images=normalize_images,
+            squash_output=True,
+        )
+        self.skill_space = skill_space
+        self.plain_space = plain_space(observation_space)
+        self.net_arch = net_arch
+        self.features_dim = features_dim
+        self.activation_fn = activation_fn
+        self.mu = create_normalized_mlp(features_dim + skill_space.dim, get_action_dim(action_space), net_arch, activation_fn)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        data = super()._get_constructor_parameters()
+        data.update(
+            dict(
+                skill_space=self.skill_space,
+                net_arch=self.net_arch,
+                features_dim=self.features_dim,
+                activation_fn=self.activation_fn,
+                features_extractor=self.features_extractor,
+            )
+        )
+        return data
+
+    def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
+        """
+        Compute the actions of skills, as the replay buffer keeps them.
+
+        :param observations: observations without skills
+        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
+        :return: actions in [-1, 1], shape ``(n, action_dim)``
+        """
+        features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
+        return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1)).tanh()
+
+    def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
+        """
+        Compute the actions of the skills that observations bear.
+
+        :param obs: observations with skills
+        :return: actions in [-1, 1], shape ``(n, action_dim)``
+        """
+        features = self.features_extractor(to_features(_plain_part(obs), self.plain_space, self.normalize_images))
+        return self.mu(th.cat([features, obs[SKILL].to(features.dtype)], dim=1)).tanh()
+
+    def _predict(self, observation: dict[str, th.Tensor], deterministic: bool = False) -> th.Tensor:  # type: ignore[override]
+        # The policy is deterministic: exploration noise is added by the algorithm
+        return self(observation)
+
+
+class SkillCritic(BaseModel):
+    """
+    One value function for all skills: [features(s), z, a] -> Linear, LayerNorm, Tanh -> MLP, ``n_critics`` times.
+
+    :param observation_space: observation space with a skill
+    :param action_space: action space
+    :param skill_space: space of the skills
+    :param net_arch: size of the trunk, then sizes of the hidden layers of each critic
+    :param features_extractor: network that extracts features of the observation without the skill
+    :param activation_fn: activation within the critics
+    :param n_critics: critics on the same trunk
+    :param share_features_extractor: the extractor belongs to the actor and is not trained here
+    :param normalize_images: whether to normalize images or not
+    """
+
+    #: Modules that make values of hidden features; what comes before them is the trunk
+    head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
+
+    features_extractor: BaseFeaturesExtractor
+    optimizer: th.optim.Optimizer
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: spaces.Box,
+        skill_space: SkillSpace,
+        net_arch: list[int],
+        features_extractor: BaseFeaturesExtractor,
+        activation_fn: type[nn.Module] = nn.ReLU,
+        n_critics: int = 2,
+        share_features_extractor: bool = False,
+        normalize_images: bool = True,
+    ) -> None:
+        super().__init__(
+            observation_space, action_space, features_extractor=features_extractor, normalize_images=normalize_images
+        )
+        self.plain_space = plain_space(observation_space)
+        self.skill_space = skill_space
+        self.share_features_extractor = share_features_extractor
+        self._make_layers(net_arch, activation_fn, n_critics)
+
+    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int) -> None:
+        input_dim = self.features_extractor.features_dim + self.skill_space.dim + get_action_dim(self.action_space)
+        self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
+        trunk_dim = net_arch[0] if net_arch else input_dim
+        self.q_networks = nn.ModuleList(
+            create_orthogonal_mlp(trunk_dim, 1, net_arch[1:], activation_fn) for _ in range(n_critics)
+        )
+
+    def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
+        """
+        Compute the Q-values of skills, as the replay buffer keeps them.
+
+        :param observations: observations without skills
+        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
+        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
+        :return: one tensor of shape ``(n, 1)`` per critic
+        """
+        inputs = th.cat([self.extract(observations), actions], dim=1)
+        hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
+        return [q_network(hidden) for q_network in self.q_networks]
+
+    def forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> tuple[th.Tensor, ...]:
+        """
+        Compute the Q-values of the skills that observations bear, as TD3's critic does.
+
+        :param obs: observations with skills
+        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
+        :return: one tensor of shape ``(n, 1)`` per critic
+        """
+        return tuple(self.q_values(_plain_part(obs), actions, self._stored_form(obs[SKILL])))
+
+    def q1_forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> th.Tensor:
+        """
+        Compute the Q-values of the first critic.
+
+        :param obs: observations with skills
+        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
+        :return: shape ``(n, 1)``
+        """
+        return self(obs, actions)[0]
+
+    def _stored_form(self, vectors: th.Tensor) -> th.Tensor:
+        return vectors.argmax(dim=1) if self.skill_space.discrete else vectors
+
+    def extract(self, observations: TensorObservation) -> th.Tensor:
+        """
+        Extract features; a shared extractor learns from the actor loss alone, as in SB3's TD3.
+
+        :param observations: observations without skills
+        :return: features, shape ``(n, features_dim)``
+        """
+        with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
+            return self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
+
+    def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
+        """
+        Take the part of a parameter that serves a skill.
+
+        :param name: name of a parameter
+        :param value: the parameter, or a tensor of its shape
+        :param skill: index of a skill
+        :return: the part
+        """
+        return value
+
+    def own_parameters(self) -> list[nn.Parameter]:
+        """
+        List the parameters of the critic.
+
+        :return: all but those of a shared extractor
+        """
+        shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
+        return [parameter for parameter in self.parameters() if parameter not in shared]

@@ -1,0 +1,188 @@
+"""Saved models and replay buffers: what can be told of them, and what does not fit."""
+
+import io
+import json
+import pathlib
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.save_util import open_path
+
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.observations import SKILL
+
+
+def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
+    """
+    Name a method and those it is a variant of.
+
+    :param model_class: class of a method
+    :return: names of the class and of those above it, down to the method they are a variant of
+    """
+    names = [ancestor.__name__ for ancestor in model_class.__mro__]
+    return names[: names.index("SkillDDPG")] or ["SkillDDPG"]
+
+
+def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
+    """
+    Read the plain (JSON) attributes of a saved SB3 model without building it.
+
+    :param path: the zip file
+    :return: attributes by name; those that JSON can't express are left as SB3 stored them
+    :raises ValueError: if it is no saved model
+    """
+    file = open_path(path, "r", verbose=0, suffix="zip")
+    try:
+        with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+            if archive.testzip() is not None:
+                raise zipfile.BadZipFile
+            data = json.loads(archive.read("data").decode())
+            return data if isinstance(data, dict) else {}
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a complete saved model (truncated, or not written by model.save): "
+            "save it again, or load another checkpoint."
+        ) from error
+    finally:
+        if file is path:
+            file.seek(0)  # type: ignore[union-attr]
+        else:
+            file.close()
+
+
+def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """
+    Check that a class can load a saved model with given arguments.
+
+    :param model_class: class that loads it
+    :param path: the file
+    :param saved: what is saved in it
+    :param arguments: what the user wants
+    :raises ValueError: if another class saved it, or the user wants to change what a saved model keeps
+    """
+    ours, theirs = lineage(model_class), saved.get("lineage", [])
+    # A variant of a method may load what the method saved, and the other way round
+    if not (set(ours[:1]) & set(theirs) or set(theirs[:1]) & set(ours)):
+        saved_by = theirs[0] if theirs else "another algorithm"
+        raise ValueError(
+            f"{path} was not saved by {model_class.__name__} but by {saved_by}: load it with the class that saved it"
+            + (f", {theirs[0]}.load(path)." if theirs else ".")
+        )
+    for name in ("reward", *model_class.fixed_by_save):
+        kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
+        if name in arguments:
+            _check_kept(path, name, arguments[name], kept)
+
+
+def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """
+    Change arguments of the intrinsic reward of a saved model.
+
+    :param model_class: class that loads it
+    :param path: the file
+    :param saved: what is saved in it
+    :param wanted: arguments to change
+    :return: these and the other ones
+    :raises ValueError: if they shape networks
+    """
+    kept, fixed = saved["intrinsic_kwargs"], model_class.reward_class.fixed_by_save
+    for name, value in wanted.items():
+        if fixed is None or name in fixed:
+            _check_kept(path, name, value, kept.get(name))
+    return {**kept, **wanted}
+
+
+def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
+    if value != kept:
+        raise ValueError(
+            f"{name}={value!r} does not fit {path}, which was trained with {name}={kept!r} and can't change it: pass "
+            f"{name}={kept!r} or leave it out."
+        )
+
+
+@contextmanager
+def explain_other_spaces(env: Any) -> Iterator[None]:
+    """
+    End SB3's error about the spaces of an environment with the remedy.
+
+    :param env: the environment
+    :raises ValueError: if the spaces of an environment are not those of the model
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "spaces do not match" not in str(error):
+            raise
+        raise ValueError(
+            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
+        ) from error
+
+
+@contextmanager
+def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> Iterator[None]:
+    """
+    Explain SB3's error about a file without all parameters.
+
+    :param path: the zip file that is loaded within
+    :raises ValueError: if a network or an optimizer is missing in it
+    """
+    try:
+        yield
+    except KeyError as error:
+        # SB3 then takes the file for that of an old DQN, and fails to find its optimizer
+        if error.args != ("policy.optimizer",):
+            raise
+        raise ValueError(
+            f"{path} lacks some of the parameters of the model: save it again, or load another checkpoint."
+        ) from error
+
+
+def is_of_pretraining(model: Any, path: object, loaded: object) -> bool:
+    """
+    Tell whether a replay buffer holds the pre-training, and warn if it is to be loaded for a task.
+
+    :param model: the model
+    :param path: file of the replay buffer
+    :param loaded: the replay buffer
+    :return: whether it is none for the model
+    """
+    if model.reward != "extrinsic" or not isinstance(loaded, SkillReplayBuffer) or loaded.reward == "extrinsic":
+        return False
+    # RL Zoo loads whatever lies beside a model
+    warnings.warn(
+        f"The replay buffer {path} holds the pre-training, not the task: it was not loaded, the buffer stays "
+        "empty. Move the file away to silence this."
+    )
+    return True
+
+
+def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
+    """
+    Check that a model can go on with a replay buffer.
+
+    :param model: the model
+    :param path: file of the replay buffer
+    :param loaded: the replay buffer
+    :raises ValueError: if it can't
+    """
+    known = {
+        "skill_space": model.skill_space,
+        "n_envs": model.n_envs,
+        "shapes of observations": {
+            name: space.shape for name, space in model.observation_space.spaces.items() if name != SKILL
+        },
+        "action_dim": model.action_dim,
+    }
+    found = {name: getattr(loaded, name, None) for name in known}
+    if isinstance(loaded, SkillReplayBuffer):
+        found["shapes of observations"] = {name: array.shape[2:] for name, array in loaded.observations.items()}
+    for name, ours in known.items():
+        if ours != found[name]:
+            raise ValueError(
+                f"The replay buffer {path} does not fit the model: its {name} is {found[name]}, the model's is {ours}. "
+                "Load the model with the environment the buffer was filled from, or go on without this buffer."
+            )

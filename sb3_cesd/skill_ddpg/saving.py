@@ -1,0 +1,159 @@
+"""How models are saved and loaded, to go on with what they learned or with a task."""
+
+import io
+import pathlib
+from collections.abc import Collection
+from typing import Any, ClassVar, TypeVar
+
+import torch as th
+from stable_baselines3.common.base_class import maybe_make_env
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.type_aliases import GymEnv
+
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.skills import SkillName, make_skill_space
+from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files
+
+SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
+
+
+class SavedSkillModel(OffPolicyAlgorithm):
+    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns files: zips of models, and replay buffers."""
+
+    replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
+    intrinsic: IntrinsicReward
+
+    #: Arguments that shape the networks: a saved model keeps them
+    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim")
+
+    @classmethod
+    def from_pretrained(
+        cls: type[SelfSavedSkillModel],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | str,
+        skill: SkillName | str = "random",
+        transfer: Collection[str] = finetuning.PUBLISHED_PARTS,
+        n_eval_episodes: int = 10,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        **kwargs,
+    ) -> SelfSavedSkillModel:
+        """
+        Make a model to fine-tune on a task from a pre-trained one.
+
+        ``learn`` then maximises the reward of the environment with one skill, which is also the one of predictions and
+        evaluations. What is not transferred starts fresh. In the first ``learning_starts`` steps all skills act in turn,
+        unless ``warm_up`` says otherwise.
+
+        :param path: path to the zip file (or a file-like) of the pre-trained model
+        :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
+        :param skill: the skill to go on with: ``"random"``, an index (or the vector of a continuous skill), or ``"best"``: the
+            one with the highest mean reward in the warm-up, known after ``learning_starts`` steps. With another ``warm_up``
+            than ``"skills"``, ``"best"`` plays every skill and takes the one with the highest return; ``zero_shot`` then holds
+            what came out and the number of steps that took, which are not part of ``num_timesteps``.
+        :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
+            ``"optimizers"`` (for the parts that are loaded) and ``"no_target"`` (the target critic starts fresh)
+        :param n_eval_episodes: number of episodes of each skill for ``"best"``, if it plays them
+        :param device: Device on which the code should be run.
+        :param custom_objects: Dictionary of objects to replace upon loading.
+        :param kwargs: arguments of the constructor to change; the others are those of the pre-trained model, but
+            ``warm_up`` is ``"skills"``
+        :return: a model that has not learned yet
+        :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
+        :raises FileNotFoundError: if there is no such file
+        """
+        return finetuning.make_task_model(cls, path, env, skill, transfer, n_eval_episodes, device, custom_objects, kwargs)
+
+    @classmethod
+    def load(
+        cls: type[SelfSavedSkillModel],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | str | None = None,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs,
+    ) -> SelfSavedSkillModel:
+        """
+        Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
+
+        A pre-trained model that is loaded with ``reward="extrinsic"`` is one to fine-tune, see :meth:`from_pretrained`.
+
+        :param path: path to the file (or a file-like) where to load the agent from
+        :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
+            environments, or a registered id (can be None if you only need prediction from a trained model)
+        :param device: Device on which the code should run.
+        :param custom_objects: Dictionary of objects to replace upon loading.
+        :param print_system_info: Whether to print system info from the saved model and the current system info
+        :param force_reset: Force call to ``reset()`` before training
+        :param kwargs: extra arguments to change the model when loading
+        :return: new model instance with loaded parameters
+        :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
+        """
+        saved = saved_files.read_saved_data(path)
+        if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
+            if env is None:
+                raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
+            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
+        saved_files.check_fixed(cls, path, saved, kwargs)
+        if "intrinsic_kwargs" in kwargs:
+            wanted = kwargs["intrinsic_kwargs"] or {}
+            kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)
+        if saved.get("reward") == "extrinsic":
+            kwargs = finetuning.arguments_to_go_on(path, saved, kwargs)
+        if "gradient_steps" in kwargs:
+            kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
+        if env is not None:
+            env = maybe_make_env(env, kwargs.get("verbose", 0))
+            checks.check_env_spaces(env.observation_space, env.action_space)
+            env = add_skill_observation(
+                cls._wrap_env(env, verbose=kwargs.get("verbose", 0)),
+                make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"]),
+                kwargs.get("skill_duration", saved["skill_duration"]),
+                kwargs.get("skill", saved["skill"]),
+            )
+        with saved_files.explain_other_spaces(env), saved_files.explain_missing_parameters(path):
+            return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+
+    def load_replay_buffer(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        truncate_last_traj: bool = True,
+    ) -> None:
+        """
+        Load a replay buffer from a pickle file.
+
+        :param path: Path to the pickled replay buffer.
+        :param truncate_last_traj: not used, trajectories are cut where environments were reset
+        :raises ValueError: if it does not fit the model
+        """
+        current = self.replay_buffer
+        super().load_replay_buffer(path, truncate_last_traj)
+        loaded, self.replay_buffer = self.replay_buffer, current
+        if saved_files.is_of_pretraining(self, path, loaded):
+            return
+        saved_files.check_buffer_fits(self, path, loaded)
+        self.replay_buffer = loaded
+
+    def _excluded_save_params(self) -> list[str]:
+        return [
+            *super()._excluded_save_params(),
+            "actor",
+            "critic",
+            "critic_target",
+            "critic_batch_norm_stats",
+            "critic_batch_norm_stats_target",
+            "intrinsic",
+            "_mean_logs",
+            "_unit_noise",
+            "_update_runner",
+            "train",  # replaced while another thread learns
+            "_skill_rewards",
+        ]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizer_names]
+        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], []
