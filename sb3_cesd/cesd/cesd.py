@@ -1,68 +1,39 @@
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Hashable
+from typing import Any, ClassVar
 
 import torch as th
-from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
-from sb3_cesd.cesd.reward import CeSDReward
-from sb3_cesd.common.utils import build, check_not_negative, check_positive_integer
+from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
+from sb3_cesd.common.checks import build, check_not_negative, check_positive
+from sb3_cesd.common.observations import TensorObservation
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.tensors import frozen, minimum, one_hot
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.intrinsic.encoders import make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
-from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
 
-SelfCeSD = TypeVar("SelfCeSD", bound="CeSD")
 
-
-class CeSD(SkillDDPG):
+class CeSDReward(IntrinsicReward):
     """
-    Constrained Ensemble exploration for Skill Discovery (CeSD).
+    Particle entropy within clusters of states, and the constraint that keeps skills and clusters together (section 3 of the
+    paper).
 
-    Learns ``n_skills`` distinct behaviours without any reward: states are clustered by prototypes, each skill has a value
-    function of its own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
+    Until the constraint starts, skills explore with the particle entropy of all states, while clusters form. What they have
+    seen then serves all skills, as transitions are relabelled.
 
-    Paper: https://arxiv.org/abs/2405.16030
-    Sizes and rates are those of the released code (https://github.com/Baichenjia/CeSD). The method departs from it where that
-    measures better: skills first explore with a value they share, then keep to their clusters; the README lists all departures
-    and how to undo them.
-
-    :param policy: The policy model to use (MlpPolicy)
-    :param env: The environment to learn from (if registered in Gym, can be str), with a 1D Box observation space
-        and a Box action space. It is wrapped with ``VecSkillObservation``, unless it is already.
-    :param n_skills: number of skills and of clusters, at least 2
-    :param skill_duration: environment steps after which a new skill is drawn (also drawn at reset); ``None`` keeps it for the
-        whole episode
-    :param ensemble_size: number of critic heads, a divisor of ``n_skills``; ``None`` for one a skill. With fewer, one head
-        serves several skills; 1 is exploration alone.
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param skill_space: space of the skills, discrete: one cluster per skill
     :param alpha: weight of the constraint reward
-    :param learning_rate: learning rate of all networks;
-        it can be a function of the current progress remaining (from 1 to 0)
-    :param buffer_size: size of the replay buffer, in transitions
-    :param learning_starts: environment steps that are only collected, before learning starts
-    :param batch_size: transitions of each gradient update, more than the k of ``entropy_kwargs``
-    :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
-    :param gamma: the discount factor
-    :param train_freq: Update the model every ``train_freq`` steps. Alternatively pass a tuple of frequency and unit
-        like ``(5, "step")`` or ``(2, "episode")``.
-    :param gradient_steps: How many gradient steps to do after each rollout (see ``train_freq``). ``None`` keeps one update for
-        every ``train_freq`` transitions for any number of environments; ``-1`` does one for every transition.
-    :param n_steps: length of the n-step window
-    :param action_noise: exploration noise in place of ``exploration_noise``
-    :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
-    :param noise_correlation: correlation of that noise with that of the step before, from 0 (white noise) to below 1: an
-        Ornstein-Uhlenbeck process, which starts afresh with each episode
-    :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
-    :param target_noise_clip: limit of the absolute value of that noise
-    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
-        from scratch (see :meth:`from_pretrained` for the other way)
-    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
-        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
@@ -76,25 +47,162 @@ class CeSD(SkillDDPG):
         ("paper"), ``start`` (0.8, a share of the training budget; above 1 a number of environment steps)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
-    :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
-    :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
-    :param optimize_memory_usage: not supported
-    :param matmul_precision: PyTorch's ``set_float32_matmul_precision`` during updates: ``"high"`` (TF32 on a GPU) or
-        ``"medium"`` (bfloat16 where the processor has it), faster and no longer exact; ``None`` leaves it as it is
-    :param bf16: automatic mixed precision with bfloat16 during updates
-    :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Apart from the learning rate, numbers
-        that are changed in the course of training are not noticed.
-    :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
-        the reported success rate, mean episode length, and mean reward over
-    :param tensorboard_log: the log location for tensorboard (if None, no logging)
-    :param policy_kwargs: additional arguments to be passed to the policy on creation, see
-        :class:`~sb3_cesd.cesd.policies.CeSDPolicy`
-    :param verbose: Verbosity level: 0 for no output, 1 for info messages (such as device or wrappers used), 2 for
-        debug messages
-    :param seed: Seed for the pseudo random generators
-    :param device: Device (cpu, cuda, ...) on which the code should be run.
-        Setting it to auto, the code will be run on the GPU if possible.
-    :param _init_setup_model: Whether or not to build the network at the creation of the instance
+    """
+
+    fixed_by_save = ("encoder", "encoder_kwargs")
+
+    encoder_optimizer: th.optim.Optimizer
+    prototype_optimizer: th.optim.Optimizer
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        alpha: float = 1.0,
+        encoder: str = "contrastive",
+        encoder_kwargs: dict[str, Any] | None = None,
+        prototype_kwargs: dict[str, Any] | None = None,
+        entropy_kwargs: dict[str, Any] | None = None,
+        constraint_kwargs: dict[str, Any] | None = None,
+        relabel_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(obs_dim, action_dim, skill_space)
+        check_not_negative(alpha=alpha)
+        self.alpha = alpha
+        self.n_skills = skill_space.n_skills
+        prototype_kwargs = dict(prototype_kwargs or {})
+        self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
+        if self.prototype_learning_rate is not None:
+            check_positive(learning_rate=self.prototype_learning_rate)
+        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
+        shapes = {"n_prototypes": self.n_skills, "features_dim": self.encoder.features_dim}
+        self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, shapes)
+        self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs or {})
+        self.constraint = build("constraint_kwargs", ClusterConstraint, constraint_kwargs or {})
+        self.relabelling = build("relabel_kwargs", CriticRelabelling, relabel_kwargs or {})
+        #: From 1 (start of training) to 0 (end); set by the algorithm
+        self.progress_remaining = 1.0
+        #: Environment steps of the training so far; set by the algorithm
+        self.num_timesteps = 0
+
+    def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
+        if any(True for _ in self.encoder.parameters()):
+            self.encoder_optimizer = make_optimizer(list(self.encoder.parameters()))
+        self.prototype_optimizer = make_optimizer(list(self.prototypes.parameters()))
+        if self.prototype_learning_rate is not None:
+            for group in self.prototype_optimizer.param_groups:
+                group["lr"] = self.prototype_learning_rate
+
+    def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
+        optimizers = super().scheduled_optimizers()
+        if self.prototype_learning_rate is not None:
+            optimizers.remove(self.prototype_optimizer)
+        return optimizers
+
+    def check_batch_size(self, batch_size: int) -> None:
+        self.entropy.check_batch_size(batch_size)
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether skills are constrained to their clusters by now."""
+        return self.constraint.is_on(self.progress_remaining, self.num_timesteps)
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        loss = self.encoder.loss(samples)
+        if loss is not None:
+            self.step(self.encoder_optimizer, loss)
+            self.logs["train/encoder_loss"] = loss.detach()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.relabel(samples).rewards.squeeze(1)
+
+    def relabel(self, samples: SkillReplayBufferSamples) -> CeSDSamples:  # type: ignore[override]
+        """
+        Cluster transitions and give them their rewards; in training mode, running statistics of distances follow.
+
+        :param samples: a batch with extrinsic n-step returns
+        :return: the same transitions with rewards, clusters, actor skills and critic pairs
+        """
+        skills = samples.skills  # S_pe, by the skill that collected each state
+        with th.no_grad():
+            features = self.encoder(samples.next_observations)  # u, shape (batch_size, features_dim)
+            # z_clu ~ Categorical(p) with p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau) (eq. 3)
+            clusters = self.prototypes.sample(self.prototypes.similarities(features))  # S_clu
+
+        if self.is_constrained:
+            # Entropy of each cluster (eq. 5), from distances ||u - NN_k(u)|| within it (eq. 6)
+            entropy, large = self.entropy(features, clusters, self.n_skills)
+            # 1 / (|S_pe_i - S_clu_i| + lambda) for cluster i (eq. 9)
+            constraint = self.constraint(clusters, skills, self.n_skills)[clusters]
+            # r_cesd + alpha r_reg; clusters of k members or fewer get neither
+            bonus = self.alpha * constraint * large
+            pairs = self.relabelling.pairs(skills, clusters, entropy, bonus, self.n_skills)
+            actor_skills = self.relabelling.actor_skills(skills, clusters, self.n_skills)
+        else:
+            # Exploration, before the constraint: each skill on its own transitions, with the entropy of the whole batch
+            entropy, _ = self.entropy(features, th.zeros_like(clusters), self.n_skills)
+            bonus = th.zeros_like(entropy)
+            pairs = one_pair_per_transition(skills, skills, entropy[:, None])
+            actor_skills = skills
+
+        self._log_rewards(skills, clusters, entropy, bonus)
+        rewards = (entropy + bonus)[:, None]
+        return CeSDSamples(
+            *samples._replace(rewards=rewards)[:7],
+            clusters=clusters,
+            actor_skills=actor_skills,
+            pairs=pairs,
+            features=features,
+        )
+
+    def update_clusters(self, samples: SkillReplayBufferSamples, target_features: th.Tensor) -> None:
+        """
+        Let the prototypes learn, by swapped prediction (eq. 4); the encoder does not learn from it.
+
+        :param samples: the batch that was relabelled
+        :param target_features: features of s', shape ``(batch_size, features_dim)``
+        """
+        self.prototypes.normalize()
+        features = target_features
+        if self.prototypes.swap == "next":
+            with th.no_grad():
+                features = self.encoder(samples.observations)
+        # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
+        loss = self.prototypes.loss(self.prototypes.scores(features), self.prototypes.scores(target_features))
+        self.step(self.prototype_optimizer, loss)
+        self.logs["train/prototype_loss"] = loss.detach()
+
+    @th.no_grad()
+    def predict_clusters(self, observations: th.Tensor) -> th.Tensor:
+        return self.prototypes.predict(self.encoder(observations))
+
+    def _log_rewards(self, skills: th.Tensor, clusters: th.Tensor, entropy: th.Tensor, bonus: th.Tensor) -> None:
+        cluster_shares = one_hot(clusters, self.n_skills, th.float32).mean(dim=0)
+        skill_shares = one_hot(skills, self.n_skills, th.float32).mean(dim=0)
+        self.logs["intrinsic/reward"] = (entropy + bonus).mean()
+        self.logs["intrinsic/entropy"] = entropy.mean()
+        self.logs["intrinsic/constraint"] = bonus.mean()
+        self.logs["intrinsic/empty_clusters"] = (cluster_shares == 0).sum().float()
+        self.logs["intrinsic/agreement"] = (skills == clusters).float().mean()
+        self.logs["clusters/share"] = cluster_shares
+        self.logs["skills/share"] = skill_shares
+
+
+class CeSD(SkillDDPG):
+    """
+    Constrained Ensemble exploration for Skill Discovery (CeSD).
+
+    Learns ``n_skills`` distinct behaviours without any reward: states are clustered by prototypes, each skill has a value
+    function of its own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
+
+    Paper: Bai et al., "Constrained Ensemble Exploration for Unsupervised Skill Discovery", 2024,
+    https://arxiv.org/abs/2405.16030; equations and Algorithm 1 below are those of the paper. Sizes and rates are those of the
+    released code (https://github.com/Baichenjia/CeSD). The method departs from it where that measures better: skills first
+    explore with a value they share, then keep to their clusters; the README lists all departures and how to undo them.
+
+    For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`; ``intrinsic_kwargs`` are those of
+    :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy}
@@ -103,156 +211,142 @@ class CeSD(SkillDDPG):
     critic_target: EnsembleCritic
     intrinsic: CeSDReward | ExtrinsicReward
 
-    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "ensemble_size", "encoder", "encoder_kwargs")
-
-    def __init__(
-        self,
-        policy: str | type[CeSDPolicy],
-        env: GymEnv | str | None,
-        n_skills: int = 16,
-        skill_duration: int | None = 50,
-        ensemble_size: int | None = None,
-        alpha: float = 1.0,
-        learning_rate: float | Schedule = 1e-4,
-        buffer_size: int = 1_000_000,  # 1e6
-        learning_starts: int = 4000,
-        batch_size: int = 1024,
-        tau: float = 0.01,
-        gamma: float = 0.99,
-        train_freq: int | tuple[int, str] = 2,
-        gradient_steps: int | None = None,
-        n_steps: int = 3,
-        action_noise: ActionNoise | None = None,
-        exploration_noise: float = 0.2,
-        noise_correlation: float = 0.0,
-        target_policy_noise: float = 0.2,
-        target_noise_clip: float = 0.3,
-        reward: str = "intrinsic",
-        warm_up: str = "random",
-        encoder: str = "contrastive",
-        encoder_kwargs: dict[str, Any] | None = None,
-        prototype_kwargs: dict[str, Any] | None = None,
-        entropy_kwargs: dict[str, Any] | None = None,
-        constraint_kwargs: dict[str, Any] | None = None,
-        relabel_kwargs: dict[str, Any] | None = None,
-        replay_buffer_class: type[ReplayBuffer] | None = None,
-        replay_buffer_kwargs: dict[str, Any] | None = None,
-        optimize_memory_usage: bool = False,
-        matmul_precision: str | None = None,
-        bf16: bool = False,
-        cuda_graph: bool = False,
-        stats_window_size: int = 100,
-        tensorboard_log: str | None = None,
-        policy_kwargs: dict[str, Any] | None = None,
-        verbose: int = 0,
-        seed: int | None = None,
-        device: th.device | str = "auto",
-        _init_setup_model: bool = True,
-    ) -> None:
-        self.ensemble_size = ensemble_size
-        self.alpha = alpha
-        self.encoder = encoder
-        self.encoder_kwargs = encoder_kwargs or {}
-        self.prototype_kwargs = prototype_kwargs or {}
-        self.entropy_kwargs = entropy_kwargs or {}
-        self.constraint_kwargs = constraint_kwargs or {}
-        self.relabel_kwargs = relabel_kwargs or {}
-        super().__init__(
-            policy,
-            env,
-            n_skills=n_skills,
-            skill_duration=skill_duration,
-            learning_rate=learning_rate,
-            buffer_size=buffer_size,
-            learning_starts=learning_starts,
-            batch_size=batch_size,
-            tau=tau,
-            gamma=gamma,
-            train_freq=train_freq,
-            gradient_steps=gradient_steps,
-            n_steps=n_steps,
-            action_noise=action_noise,
-            exploration_noise=exploration_noise,
-            noise_correlation=noise_correlation,
-            target_policy_noise=target_policy_noise,
-            target_noise_clip=target_noise_clip,
-            reward=reward,
-            warm_up=warm_up,
-            replay_buffer_class=replay_buffer_class,
-            replay_buffer_kwargs=replay_buffer_kwargs,
-            optimize_memory_usage=optimize_memory_usage,
-            matmul_precision=matmul_precision,
-            bf16=bf16,
-            cuda_graph=cuda_graph,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=_init_setup_model,
-        )
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        check_not_negative(alpha=self.alpha)
-        heads = self._n_heads()
-        if heads > 0:
-            check_positive_integer(ensemble_size=heads)
-        if not 1 <= heads <= self.n_skills or self.n_skills % heads != 0:
-            raise ValueError(
-                f"ensemble_size={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "
-                "pass a divisor of n_skills (or leave ensemble_size out)."
-            )
+    reward_class = CeSDReward
+    discrete_because = "as each has a cluster and a critic head of its own"
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
-        return {**super()._skill_policy_kwargs(), "ensemble_size": self._n_heads()}
+        return {**super()._skill_policy_kwargs(), "is_task": self.reward == "extrinsic"}
 
-    def _n_heads(self) -> int:
-        if self.reward == "extrinsic":
-            return 1
-        return self.n_skills if self.ensemble_size is None else self.ensemble_size
+    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
+        """
+        Run Algorithm 1 on a batch of transitions (s, a, s', z), which ``train`` has sampled.
 
-    def _make_intrinsic(self) -> CeSDReward:
-        encoder = make_encoder(self.encoder, self.obs_dim, self.action_dim, self.n_skills, self.encoder_kwargs)
-        prototype_kwargs = dict(self.prototype_kwargs)
-        prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
-        shapes = {"n_prototypes": self.n_skills, "features_dim": encoder.features_dim}
-        return CeSDReward(
-            encoder,
-            build("prototype_kwargs", Prototypes, prototype_kwargs, shapes),
-            build("entropy_kwargs", ParticleEntropy, self.entropy_kwargs),
-            build("constraint_kwargs", ClusterConstraint, self.constraint_kwargs),
-            build("relabel_kwargs", CriticRelabelling, self.relabel_kwargs),
-            self.n_skills,
-            self.alpha,
-            self.lr_schedule,
-            prototype_learning_rate,
-            self.policy.optimizer_class,
-            self.policy.optimizer_kwargs,
-        )
+        :param replay_data: the batch, with extrinsic n-step returns
+        """
+        intrinsic, states = self.intrinsic, self._as_states(replay_data)
+        if isinstance(intrinsic, CeSDReward):
+            # State encoder f, by the contrastive loss of the released code
+            intrinsic.update(states)
+            # Cluster of each transition (eq. 3), entropy (eq. 5, 6) and constraint reward (eq. 9)
+            batch = intrinsic.relabel(states)
+        else:
+            # Algorithm 2: the reward of the task
+            batch = self._task_batch(intrinsic.relabel(states))
+        batch = batch._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
 
-    def _follow_progress(self) -> None:
-        super()._follow_progress()
+        # Ensemble critic: minimise the TD errors (eq. 1) of the head of each pair
+        critic_loss = self.critic_loss(batch)
+        self.critic.optimizer.zero_grad()
+        critic_loss.backward()
+        self.critic.optimizer.step()
+
+        # Actor: maximise the value of each skill (eq. 2); the gradient flows through the critic, but not into it
+        with frozen(self.critic.own_parameters()):
+            actor_loss = self.actor_loss(batch)
+        self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
+        actor_loss.backward()
+        self.actor.optimizer.step()  # type: ignore[union-attr]
+
+        # Prototypes, by swapped prediction (eq. 4)
+        if isinstance(intrinsic, CeSDReward) and batch.features is not None:
+            intrinsic.update_clusters(states, batch.features)
+
+        self._update_target()
+        self._log_update(critic_loss, actor_loss)
+
+    def critic_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
+        """
+        Compute the squared TD errors of all (transition, skill) pairs, over all critics (eq. 1, n-step and with twin critics).
+
+        :param replay_data: a relabelled batch
+        :return: ``sum (q1 - t)^2 / (n b) + sum (q2 - t)^2 / (n b)`` for n heads and batch size b
+        """
+        pairs = replay_data.pairs
+        with th.no_grad():
+            next_observations = select(replay_data.next_observations, pairs.rows)
+            next_actions = self.actor.act(next_observations, pairs.target_skills)
+            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            # min(Q_i1', Q_i2')(s', pi(s', z)), shape (n_pairs, 1)
+            next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))
+            discounts = ((1 - replay_data.dones) * replay_data.discounts).index_select(0, pairs.rows)
+            target_q_values = pairs.rewards + discounts * next_q_values
+
+        current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, pairs.skills, pairs.rows)
+        errors = [(pairs.weights * (q_values - target_q_values).square()).sum() for q_values in current_q_values]
+        return th.stack(errors).sum() / (self.policy.n_heads * len(replay_data.actions))
+
+    def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
+        """
+        Compute what improves each skill on its own value function (eq. 2).
+
+        :param replay_data: a relabelled batch
+        :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b
+        """
+        actions = self._noisy_actions(replay_data, replay_data.actor_skills)  # type: ignore[arg-type]
+        q_values = self.critic.q_values(replay_data.observations, actions, replay_data.actor_skills)
+        return -minimum(q_values).sum() / (self.policy.n_heads * len(actions))
+
+    def _task_batch(self, replay_data: SkillReplayBufferSamples) -> CeSDSamples:
+        """
+        Let one head learn the task, or all of them.
+
+        :param replay_data: a batch with extrinsic n-step returns
+        :return: the batch with pairs
+        """
+        skills, rewards = replay_data.skills, replay_data.rewards
+        pairs = one_pair_per_transition(skills, skills, rewards)
+        if self.policy.n_heads > 1:
+            pairs = all_heads(self.policy.n_heads, skills, rewards)
+        return CeSDSamples(*replay_data[:7], clusters=skills, actor_skills=skills, pairs=pairs)
+
+    def _follow_progress(self) -> Hashable:
+        if not isinstance(self.intrinsic, CeSDReward):
+            return None
+        self.intrinsic.progress_remaining = self._current_progress_remaining
+        self.intrinsic.num_timesteps = self.num_timesteps
         # Skills explore with the value they share; heads learn to differ from it once the constraint has started
-        if isinstance(self.intrinsic, CeSDReward):
-            for critic in (self.critic, self.critic_target):
-                critic.use_heads = self.intrinsic.phase or not critic.shared_value
+        for critic in (self.critic, self.critic_target):
+            critic.use_heads = self.intrinsic.is_constrained or not critic.shared_value
+        return self.intrinsic.is_constrained
 
-    def learn(
-        self: SelfCeSD,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 4,
-        tb_log_name: str = "CeSD",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfCeSD:
-        return super().learn(
-            total_timesteps=total_timesteps,
-            callback=callback,
-            log_interval=log_interval,
-            tb_log_name=tb_log_name,
-            reset_num_timesteps=reset_num_timesteps,
-            progress_bar=progress_bar,
-        )
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            **draw_encoder(trial),
+            "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
+            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
+            "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
+            "sinkhorn_iterations": trial.suggest_int("sinkhorn_iterations", 3, 6),
+            "swap": trial.suggest_categorical("swap", ["next", "self"]),
+            "critic": trial.suggest_categorical("critic", ["cluster", "union", "hindsight"]),
+            "kappa": trial.suggest_categorical("kappa", [0.0, 0.3]),
+            "actor": trial.suggest_categorical("actor", ["skill", "random", "cluster"]),
+            "count": trial.suggest_categorical("count", ["released", "paper"]),
+            "start": trial.suggest_categorical("start", [0.0, 0.8]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {
+            **pop_encoder(params),
+            **pop(params, "alpha"),
+            "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
+            "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
+            "constraint_kwargs": pop(params, "count", "start"),
+        }
+        return {"intrinsic_kwargs": own, **params}
+
+
+def select(observations: TensorObservation, rows: th.Tensor) -> TensorObservation:
+    """
+    Take some of several observations.
+
+    :param observations: shape ``(n, *obs_shape)``, or a dictionary of such
+    :param rows: shape ``(n_rows,)``
+    :return: shape ``(n_rows, *obs_shape)``, or a dictionary of such
+    """
+    if isinstance(observations, dict):
+        return {name: value.index_select(0, rows) for name, value in observations.items()}
+    return observations.index_select(0, rows)

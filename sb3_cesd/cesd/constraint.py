@@ -1,12 +1,13 @@
 import torch as th
 
-from sb3_cesd.common.torch_layers import one_hot
-from sb3_cesd.common.utils import check_positive, check_share_or_steps
+from sb3_cesd.common.checks import check_positive, check_share_or_steps
+from sb3_cesd.common.tensors import one_hot
 
 
 class ClusterConstraint:
     """
-    The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (paper eq. 9).
+    The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (eq. 9 of the
+    CeSD paper).
 
     :param lambda_: added to the count
     :param start: when the constraint sets in, before which skills explore without it: up to 1 a share of the training budget,
@@ -26,6 +27,8 @@ class ClusterConstraint:
 
     def is_on(self, progress_remaining: float, num_timesteps: int) -> bool:
         """
+        Tell whether the constraint has started.
+
         :param progress_remaining: from 1 (start of training) to 0 (end)
         :param num_timesteps: environment steps of the training so far
         :return: whether skills are constrained to their clusters by now
@@ -34,6 +37,8 @@ class ClusterConstraint:
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
         """
+        Compute the constraint reward of each cluster.
+
         :param clusters: cluster of each state, shape ``(batch_size,)``
         :param skills: skill that collected each state, shape ``(batch_size,)``
         :param n_skills: number of skills (and clusters)

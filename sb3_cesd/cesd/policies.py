@@ -3,17 +3,22 @@ from typing import Any, ClassVar
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_action_dim
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, one_hot, route
-from sb3_cesd.skill_ddpg.policies import SkillCritic, SkillPolicy
+from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.observations import TensorObservation
+from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, route
+from sb3_cesd.skill_ddpg.networks import SkillCritic
+from sb3_cesd.skill_ddpg.policies import SkillPolicy
 
 
 class EnsembleCritic(SkillCritic):
     """
-    One value function a skill on a shared trunk: [features(s), a] -> Linear, LayerNorm, Tanh -> heads (paper, section 3.1).
+    One value function per skill on a shared trunk: [features(s), a] -> Linear, LayerNorm, Tanh -> heads (section 3.1 of the
+    CeSD paper).
 
     A skill selects its head, it is no input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
 
@@ -22,25 +27,26 @@ class EnsembleCritic(SkillCritic):
     The trunk takes the skill as an input, too. Skills explore with the shared value alone. A single head has no others to
     differ from, so that the shared value takes its place.
 
-    :param observation_space: plain observation space
+    :param observation_space: observation space with a skill
     :param action_space: action space
-    :param n_skills: number of skills
+    :param skill_space: space of the skills, discrete
     :param ensemble_size: number of heads
     :param net_arch: size of the trunk, then sizes of the hidden layers of each head
-    :param features_extractor: network that extracts features of the plain observation
+    :param features_extractor: network that extracts features of the observation without the skill
     :param activation_fn: activation within the heads
     :param n_critics: independent ensembles on the same trunk
     :param shared_value: add one skill-conditioned value function to all heads
-    :param share_features_extractor: see :class:`SkillCritic`
+    :param share_features_extractor: see :class:`~sb3_cesd.skill_ddpg.networks.SkillCritic`
+    :param normalize_images: whether to normalize images or not
     """
 
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks", "shared_networks")
 
     def __init__(
         self,
-        observation_space: spaces.Box,
+        observation_space: spaces.Dict,
         action_space: spaces.Box,
-        n_skills: int,
+        skill_space: SkillSpace,
         ensemble_size: int,
         net_arch: list[int],
         features_extractor: BaseFeaturesExtractor,
@@ -48,14 +54,28 @@ class EnsembleCritic(SkillCritic):
         n_critics: int = 2,
         shared_value: bool = True,
         share_features_extractor: bool = False,
+        normalize_images: bool = True,
     ) -> None:
-        super().__init__(observation_space, action_space, features_extractor, share_features_extractor)
-        self.n_skills = n_skills
         self.ensemble_size = ensemble_size
         self.shared_value = shared_value
+        super().__init__(
+            observation_space,
+            action_space,
+            skill_space,
+            net_arch,
+            features_extractor,
+            activation_fn,
+            n_critics,
+            share_features_extractor,
+            normalize_images,
+        )
         #: False to leave out what heads add to the shared value, and not to train them
         self.use_heads = True
-        input_dim = features_extractor.features_dim + get_action_dim(action_space) + (n_skills if shared_value else 0)
+
+    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int) -> None:
+        ensemble_size, shared_value = self.ensemble_size, self.shared_value
+        input_dim = self.features_extractor.features_dim + get_action_dim(self.action_space)
+        input_dim += self.skill_space.dim if shared_value else 0
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
         trunk_dim = net_arch[0] if net_arch else input_dim
         self.q_networks, self.shared_networks = nn.ModuleList(), nn.ModuleList()
@@ -71,15 +91,24 @@ class EnsembleCritic(SkillCritic):
 
     def q_values(
         self,
-        observations: th.Tensor,
+        observations: TensorObservation,
         actions: th.Tensor,
         skills: th.Tensor,
         rows: th.Tensor | None = None,
     ) -> list[th.Tensor]:
+        """
+        Compute the Q-values of (transition, skill) pairs.
+
+        :param observations: observations without skills
+        :param actions: shape ``(batch_size, action_dim)``
+        :param skills: skill of each pair, shape ``(n_pairs,)``
+        :param rows: transition of each pair, shape ``(n_pairs,)``; ``None`` pairs row j with ``skills[j]``
+        :return: one tensor of shape ``(n_pairs, 1)`` per critic
+        """
         inputs = th.cat([self.extract(observations), actions], dim=1)
         if self.shared_value:
             inputs = inputs if rows is None else inputs.index_select(0, rows)
-            hidden = self.trunk(th.cat([inputs, one_hot(skills, self.n_skills, inputs.dtype)], dim=1))
+            hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
         else:
             # Of the transitions, not of the pairs: the same for all skills
             hidden = self.trunk(inputs)
@@ -99,9 +128,10 @@ class EnsembleCritic(SkillCritic):
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
         """
-        Every head on every transition, without a shared value; the reference the routed form is measured and tested against.
+        Evaluate every head on every transition, without a shared value: the reference that the routed form is measured and
+        tested against.
 
-        :param observations: plain observations, shape ``(batch_size, obs_dim)``
+        :param observations: observations without skills
         :param actions: shape ``(batch_size, action_dim)``
         :return: one tensor of shape ``(ensemble_size, batch_size, 1)`` for each of the ``n_critics``
         """
@@ -114,22 +144,28 @@ class CeSDPolicy(SkillPolicy):
     """
     Policy class (with skill-conditioned actor and ensemble critic) for CeSD.
 
-    :param observation_space: skill-augmented observation space
+    :param observation_space: observation space with a skill
     :param action_space: action space
     :param lr_schedule: learning rate schedule (could be constant)
-    :param n_skills: number of skills
-    :param ensemble_size: number of critic heads, ``None`` for one a skill
+    :param skill_space: space of the skills, discrete
+    :param ensemble_size: number of critic heads, a divisor of the number of skills; ``None`` for one per skill. With fewer,
+        one head serves several skills; 1 is exploration alone.
+    :param task_ensemble_size: number of critic heads that learn a task; 1 is that of the skill (Algorithm 2 of the paper). In
+        the released code all heads regress the return of the task through the shared trunk: as many as there are skills.
+    :param is_task: whether a task is learned; set by the algorithm
     :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. ``qf`` holds the size of the
         trunk, then those of the hidden layers of each head. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
     :param activation_fn: activation of the hidden layers but the first (which has LayerNorm and Tanh)
-    :param features_extractor_class: features extractor of the plain observation
+    :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
+        ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
     :param features_extractor_kwargs: its arguments
-    :param normalize_images: not used for vector observations
+    :param normalize_images: whether to scale images to [0, 1]
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
     :param n_critics: number of critics of each skill, the target takes their minimum
     :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
+    :param skill: the skill of every prediction for an observation without one
     """
 
     critic: EnsembleCritic
@@ -137,14 +173,16 @@ class CeSDPolicy(SkillPolicy):
 
     def __init__(
         self,
-        observation_space: spaces.Box,
+        observation_space: spaces.Dict,
         action_space: spaces.Box,
         lr_schedule: Schedule,
-        n_skills: int,
+        skill_space: SkillSpace | None = None,
         ensemble_size: int | None = None,
+        task_ensemble_size: int = 1,
+        is_task: bool = False,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
-        features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
@@ -152,14 +190,17 @@ class CeSDPolicy(SkillPolicy):
         n_critics: int = 2,
         shared_value: bool = True,
         share_features_extractor: bool = False,
+        skill: SkillName | None = None,
     ) -> None:
         self.shared_value = shared_value
-        self.ensemble_size = n_skills if ensemble_size is None else ensemble_size
+        self.ensemble_size = ensemble_size
+        self.task_ensemble_size = task_ensemble_size
+        self.is_task = is_task
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            n_skills,
+            skill_space,
             net_arch,
             activation_fn,
             features_extractor_class,
@@ -169,25 +210,48 @@ class CeSDPolicy(SkillPolicy):
             optimizer_kwargs,
             n_critics,
             share_features_extractor,
+            skill,
         )
 
+    @property
+    def n_heads(self) -> int:
+        """Number of critic heads, over which the losses are averaged."""
+        if self.is_task:
+            return self.task_ensemble_size
+        return self.n_skills if self.ensemble_size is None else self.ensemble_size
+
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> EnsembleCritic:
+        self._check_ensemble_size()
         return EnsembleCritic(
-            self.plain_space,
+            self.observation_space,  # type: ignore[arg-type]
             self.action_space,  # type: ignore[arg-type]
-            self.n_skills,
-            self.ensemble_size,
+            self.skill_space,
+            self.n_heads,
             self.critic_arch,
             self.make_plain_features_extractor() if features_extractor is None else features_extractor,
             self.activation_fn,
             self.n_critics,
             self.shared_value,
             self.share_features_extractor,
+            self.normalize_images,
         ).to(self.device)
+
+    def _check_ensemble_size(self) -> None:
+        for name in ("ensemble_size", "task_ensemble_size"):
+            heads = getattr(self, name)
+            if heads is None:
+                continue
+            check_positive_integer(**{name: heads})
+            if self.n_skills % heads != 0:
+                raise ValueError(
+                    f"{name}={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "
+                    f"pass a divisor of n_skills (or leave {name} out)."
+                )
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
-        data.update(dict(ensemble_size=self.ensemble_size, shared_value=self.shared_value))
+        names = ("ensemble_size", "task_ensemble_size", "is_task", "shared_value")
+        data.update({name: getattr(self, name) for name in names})
         return data
 
 

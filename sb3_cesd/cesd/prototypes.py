@@ -4,7 +4,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.utils import check_positive, check_positive_integer
+from sb3_cesd.common.checks import check_positive, check_positive_integer
 
 
 def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:
@@ -27,13 +27,13 @@ def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> 
 
 class Prototypes(nn.Module):
     """
-    Clusters of states: one unit vector c_i in feature space for each skill, learned by swapped prediction (paper, section
-    3.2).
+    Clusters of states: one unit vector c_i in feature space for each skill, learned by swapped prediction (section 3.2 of
+    the CeSD paper).
 
     :param n_prototypes: number of clusters
     :param features_dim: size of the features
     :param temperature: tau of the softmax ``p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau)`` with normalised features u
-        (paper eq. 3)
+        (eq. 3)
     :param sinkhorn_temperature: temperature of the target assignment, low enough to keep the clusters from dissolving;
         ``None`` for the same as ``temperature`` (the released code)
     :param sinkhorn_iterations: Sinkhorn-Knopp iterations
@@ -64,30 +64,41 @@ class Prototypes(nn.Module):
 
     @th.no_grad()
     def normalize(self) -> None:
-        """Bring the vectors back to length 1, in place; called before each use of a batch."""
+        """Bring the vectors back to length 1, in place, before they learn from a batch."""
         self.vectors.copy_(F.normalize(self.vectors, dim=1))
 
     def scores(self, features: th.Tensor) -> th.Tensor:
         """
+        Compare features with the prototypes, which are to be normalised, for :meth:`loss`.
+
         :param features: shape ``(n, features_dim)``
-        :return: cosine similarities to the prototypes (once they are normalised), shape ``(n, n_prototypes)``
+        :return: cosine similarities to the prototypes, with gradient, shape ``(n, n_prototypes)``
         """
         return F.normalize(features, dim=1) @ self.vectors.T
 
     @th.no_grad()
+    def similarities(self, features: th.Tensor) -> th.Tensor:
+        """
+        Compare features with the prototypes, also right after an update of the vectors, when their lengths differ.
+
+        :param features: shape ``(n, features_dim)``
+        :return: cosine similarities to the prototypes, shape ``(n, n_prototypes)``
+        """
+        return F.normalize(features, dim=1) @ F.normalize(self.vectors, dim=1).T
+
     def predict(self, features: th.Tensor) -> th.Tensor:
         """
-        The most likely cluster, also right after an update of the vectors, when their lengths differ.
+        Tell the most likely cluster.
 
         :param features: shape ``(n, features_dim)``
         :return: shape ``(n,)``
         """
-        return (features @ F.normalize(self.vectors, dim=1).T).argmax(dim=1)
+        return self.similarities(features).argmax(dim=1)
 
     @th.no_grad()
     def sample(self, scores: th.Tensor) -> th.Tensor:
         """
-        Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))``.
+        Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))`` (eq. 3).
 
         :param scores: shape ``(n, n_prototypes)``
         :return: shape ``(n,)``
@@ -98,7 +109,7 @@ class Prototypes(nn.Module):
 
     def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:
         """
-        Cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (paper eq. 4).
+        Cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (eq. 4).
 
         :param predicted_scores: scores of the state predicted from, with gradient, shape ``(batch_size, n_prototypes)``
         :param target_scores: scores of the state to predict, shape ``(batch_size, n_prototypes)``

@@ -1,8 +1,8 @@
 import torch as th
 
-from sb3_cesd.common.fixed_shapes import shapes_may_vary
-from sb3_cesd.common.type_aliases import SkillPairs, one_pair_per_transition
-from sb3_cesd.common.utils import check_not_negative, check_positive_integer, check_share
+from sb3_cesd.cesd.type_aliases import SkillPairs, one_pair_per_transition
+from sb3_cesd.common.checks import check_not_negative, check_positive_integer, check_share
+from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 
 class CriticRelabelling:
@@ -19,7 +19,7 @@ class CriticRelabelling:
     In the last two the target action is by the policy of the head that learns.
 
     :param critic: one of the three
-    :param n_random_heads: random heads a transition in ``"hindsight"``
+    :param n_random_heads: random heads per transition in ``"hindsight"``
     :param kappa: share of the entropy reward that a foreign head gets
     :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a
         ``"random"`` one, or that of its ``"cluster"``
@@ -58,6 +58,8 @@ class CriticRelabelling:
         n_skills: int,
     ) -> SkillPairs:
         """
+        Choose what the critic learns from.
+
         :param skills: skill that collected each transition, shape ``(batch_size,)``
         :param clusters: cluster of each transition, shape ``(batch_size,)``
         :param entropy: entropy reward of each transition, shape ``(batch_size,)``
@@ -88,6 +90,8 @@ class CriticRelabelling:
 
     def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
         """
+        Choose the skills to improve.
+
         :param skills: skill that collected each transition, shape ``(batch_size,)``
         :param clusters: cluster of each transition, shape ``(batch_size,)``
         :param n_skills: number of skills
