@@ -1,0 +1,74 @@
+from typing import Any
+
+import torch as th
+
+from sb3_cesd.common.checks import build
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.encoders import make_encoder
+from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop_encoder
+
+
+class APTReward(IntrinsicReward):
+    """
+    Particle entropy of the whole batch (Liu and Abbeel, "Behavior from the Void: Unsupervised Active Pre-Training", 2021).
+
+    The same reward for every skill: skills differ only as far as chance makes them. The defaults are those of URLB, which
+    measures distances in features of the intrinsic curiosity module.
+
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param skill_space: space of the skills
+    :param encoder: state representation, see :mod:`sb3_cesd.intrinsic.encoders`
+    :param encoder_kwargs: arguments of the encoder
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
+        ``scale`` "variance", ``clip`` 0 and ``log1p`` True by default
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        encoder: str = "icm",
+        encoder_kwargs: dict[str, Any] | None = None,
+        entropy_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
+        published = {"k": 12, "scale": "variance", "clip": 0.0, "log1p": True}
+        self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
+
+    def check_batch_size(self, batch_size: int) -> None:
+        self.entropy.check_batch_size(batch_size)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
+        return self.encoder.loss(samples)
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        features = self.encoder(samples.next_observations)  # (batch_size, features_dim)
+        one_group = th.zeros(len(features), dtype=th.long, device=features.device)
+        return self.entropy(features, one_group, 1)[0]
+
+
+class APT(SkillDDPG):
+    """
+    Active Pre-Training (Liu and Abbeel, 2021): particle entropy alone, the same for all skills.
+
+    Paper: https://arxiv.org/abs/2103.04551. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`APTReward`: ``encoder`` ("icm"), ``encoder_kwargs`` and ``entropy_kwargs``.
+    """
+
+    reward_class = APTReward
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {**super().draw_hyperparams(trial), **draw_encoder(trial)}
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        return {"intrinsic_kwargs": pop_encoder(params), **params}

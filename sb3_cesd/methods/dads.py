@@ -1,0 +1,142 @@
+import math
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class DADSReward(IntrinsicReward):
+    """
+    ``log q(s' | s, z) - log mean_i q(s' | s, z_i)`` with learned skill dynamics q (Sharma et al., "Dynamics-Aware Unsupervised
+    Discovery of Skills", 2020, eq. 6): high where a skill is predictable and unlike the others.
+
+    As in the paper, q is a mixture of Gaussians of unit covariance over the change of the state, and states and changes are
+    normalised as by batch normalisation. The change is that over the n-step window of the replay buffer. The z_i are all
+    skills, if they are discrete, else the one that was followed and ``n_prior_samples`` others.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of the skill dynamics, ``[1024, 1024]`` by default
+    :param n_experts: number of Gaussians of the mixture
+    :param scale: factor of the reward
+    :param n_prior_samples: number of continuous skills that the one of a batch is compared with
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        n_experts: int = 4,
+        scale: float = 1.0,
+        n_prior_samples: int = 100,
+    ) -> None:
+        super().__init__(obs_dim, action_dim, skill_space)
+        check_positive_integer(n_experts=n_experts, n_prior_samples=n_prior_samples)
+        check_positive(scale=scale)
+        self.n_experts = n_experts
+        self.scale = scale
+        self.n_prior_samples = n_prior_samples
+        self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
+        self.delta_norm = nn.BatchNorm1d(obs_dim, affine=False)
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        # A weight and a mean for each expert
+        self.dynamics = create_orthogonal_mlp(obs_dim + skill_space.dim, n_experts * (1 + obs_dim), net_arch)
+
+    def check_batch_size(self, batch_size: int) -> None:
+        if batch_size < 2:
+            raise ValueError(f"batch_size={batch_size} has no variance to normalise by: raise batch_size.")
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        observations = self.obs_norm(samples.observations)
+        deltas = self.delta_norm(samples.next_observations - samples.observations)
+        return -self._log_density(observations, deltas, self.skill_space.embed(samples.skills, observations.dtype)).mean()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        observations = self._normalize(self.obs_norm, samples.observations)
+        deltas = self._normalize(self.delta_norm, samples.next_observations - samples.observations)
+        if self.skill_space.discrete:
+            skills = th.eye(self.skill_space.dim, dtype=observations.dtype, device=observations.device)
+            log_q = self._log_densities(observations, deltas, skills)  # (batch_size, n_skills)
+            own = log_q.gather(1, samples.skills[:, None]).squeeze(1)
+        else:
+            # The same others for the whole batch
+            skills = self.skill_space.draw_tensor(self.n_prior_samples, observations.device).to(observations.dtype)
+            own = self._log_density(observations, deltas, samples.skills.to(observations.dtype))
+            log_q = th.cat([own[:, None], self._log_densities(observations, deltas, skills)], dim=1)
+        return self.scale * (own - log_q.logsumexp(dim=1) + math.log(log_q.shape[1]))
+
+    def _log_densities(self, observations: th.Tensor, deltas: th.Tensor, skills: th.Tensor) -> th.Tensor:
+        """
+        Compute log q of every change under every skill.
+
+        :param observations: normalised s, shape ``(batch_size, obs_dim)``
+        :param deltas: normalised s' - s, shape ``(batch_size, obs_dim)``
+        :param skills: vectors, shape ``(n, skill_dim)``
+        :return: shape ``(batch_size, n)``
+        """
+        n, batch_size = len(skills), len(observations)
+        return self._log_density(
+            observations.repeat_interleave(n, dim=0), deltas.repeat_interleave(n, dim=0), skills.repeat(batch_size, 1)
+        ).view(batch_size, n)
+
+    def _log_density(self, observations: th.Tensor, deltas: th.Tensor, skills: th.Tensor) -> th.Tensor:
+        """
+        Compute log q up to a constant.
+
+        :param observations: normalised s, shape ``(n, obs_dim)``
+        :param deltas: normalised s' - s, shape ``(n, obs_dim)``
+        :param skills: vectors, shape ``(n, skill_dim)``
+        :return: shape ``(n,)``
+        """
+        outputs = self.dynamics(th.cat([observations, skills], dim=1)).view(len(observations), self.n_experts, -1)
+        log_weights = outputs[:, :, 0].log_softmax(dim=1)  # (n, n_experts)
+        squares = (deltas[:, None] - outputs[:, :, 1:]).square().sum(dim=2)  # (n, n_experts)
+        return (log_weights - squares / 2).logsumexp(dim=1)
+
+    @staticmethod
+    def _normalize(norm: nn.BatchNorm1d, values: th.Tensor) -> th.Tensor:
+        """Normalise by the running statistics, in training too: rewards do not depend on the rest of the batch."""
+        return F.batch_norm(values, norm.running_mean, norm.running_var, eps=norm.eps)
+
+
+class DADS(SkillDDPG):
+    """
+    Dynamics-Aware Discovery of Skills (Sharma et al., 2020): skills whose outcomes are predictable and differ.
+
+    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d, with the size 16 that the comparison of URLB has;
+    ``skill_type="discrete"`` makes them one-hot.
+
+    Paper: https://arxiv.org/abs/1907.01657. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`DADSReward`: ``net_arch`` ([1024, 1024]), ``n_experts`` (4), ``scale`` (1) and
+    ``n_prior_samples`` (100).
+    """
+
+    reward_class = DADSReward
+    defaults = {"skill_type": "cube", "skill_dim": 16}  # noqa: RUF012
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "scale": trial.suggest_float("scale", 0.1, 10.0, log=True),
+            "n_experts": trial.suggest_categorical("n_experts", [1, 4, 8]),
+            "n_prior_samples": trial.suggest_categorical("n_prior_samples", [16, 100]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {"net_arch": hidden_sizes(params), **pop(params, "scale", "n_experts", "n_prior_samples")}
+        return {"intrinsic_kwargs": own, **params}

@@ -1,0 +1,109 @@
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.running_mean_std import RunningVariance
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class RNDReward(IntrinsicReward):
+    """
+    Error of a network that predicts a frozen random one, ``mean (g(s) - f(s))^2`` over its running standard deviation (Burda
+    et al., "Exploration by Random Network Distillation", 2019): high in states that were seldom seen.
+
+    As in URLB, the error is that of s, the states of a batch are normalised by its own statistics and clipped to +-5, and the
+    predictor learns from a batch before the rewards of the same batch are computed.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: not used, the reward is the same for all skills
+    :param features_dim: number of outputs of both networks
+    :param net_arch: sizes of their hidden layers, ``[1024, 1024]`` by default
+    :param clip: limit of normalised states
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        features_dim: int = 512,
+        net_arch: list[int] | None = None,
+        clip: float = 5.0,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__(obs_dim, action_dim, skill_space)
+        check_positive_integer(features_dim=features_dim)
+        check_positive(clip=clip, scale=scale)
+        self.clip = clip
+        self.scale = scale
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        self.predictor = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
+        self.target = create_orthogonal_mlp(obs_dim, features_dim, net_arch).requires_grad_(False)
+        self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
+        self.statistics = RunningVariance()
+
+    def check_batch_size(self, batch_size: int) -> None:
+        if batch_size < 2:
+            raise ValueError(f"batch_size={batch_size} has no variance to normalise by: raise batch_size.")
+
+    def errors(self, observations: th.Tensor) -> th.Tensor:
+        """
+        Compute the errors of the predictor.
+
+        :param observations: normalised states, shape ``(batch_size, obs_dim)``
+        :return: mean squared errors, shape ``(batch_size,)``
+        """
+        observations = observations.clamp(-self.clip, self.clip)
+        return (self.predictor(observations) - self.target(observations)).square().mean(dim=1)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.errors(self.obs_norm(samples.observations)).mean()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        if self.training:
+            # By the statistics of the batch, which the loss has added to the running ones
+            observations = F.batch_norm(samples.observations, None, None, training=True, eps=self.obs_norm.eps)
+        else:
+            observations = self.obs_norm(samples.observations)
+        errors = self.errors(observations)
+        if self.training:
+            one_group = th.zeros(len(errors), dtype=th.long, device=errors.device)
+            self.statistics.update(errors[:, None], one_group, 1, one_group == 0)
+        return self.scale * errors / (self.statistics.var.to(errors.dtype).sqrt() + 1e-8)
+
+
+class RND(SkillDDPG):
+    """
+    Random Network Distillation (Burda et al., 2019): visit states that a network has not learned to predict yet.
+
+    The reward is the same for all skills.
+
+    Paper: https://arxiv.org/abs/1810.12894. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`RNDReward`: ``features_dim`` (512), ``net_arch`` ([1024, 1024]), ``clip`` (5) and
+    ``scale`` (1).
+    """
+
+    reward_class = RNDReward
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "scale": trial.suggest_float("scale", 0.1, 10.0, log=True),
+            "features_dim": trial.suggest_categorical("features_dim", [64, 256, 512]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **pop(params, "scale", "features_dim")}, **params}

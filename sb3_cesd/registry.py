@@ -1,0 +1,27 @@
+"""The methods of this package, by the name that RL Zoo's ``--algo`` takes."""
+
+import pkgutil
+from importlib import import_module
+
+from sb3_cesd import methods
+from sb3_cesd.cesd import CeSD
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+
+def find_methods() -> dict[str, type[SkillDDPG]]:
+    """
+    Find the methods: CeSD, and the algorithm of each module of :mod:`sb3_cesd.methods`.
+
+    :return: classes by their name in lower case
+    """
+    found: list[type[SkillDDPG]] = [CeSD]
+    for module_info in pkgutil.iter_modules(methods.__path__):
+        module = import_module(f"{methods.__name__}.{module_info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, SkillDDPG) and value.__module__ == module.__name__:
+                found.append(value)
+    return {method.__name__.lower(): method for method in found}
+
+
+#: Class of each method, CeSD first
+METHODS: dict[str, type[SkillDDPG]] = find_methods()
