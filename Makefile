@@ -29,7 +29,7 @@ type: $(INSTALLED)
 
 commit-checks: format type lint
 
-$(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backend.py sb3_cesd_rl_zoo3.pth _sb3_cesd_rl_zoo3.py
+$(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backend.py $(wildcard *sb3_cesd_rl_zoo3.*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	# First, by its version: plain torch would bring gigabytes of CUDA where the CPU build is to be had

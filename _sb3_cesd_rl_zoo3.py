@@ -1,25 +1,30 @@
 """
 Makes sb3_cesd known to RL Zoo whenever RL Zoo is imported.
 
-RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. This module is imported at every
-start of Python (by ``sb3_cesd_rl_zoo3.pth``), so it does almost nothing: it waits for modules of ``rl_zoo3``. It stands
+RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. At every start of Python,
+``install`` is called, by ``sb3_cesd_rl_zoo3.pth`` or, from Python 3.15 on, by ``sb3_cesd_rl_zoo3.start`` (PEP 829). So it does
+almost nothing: it waits for modules of ``rl_zoo3``. Which of them are extended, ``sb3_cesd.zoo`` knows. This module stands
 outside the package, whose import would load PyTorch.
 """
 
 import sys
 
-PATCHED = ("rl_zoo3.utils", "rl_zoo3.hyperparams_opt", "rl_zoo3.exp_manager", "rl_zoo3.callbacks")
+
+def install():
+    """Wait for RL Zoo; calling this again is harmless."""
+    if not any(type(finder).__name__ == "RLZooFinder" for finder in sys.meta_path):
+        sys.meta_path.insert(0, RLZooFinder())
 
 
 class RLZooFinder:
-    """Finds modules as the others on ``sys.meta_path`` do, and has ``sb3_cesd.zoo`` extend those of RL Zoo once imported."""
+    """Finds modules as the others on ``sys.meta_path`` do, and hands those of RL Zoo to ``sb3_cesd.zoo`` once imported."""
 
     def __init__(self):
         self.searched = set()
         self.complaints = set()
 
     def find_spec(self, name, path=None, target=None):
-        if name not in PATCHED or name in self.searched:
+        if not name.startswith("rl_zoo3.") or name in self.searched:
             return None
         # Another finder may ask all the others in turn, too: don't go round in circles
         self.searched.add(name)
@@ -41,7 +46,8 @@ class RLZooFinder:
 
         def exec_and_extend(module):
             exec_module(module)
-            if module.__name__ in PATCHED:
+            # A loader may serve other modules, too
+            if module.__name__.startswith("rl_zoo3."):
                 self.extend(module)
 
         loader.exec_module = exec_and_extend
@@ -61,7 +67,3 @@ class RLZooFinder:
                     "Install sb3_cesd again, or remove it with: pip uninstall sb3_cesd",
                     file=sys.stderr,
                 )
-
-
-if not any(type(finder).__name__ == "RLZooFinder" for finder in sys.meta_path):
-    sys.meta_path.insert(0, RLZooFinder())

@@ -20,7 +20,7 @@ from setuptools.build_meta import (  # noqa: F401
     prepare_metadata_for_build_wheel,
 )
 
-HOOK_FILES = ("_sb3_cesd_rl_zoo3.py", "sb3_cesd_rl_zoo3.pth")
+HOOK_FILES = ("_sb3_cesd_rl_zoo3.py", "sb3_cesd_rl_zoo3.pth", "sb3_cesd_rl_zoo3.start")
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:

@@ -1,0 +1,170 @@
+"""
+Hyperparameters of the methods, by config and environment.
+
+``common.yml`` states what all methods share, ``NAME.yml`` how a method differs, in the same sections. The entry of an
+environment merges the sections that apply to it, at any depth. A later section wins over an earlier one, and within a section
+the method wins over what is shared::
+
+    any, e.g. Pendulum-v1    base, SCALE
+    Walker-v0                base, SCALE, walker
+    WalkerRun-v0             base, SCALE, walker, task, SCALE_task
+    MazeTree-v0              maze
+
+Each method has the configs ``NAME`` (SCALE is ``published``) and ``NAME_laptop``; a variant has a file and a config of its own
+(``cesd_released``). ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0`` prints the merged entry.
+"""
+
+import copy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from sb3_cesd.envs.mazes.ids import MAZES
+from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.registry import METHODS
+
+Entry = dict[str, Any]
+
+COMMON = "common"
+SCALES = ("published", "laptop")
+SECTIONS = ("base", *SCALES, *HORIZONS, "task", *(f"{scale}_task" for scale in SCALES), "maze")
+
+
+def hyperparams_folder() -> Path:
+    """
+    Find the yml files.
+
+    :return: their folder, in the package or (editable install) in the repository
+    """
+    package = Path(__file__).parents[2]
+    packaged = package / "hyperparams"
+    return packaged if packaged.is_dir() else package.parent / "hyperparams"
+
+
+def configs() -> dict[str, tuple[str, str]]:
+    """
+    List the configs.
+
+    :return: file (without ``.yml``) and scale of each, by its name
+    """
+    files = [path.stem for path in sorted(hyperparams_folder().glob("*.yml"))]
+    variants = [name for name in files if name not in (COMMON, *METHODS)]
+    return {
+        **{name: (name, "published") for name in [*METHODS, *variants]},
+        **{f"{name}_laptop": (name, "laptop") for name in METHODS},
+    }
+
+
+def entries(config: str) -> dict[str, Entry]:
+    """
+    Compose the entries of a config.
+
+    :param config: name of the config
+    :return: by id of the environment, and "default" for all others: arguments of the constructor and those of RL Zoo
+        (``n_timesteps``, ``n_envs``)
+    :raises ValueError: if there is no such config
+    """
+    known = configs()
+    if config not in known:
+        raise ValueError(f"There is no config {config!r}: use one of {', '.join(known)}.")
+    file, scale = known[config]
+    files = [read_sections(COMMON), read_sections(file)]
+    sections = {"default": ["base", scale]}
+    for env_id, (domain, _) in ROBOTS.items():
+        is_task = env_id.lower() != f"{domain}-v0"
+        sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [])]
+    if scale == "published":
+        sections.update({env_id: ["maze"] for env_id in MAZES})
+    return {env_id: compose(files, names) for env_id, names in sections.items()}
+
+
+def read_entry(config: str, env_id: str) -> Entry:
+    """
+    Read what a method is trained with in an environment.
+
+    :param config: name of the config
+    :param env_id: id of the environment
+    :return: its entry, or as in RL Zoo the default one
+    """
+    composed = entries(config)
+    return composed.get(env_id, composed["default"])
+
+
+def read_sections(file: str) -> dict[str, Entry]:
+    """
+    Read a yml file.
+
+    :param file: its name without ``.yml``; a method may have none
+    :return: sections by name
+    :raises ValueError: if a section is unknown
+    """
+    path = hyperparams_folder() / f"{file}.yml"
+    sections = (yaml.safe_load(path.read_text()) if path.is_file() else None) or {}
+    unknown = [name for name in sections if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"{path} has unknown sections, {', '.join(unknown)}: use {', '.join(SECTIONS)}.")
+    return sections
+
+
+def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
+    """
+    Compose an entry of sections.
+
+    :param files: sections of each file; the last one wins
+    :param names: names of the sections; the last one wins
+    :return: the entry
+    """
+    entry: Entry = {}
+    for name in names:
+        for sections in files:
+            entry = merge(entry, sections.get(name) or {})
+    return copy.deepcopy(entry)
+
+
+def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Change some arguments; of those that are dictionaries, at any depth, only the items that are named.
+
+    :param arguments: arguments by name
+    :param overrides: those to change
+    :return: new arguments
+    """
+    merged = dict(arguments)
+    for name, value in overrides.items():
+        if isinstance(value, Mapping):
+            current = merged.get(name)
+            value = merge(current if isinstance(current, Mapping) else {}, value)
+        merged[name] = value
+    return merged
+
+
+def find_config(conf_file: str) -> str | None:
+    """
+    Tell which config RL Zoo's ``--conf-file`` means.
+
+    :param conf_file: name of a config, with or without ``.yml``; or the path of such a file in our folder
+    :return: the config; ``None`` for a file or module of the user
+    """
+    path = Path(conf_file.removeprefix(f"{__name__}."))
+    in_our_folder = path.parent.resolve() == hyperparams_folder().resolve()
+    if not in_our_folder and (path.is_file() or path.name != str(path)):
+        return None
+    name = path.name.removesuffix(".yml")
+    return name if name in configs() else None
+
+
+def make_module(config: str) -> str:
+    """
+    Offer the entries of a config as a module with a dictionary ``hyperparams``, which RL Zoo imports.
+
+    :param config: name of the config
+    :return: name of the module
+    """
+    module = ModuleType(f"{__name__}.{config}")
+    vars(module)["hyperparams"] = entries(config)
+    sys.modules[module.__name__] = module
+    return module.__name__

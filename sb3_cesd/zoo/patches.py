@@ -1,0 +1,113 @@
+"""What is added to which module of RL Zoo, which has no plugin hook."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.zoo import callbacks, experiment
+
+
+def register() -> None:
+    """
+    Make the methods known to RL Zoo, as the start-up hook does by itself; calling this again is harmless.
+
+    It imports what is to be extended, but for a module that is in the midst of its import.
+    """
+    for name in PATCHES:
+        module = sys.modules.get(name) or import_module(name)
+        # A module in the midst of its import lacks what is to be extended
+        if not getattr(module.__spec__, "_initializing", False):
+            extend(module)
+
+
+def extend(module: Any) -> None:
+    """
+    Add to a module of RL Zoo what :data:`PATCHES` holds for it, once.
+
+    :param module: a module whose import has ended; one that is not in the table is left alone
+    """
+    if module.__name__ in PATCHES:
+        PATCHES[module.__name__](module)
+
+
+def add_methods(utils: Any) -> None:
+    """
+    Add the methods to the choices of ``--algo``.
+
+    :param utils: ``rl_zoo3.utils``
+    """
+    utils.ALGOS.update(METHODS)
+
+
+def add_search_spaces(hyperparams_opt: Any) -> None:
+    """
+    Add the search spaces of the methods, for ``-optimize`` and ``--trial-id``.
+
+    :param hyperparams_opt: ``rl_zoo3.hyperparams_opt``
+    """
+    for name, method in METHODS.items():
+        hyperparams_opt.HYPERPARAMS_SAMPLER[name] = make_sampler(method)
+        hyperparams_opt.HYPERPARAMS_CONVERTER[name] = method.convert_hyperparams
+
+
+def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
+    """
+    Give a search space the signature that RL Zoo calls.
+
+    :param method: class of the method
+    :return: a function of the Optuna trial (and three arguments that are not used), which makes arguments of the constructor
+    """
+
+    def sample(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
+        return method.convert_hyperparams(method.draw_hyperparams(trial))
+
+    return sample
+
+
+def extend_experiments(exp_manager: Any) -> None:
+    """
+    Let experiments find our hyperparameters, step environments together and normalise a task as its pre-training was.
+
+    :param exp_manager: ``rl_zoo3.exp_manager``
+    """
+    manager = exp_manager.ExperimentManager
+    replace(manager, "__init__", experiment.find_entries)
+    replace(manager, "_preprocess_hyperparams", experiment.take_batched)
+    replace(manager, "_maybe_normalize", experiment.find_pretrained_statistics)
+    replace(exp_manager, "TrialEvalCallback", callbacks.evaluate_every_skill)
+
+
+def extend_callbacks(zoo_callbacks: Any) -> None:
+    """
+    Let the callback for parallel training take the methods.
+
+    :param zoo_callbacks: ``rl_zoo3.callbacks``
+    """
+    replace(zoo_callbacks, "ParallelTrainCallback", callbacks.train_in_parallel)
+
+
+def replace(owner: Any, name: str, extended: Callable[[Any], Any]) -> None:
+    """
+    Replace a function or class by an extended one, unless it is extended already.
+
+    :param owner: the module or class that has it
+    :param name: its name
+    :param extended: makes the extended one of it
+    """
+    original = getattr(owner, name)
+    if not hasattr(original, "extended_by_sb3_cesd"):
+        replacement = extended(original)
+        replacement.extended_by_sb3_cesd = True
+        setattr(owner, name, replacement)
+
+
+#: What extends each module of RL Zoo. No other place names these modules.
+PATCHES: dict[str, Callable[[Any], None]] = {
+    "rl_zoo3.utils": add_methods,
+    "rl_zoo3.hyperparams_opt": add_search_spaces,
+    "rl_zoo3.exp_manager": extend_experiments,
+    "rl_zoo3.callbacks": extend_callbacks,
+}
