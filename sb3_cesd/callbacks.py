@@ -3,25 +3,29 @@
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.rng import preserve_random_state
-from sb3_cesd.common.utils import check_positive_integer
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
-from sb3_cesd.envs.maze_layouts import LAYOUTS
-from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import CumulativeMazeCoverage, env_positions, make_play_env, play_and_measure
 from sb3_cesd.metrics.summary import env_layout
+from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import check_play_spaces
 
 
 class SkillMetricsCallback(BaseCallback):
     """
-    Log how well the skills cover the environment and can be told apart, as ``skills/...`` (TensorBoard too):
-    ``coverage``, ``mutual_information``, ``knn_accuracy``, ``particle_entropy``, ``on_cluster_share`` and
-    ``cluster_size_entropy`` of rollouts of all skills, and ``cumulative_coverage`` of all states of training; of these, what
-    the environment and the model have. In a maze coverage is a share of the maze, for a robot the number of bins of 1 m.
+    Log how well skills cover the environment and can be told apart, as ``skills/...``.
+
+    From rollouts of all skills (of continuous ones, those that an index stands for): ``knn_accuracy`` and
+    ``particle_entropy``; in mazes and for robots ``coverage`` and ``mutual_information``; of models with clusters
+    ``on_cluster_share`` and ``cluster_size_entropy``. From all states of training in a maze or of a robot:
+    ``cumulative_coverage``. Coverage is a share of the maze, or for a robot the number of bins of 1 m.
 
     Training goes on as it would without: the rollouts are played in environments and with random numbers of their own.
 
@@ -31,11 +35,11 @@ class SkillMetricsCallback(BaseCallback):
           - sb3_cesd.callbacks.SkillMetricsCallback:
               eval_freq: 10000
 
-    :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes those
-        of the training environment's id and arguments, without wrappers. Observations are normalised as in training, by
-        the statistics of training; a ``VecNormalize`` in it is set to them.
+    :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes
+        environments by the id and arguments of those of training, without wrappers. Observations are normalised by the
+        statistics of training, also where ``eval_env`` has a ``VecNormalize`` of its own.
     :param eval_freq: calls of the callback between two measurements (environment steps over the number of environments)
-    :param n_rollouts: rollouts of each skill, at least 2
+    :param n_rollouts: rollouts per skill, at least 2
     :param n_steps: length of a rollout, shorter if the episode ends
     :param seed: seed of the rollouts, the same in all measurements
     :param verbose: verbosity level
@@ -54,7 +58,7 @@ class SkillMetricsCallback(BaseCallback):
     ) -> None:
         super().__init__(verbose)
         if n_rollouts < 2:
-            raise ValueError(f"n_rollouts={n_rollouts} leaves none to compare with: play at least 2 of each skill.")
+            raise ValueError(f"n_rollouts={n_rollouts} leaves none to compare with: play at least 2 per skill.")
         check_positive_integer(eval_freq=eval_freq, n_steps=n_steps)
         self.eval_env = eval_env
         self.eval_freq = eval_freq
@@ -69,8 +73,9 @@ class SkillMetricsCallback(BaseCallback):
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, SkillDDPG):
+            *others, last = [method.__name__ for method in METHODS.values()]
             raise ValueError(
-                f"{type(self.model).__name__} has no skills to measure: use this callback with CeSD, DIAYN, DADS, CIC or APT."
+                f"{type(self.model).__name__} has no skills to measure: use this callback with {', '.join(others)} or {last}."
             )
         with preserve_random_state():
             self._env = self._make_env()
@@ -82,7 +87,7 @@ class SkillMetricsCallback(BaseCallback):
             self._bins.clear()
 
     def _make_env(self) -> VecEnv:
-        """Environments without skills, normalised as the model expects them."""
+        """Make environments without skills, normalised as the model expects them."""
         env = self._make_default_env() if self.eval_env is None else self.eval_env
         if isinstance(env, str):
             env = make_play_env(env, self.model.n_skills, self.n_rollouts)
@@ -93,9 +98,8 @@ class SkillMetricsCallback(BaseCallback):
             raise ValueError("eval_env is the training environment, which goes on with its episode: pass another one.")
         while isinstance(env, VecSkillObservation):
             env = env.venv
-        model = self.model
-        check_play_spaces(env.observation_space, env.action_space, model.obs_dim, model.action_space, "an eval_env")
-        return normalize_like_training(env, model.get_vec_normalize_env())
+        check_play_spaces(env.observation_space, env.action_space, self.model, "an eval_env")
+        return normalize_like_training(env, self.model.get_vec_normalize_env())
 
     def _make_default_env(self) -> VecEnv:
         layout = env_layout(self.training_env)
@@ -121,15 +125,15 @@ class SkillMetricsCallback(BaseCallback):
 
     def _ends_in_maze(self, coverage: CumulativeMazeCoverage) -> list[np.ndarray]:
         """
+        Locate the ends of episodes, which the environments have left already.
+
         :param coverage: of the maze
-        :return: where episodes ended in this step, which the environments have left already, shape ``(1, 2)`` each
+        :return: where episodes ended in this step, shape ``(1, 2)`` each; none if observations are no places
         """
-        if self.model.obs_dim != 2:
+        if self.model.plain_space.shape != (2,):
             return []
-        statistics: VecNormalize | None = self.model.get_vec_normalize_env()
-        ends = [self.locals["infos"][idx]["terminal_observation"][:2] for idx in np.flatnonzero(self.locals["dones"])]
-        if statistics is not None:
-            ends = [statistics.unnormalize_obs(end) for end in ends]
+        infos = [self.locals["infos"][idx] for idx in np.flatnonzero(self.locals["dones"])]
+        ends = [self.model._unnormalized(info["terminal_observation"])[OBSERVATION] for info in infos]
         # Normalised and back, an end near a wall may be rounded across
         return [end[None] for end in ends if coverage.layout.is_free(end)]
 

@@ -1,4 +1,4 @@
-"""Skills as options: a task whose actions are skills, for any algorithm with discrete actions."""
+"""Skills as options: a task whose actions are skills, for any algorithm on top."""
 
 from typing import Any, SupportsFloat
 
@@ -7,18 +7,22 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.observations import Observation, shapes_of, short
 from sb3_cesd.common.skills import check_skill
-from sb3_cesd.common.utils import check_positive, check_positive_integer
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
-class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
+class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     """
     Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
 
+    The action is the index of a discrete skill, or the vector of a continuous one: for skills on a sphere any vector but zero,
+    which is brought to unit length.
+
     A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
-    discounted by ``gamma``; an algorithm on top that shall discount as one that acts in every step needs ``gamma**duration``
-    as its own discount factor. ``info["n_steps"]`` is the number of steps in the environment, ``info["skill"]`` the skill.
+    discounted by ``gamma``; for an algorithm on top to discount as one that acts in every step, set its own discount factor to
+    ``gamma**duration``. ``info["n_steps"]`` is the number of steps in the environment, ``info["skill"]`` the skill.
 
     :param env: the task, in the domain the model was pre-trained in and with its plain observations
     :param model: a pre-trained model; it is not trained here
@@ -48,42 +52,58 @@ class SkillOptions(gym.Wrapper[np.ndarray, Any, np.ndarray, np.ndarray]):
             raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
         check_positive_integer(duration=duration)
         check_positive(gamma=gamma)
-        expected = (model.policy.plain_space.shape, model.action_space)
-        if (env.observation_space.shape, env.action_space) != expected:
+        known = shapes_of(model.plain_space), model.action_space
+        if (shapes_of(env.observation_space), env.action_space) != known:
             raise ValueError(
-                f"Observations of shape {env.observation_space.shape} and {env.action_space} do not fit the model, which has "
-                f"{expected[0]} and {expected[1]}: pass an environment in the domain the model was pre-trained in."
+                f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "
+                f"model, which takes {short(model.plain_space)} and {short(model.action_space)}: pass an environment in the "
+                "domain the model was pre-trained in."
             )
         self.model = model
         self.duration = duration
         self.gamma = gamma
         self.vec_normalize = vec_normalize
-        self.action_space = spaces.Discrete(model.n_skills)
-        self._observation: np.ndarray | None = None
+        self.skill_space = model.skill_space
+        self.action_space = spaces.Discrete(model.n_skills) if self.skill_space.discrete else self.skill_space.box
+        self._observation: Observation | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._observation, info = self.env.reset(seed=seed, options=options)
         return self._observation, info
 
-    def step(self, action: int) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: int | np.ndarray) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """
-        :param action: the skill
-        :return: as usual, for all steps under the skill
+        Follow a skill.
+
+        :param action: index of the skill, or the vector of a continuous one
+        :return: observation, reward, terminated, truncated and info, as usual but for all steps under the skill
         :raises ValueError: if there is no such skill
         """
         if self._observation is None:
             raise ValueError("There is no episode to act in: call reset() first.")
-        skill = check_skill(action, self.model.n_skills)
+        skill = self._chosen(action)
         total_reward, discount, n_steps = 0.0, 1.0, 0
         terminated = truncated = False
         info: dict[str, Any] = {}
         while n_steps < self.duration and not (terminated or truncated):
             observation = self._observation
             if self.vec_normalize is not None:
-                observation = self.vec_normalize.normalize_obs(observation)  # type: ignore[assignment]
+                observation = self.vec_normalize.normalize_obs(observation)
             primitive_action, _ = self.model.predict(observation, deterministic=True, skill=skill)
             self._observation, reward, terminated, truncated, info = self.env.step(primitive_action)
             total_reward += discount * float(reward)
             discount *= self.gamma
             n_steps += 1
         return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}
+
+    def _chosen(self, action: int | np.ndarray) -> int | np.ndarray:
+        """
+        Tell the skill of an action.
+
+        :param action: index of the skill, or the vector of a continuous one
+        :return: the skill
+        :raises ValueError: if there is no such skill
+        """
+        if self.skill_space.discrete:
+            return check_skill(action, self.model.n_skills)  # type: ignore[arg-type]
+        return self.skill_space.nearest(np.asarray(action, dtype=np.float32))

@@ -3,10 +3,10 @@ import numpy as np
 
 def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
     """
-    How much of what a skill visits is in its own cluster.
+    Measure how much of what a skill visits lies in its own cluster.
 
     :param clusters: predicted cluster of each state, shape ``(n,)``
-    :param skills: skill that visited it; skill i belongs to cluster i, shape ``(n,)``
+    :param skills: skill that visited it, to which the cluster of the same index belongs, shape ``(n,)``
     :return: share of the states that lie in the cluster of their skill, from 0 to 1; 1 / n_skills by chance
     """
     return float(np.mean(clusters == skills))
@@ -14,6 +14,8 @@ def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
 
 def cluster_size_entropy(clusters: np.ndarray, n_clusters: int) -> float:
     """
+    Measure how evenly states are spread over clusters.
+
     :param clusters: predicted cluster of each state, shape ``(n,)``
     :param n_clusters: number of clusters
     :return: entropy of the shares of the clusters [nats], from 0 (all states in one) to log(n_clusters) (all of one size)

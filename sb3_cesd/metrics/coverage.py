@@ -1,12 +1,12 @@
 import numpy as np
 
-from sb3_cesd.envs.maze_coverage import bin_indices
-from sb3_cesd.envs.maze_layouts import MazeLayout
+from sb3_cesd.envs.mazes.coverage import bin_indices
+from sb3_cesd.envs.mazes.layouts import MazeLayout
 
 
 class CumulativeMazeCoverage:
     """
-    State coverage of a maze over all states of a training, added as they come.
+    State coverage of a maze, over states that are added as training visits them.
 
     :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
     """
@@ -17,6 +17,8 @@ class CumulativeMazeCoverage:
 
     def add(self, states: np.ndarray) -> float:
         """
+        Count the bins of states.
+
         :param states: (x, y), shape ``(n, 2)``
         :return: share of the free bins that were visited so far, from 0 to 1
         :raises ValueError: if a state can't be reached in this maze
@@ -38,7 +40,9 @@ class CumulativeMazeCoverage:
 
 def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
-    State coverage of a maze: of the policy, if the states are those of 20 stochastic rollouts of each skill.
+    Measure the state coverage of a maze.
+
+    The paper's policy coverage is that of 20 stochastic rollouts per skill.
 
     :param states: (x, y), shape ``(n, 2)``
     :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
@@ -50,7 +54,7 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
 
 def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:
     """
-    State coverage of a DeepMind Control robot.
+    Measure the state coverage of a DeepMind Control robot.
 
     :param positions: of the torso [m], (x, y), or x alone for a walker, shape ``(n, 2)`` or ``(n, 1)``
     :param bin_size: side of the bins [m]

@@ -7,6 +7,8 @@ def knn_accuracy(
     states: np.ndarray, skills: np.ndarray, held_out_states: np.ndarray, held_out_skills: np.ndarray, k: int = 5
 ) -> float:
     """
+    Measure how well a k-nearest-neighbour classifier tells the skill by the state.
+
     :param states: what the classifier knows, shape ``(n, d)``
     :param skills: their skills, shape ``(n,)``
     :param held_out_states: what it is asked, shape ``(n_held_out, d)``
@@ -25,15 +27,15 @@ def knn_accuracy(
 
 def distinguishability(states: np.ndarray, k: int = 5) -> float:
     """
-    Accuracy of a k-nearest-neighbour classifier from state to skill: knowing the first half of the rollouts of each skill, it
-    is asked about the other half.
+    Measure how well skills can be told apart: a k-nearest-neighbour classifier knows the first half of the rollouts of each
+    skill, and is asked about the second.
 
-    All rollouts begin at the start, where skills can't be told apart: even perfect skills stay below 1.
+    All rollouts begin at the start, where all skills are alike: even perfect skills stay below 1.
 
     :param states: shape ``(n_skills, n_rollouts, n_states, d)``
     :param k: see :func:`knn_accuracy`
     :return: see :func:`knn_accuracy`
-    :raises ValueError: if there is only one rollout of each skill, or there are fewer than k states
+    :raises ValueError: if there is only one rollout per skill, or fewer than k states
     """
     n_skills, n_rollouts, _, d = states.shape
     if n_rollouts < 2:

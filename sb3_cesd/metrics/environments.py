@@ -6,16 +6,18 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_cesd.envs.batching import batch_envs
-from sb3_cesd.envs.maze import MazeEnv
-from sb3_cesd.envs.maze_layouts import LAYOUTS
-from sb3_cesd.envs.maze_registration import HORIZON
-from sb3_cesd.envs.maze_vec_env import MazeVecEnv
-from sb3_cesd.envs.robot import RobotEnv
+from sb3_cesd.envs.mazes.env import MazeEnv
+from sb3_cesd.envs.mazes.ids import HORIZON
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.robots.batching import batch_envs
+from sb3_cesd.envs.robots.env import RobotEnv
 
 
 def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     """
+    Make an environment.
+
     :param env_id: id of an environment
     :param env_kwargs: its arguments
     :return: the environment
@@ -35,12 +37,13 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
 
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
     """
+    Make environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast.
+
     :param env_id: id of an environment
     :param n_skills: number of skills
-    :param n_rollouts: number of rollouts of each skill
+    :param n_rollouts: number of rollouts per skill
     :param env_kwargs: arguments of the environment
-    :return: environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast: mazes for all rollouts at once,
-        robots that are stepped together, one for each skill, and one of any other
+    :return: a maze for every rollout, a robot for every skill (stepped together), or a single other environment
     :raises ValueError: if there is no environment of this id
     """
     make = partial(make_env, env_id, **(env_kwargs or {}))

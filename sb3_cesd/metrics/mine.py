@@ -9,6 +9,8 @@ from torch.nn import functional as F
 
 class MineEstimate(NamedTuple):
     """
+    An estimate of the mutual information, and how it came about.
+
     :param mutual_information: mean of the bound over the last iterations [nats]
     :param bounds: the bound on the batch of each iteration, to see whether it has converged, shape ``(n_iterations,)``
     """
@@ -29,15 +31,15 @@ def mine_mutual_information(
     seed: int = 0,
 ) -> MineEstimate:
     """
-    Mutual information by MINE (Belghazi et al., 2018): a network T maximises the Donsker-Varadhan bound
+    Estimate the mutual information by MINE (Belghazi et al., 2018): a network T maximises the Donsker-Varadhan bound
 
         I(S; Z) >= E[T(s, z)] - log E[exp T(s, z')],  z' drawn independently of s.
 
     In the published comparison a sample is a whole rollout, not a state: 51 states of 2 coordinates in a row, 100 rollouts of
-    each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). That few samples can be learned by heart:
-    given time the bound approaches log(n_skills) for any skills.
+    each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can learn so few samples by
+    heart: given time, the bound approaches log(n_skills) for any skills.
 
-    :param states: one sample each, shape ``(n, d)``
+    :param states: samples, shape ``(n, d)``
     :param skills: skill of each, from 0 to n_skills - 1, shape ``(n,)``
     :param n_iterations: number of steps of Adam
     :param batch_size: number of samples with their skill, and as many with the skill of another sample
@@ -72,6 +74,8 @@ def mine_mutual_information(
 
 def _make_network(input_dim: int, net_arch: tuple[int, ...], generator: th.Generator) -> nn.Sequential:
     """
+    Make the network T.
+
     :param input_dim: size of a state and a one-hot skill
     :param net_arch: sizes of the hidden layers
     :param generator: source of the weights, N(0, 0.02)

@@ -3,9 +3,9 @@ import numpy as np
 
 def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size: float = 0.25) -> float:
     """
-    Mutual information I(S; Z) of skills and binned states, by the frequencies of their pairs.
+    Estimate the mutual information I(S; Z) of binned states and skills from the frequencies of their pairs.
 
-    It is above the truth by about ``(n_bins - 1) (n_skills - 1) / (2 n)``: compare samples of equal size.
+    The estimate is too high by about ``(n_bins - 1) (n_skills - 1) / (2 n)``: compare samples of equal size.
 
     :param states: shape ``(n, d)``
     :param skills: skill that visited each state, shape ``(n,)``

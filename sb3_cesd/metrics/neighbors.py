@@ -6,6 +6,8 @@ def nearest_neighbors(
     queries: np.ndarray, points: np.ndarray, k: int, chunk_size: int = 1024
 ) -> tuple[np.ndarray, np.ndarray]:
     """
+    Find the nearest points to others.
+
     :param queries: shape ``(n_queries, d)``
     :param points: shape ``(n_points, d)``
     :param k: number of neighbours

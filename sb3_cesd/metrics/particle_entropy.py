@@ -5,12 +5,12 @@ from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 def particle_entropy(states: np.ndarray, k: int = 16) -> float:
     """
-    Particle-based estimate of the state entropy (APT), up to a constant and a scale: it ranks sets of equal size.
+    Estimate the state entropy from particles (as APT does), up to a constant and a scale: it ranks sets of equal size.
 
     The published comparison takes 10 rollouts of each of 10 skills.
 
     :param states: shape ``(n, d)``
-    :param k: number of nearest states, each one counting as the first of its own, as in the intrinsic reward
+    :param k: number of nearest states; the first is the state itself, as in the intrinsic reward
     :return: mean over states of log(1 + mean distance to the k nearest)
     :raises ValueError: if there are fewer than k states
     """

@@ -1,6 +1,6 @@
 """Pictures of the paths of skills, as in the paper's figures 3, 6 and 7."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -10,23 +10,32 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from sb3_cesd.envs.maze_layouts import MazeLayout
+from sb3_cesd.envs.mazes.layouts import MazeLayout
 
 #: Around a maze [cells]
 MARGIN = 0.2
+#: Columns of the legend below each panel, and the number of characters of a label that fit
+LEGEND_COLUMNS, SHORT_LABEL = 5, 4
 
 
 def draw_maze_panels(
-    layout: MazeLayout, panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 2.4
+    layout: MazeLayout,
+    panels: Mapping[str, np.ndarray],
+    legend: bool = False,
+    panel_width: float = 2.4,
+    labels: Sequence[str] | None = None,
 ) -> Figure:
     """
-    Paths of the skills of some methods in a maze. The paper draws 20 stochastic rollouts of each skill from one start.
+    Draw the paths of the skills of some methods in a maze.
+
+    The paper draws 20 stochastic rollouts per skill from one start.
 
     :param layout: the maze
     :param panels: title (the method) -> states, shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
     :param legend: tell the colours of the skills
     :param panel_width: width of a panel [inch]
-    :return: one panel for each method
+    :param labels: what the legend calls the skills, their indices by default
+    :return: one panel per method
     """
     width, height = layout.high - layout.low + 2 * MARGIN
     figure, all_axes = _make_panels(len(panels), panel_width, panel_width * height / width)
@@ -42,19 +51,19 @@ def draw_maze_panels(
         )
         axes.axis("off")
     if legend:
-        _add_legend(figure, panels)
+        _add_legend(figure, panels, labels)
     return figure
 
 
 def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 3.0) -> Figure:
     """
-    Paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
+    Draw the paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
 
     :param panels: title (the method) -> positions of the torso [m], x, y and any more that are not drawn, shape
         ``(n_skills, n_rollouts, n_steps + 1, d)``
     :param legend: tell the colours of the skills
     :param panel_width: width of a panel [inch]
-    :return: one panel for each method, all of the same scale
+    :return: one panel per method, all of the same scale
     """
     figure, all_axes = _make_panels(len(panels), panel_width, panel_width, share=True)
     on_a_line = all(np.ptp(positions[..., 1]) < 1e-6 for positions in panels.values())
@@ -89,6 +98,8 @@ def _skill_color(skill: int, n_skills: int) -> tuple[float, float, float]:
 
 def _draw_paths(axes: Axes, states: np.ndarray) -> None:
     """
+    Draw the paths of all skills.
+
     :param axes: where to draw
     :param states: shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
     """
@@ -100,10 +111,15 @@ def _draw_paths(axes: Axes, states: np.ndarray) -> None:
     axes.autoscale_view()
 
 
-def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray]) -> None:
+def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray], labels: Sequence[str] | None = None) -> None:
     n_skills = max(len(states) for states in panels.values())
-    handles = [Line2D([], [], color=_skill_color(skill, n_skills), linewidth=2, label=f"{skill}") for skill in range(n_skills)]
-    n_columns = min(n_skills, 5 * len(panels))
+    if labels is None:
+        labels = [str(skill) for skill in range(n_skills)]
+    handles = [
+        Line2D([], [], color=_skill_color(skill, n_skills), linewidth=2, label=label) for skill, label in enumerate(labels)
+    ]
+    is_short = max(map(len, labels)) <= SHORT_LABEL
+    n_columns = min(n_skills, (LEGEND_COLUMNS if is_short else LEGEND_COLUMNS // 2) * len(panels))
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.25 + 0.15 * -(-n_skills // n_columns))
     figure.legend(handles=handles, title="skill", loc="outside lower center", ncols=n_columns, fontsize=7, title_fontsize=7)

@@ -1,25 +1,35 @@
 """Recording what each skill of a model does."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.common.observations import Observation, to_states
+from sb3_cesd.common.playing import SkillModel, play
 
-class SkillModel(Protocol):
-    """What is needed of a model: a number of skills, and actions of given skills for observations without a skill."""
 
-    n_skills: int
+class Recording(NamedTuple):
+    """
+    One episode in each environment.
 
-    def predict(self, observation: np.ndarray, *, deterministic: bool, skill: int | np.ndarray) -> tuple[np.ndarray, Any]:
-        """
-        :param observation: shape ``(n_envs, obs_dim)``
-        :param deterministic: take the mean action of a stochastic policy
-        :param skill: one for all, or one for each, shape ``(n_envs,)``
-        :return: actions, shape ``(n_envs, action_dim)``, and anything
-        """
+    :param observations: what the model saw, as rows of numbers, shape ``(n_envs, n_steps + 1, obs_dim)``; after the end of an
+        episode the last one is repeated
+    :param places: what ``position_fn`` returned, repeated likewise, shape ``(n_envs, n_steps + 1, d)``
+    :param returns: sums of the rewards of the environment, shape ``(n_envs,)``
+    :param lengths: number of steps until the end of the episode or the recording, shape ``(n_envs,)``
+    :param frames: images in each environment, each of shape ``(height, width, 3)``
+    """
+
+    observations: np.ndarray
+    places: np.ndarray | None
+    returns: np.ndarray
+    lengths: np.ndarray
+    frames: list[list[np.ndarray]]
 
 
 class SkillRollouts(NamedTuple):
@@ -27,7 +37,7 @@ class SkillRollouts(NamedTuple):
     Rollouts of all skills of a model, each from the start.
 
     :param states: shape ``(n_skills, n_rollouts, n_steps + 1, d)``; after the end of an episode the last one is repeated
-    :param skills: shape ``(n_skills, n_rollouts)``
+    :param skills: index of the skill of each rollout, shape ``(n_skills, n_rollouts)``
     :param returns: sums of the rewards of the environment, shape ``(n_skills, n_rollouts)``
     :param lengths: number of steps until the end of the episode or the recording, shape ``(n_skills, n_rollouts)``
     :param observations: what the model saw in these states, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
@@ -41,14 +51,18 @@ class SkillRollouts(NamedTuple):
 
     def per_state(self) -> tuple[np.ndarray, np.ndarray]:
         """
-        :return: all states but repeated ones, shape ``(n, d)``, and their skills, shape ``(n,)``
+        List the states without those that are repeated after the end of an episode.
+
+        :return: states, shape ``(n, d)``, and the skill that visited each, shape ``(n,)``
         """
         visited = np.arange(self.states.shape[2]) <= self.lengths[..., None]  # (n_skills, n_rollouts, n_steps + 1)
         return self.states[visited], np.broadcast_to(self.skills[..., None], visited.shape)[visited]
 
     def per_rollout(self) -> tuple[np.ndarray, np.ndarray]:
         """
-        :return: whole rollouts as rows, shape ``(n_skills * n_rollouts, (n_steps + 1) * d)``, and their skills, shape
+        Make a row of each rollout.
+
+        :return: rows, shape ``(n_skills * n_rollouts, (n_steps + 1) * d)``, and the skill of each, shape
             ``(n_skills * n_rollouts,)``
         """
         return self.states.reshape(self.skills.size, -1), self.skills.ravel()
@@ -56,7 +70,9 @@ class SkillRollouts(NamedTuple):
 
 def env_positions(env: VecEnv) -> np.ndarray:
     """
-    :param env: environments with a ``position``, such as the robots (torso; jaco: hand) and mazes of this package
+    Locate environments that have a ``position``, such as the mazes and robots of this package (torso; jaco: hand).
+
+    :param env: the environments
     :return: shape ``(n_envs, 3)``
     """
     return np.stack(env.get_attr("position"))
@@ -76,9 +92,9 @@ def collect_rollouts(
     """
     Play all skills, as many rollouts at a time as there are environments.
 
-    :param model: the model
+    :param model: the model; of continuous skills, those that an index stands for are played
     :param env: environments without skill observations, normalised as the model expects them
-    :param n_rollouts: number of rollouts of each skill
+    :param n_rollouts: number of rollouts per skill
     :param n_steps: length of a rollout; shorter if the episode ends
     :param noise_std: standard deviation of Gaussian noise on the actions, as a share of half their range, for stochastic
         rollouts of a deterministic policy
@@ -89,7 +105,14 @@ def collect_rollouts(
         observations. It sees environments that have been reset at the end of an episode: the position before is repeated
     :return: the rollouts
     """
+    assert isinstance(env.action_space, spaces.Box)
+    low, high = env.action_space.low, env.action_space.high
     rng = np.random.default_rng(seed)
+
+    def add_noise(actions: np.ndarray) -> np.ndarray:
+        noise = noise_std * (high - low) / 2 * rng.standard_normal(actions.shape)
+        return np.clip(actions + noise, low, high).astype(actions.dtype)
+
     if seed is not None:
         env.seed(seed)
     skills = np.repeat(np.arange(model.n_skills), n_rollouts)
@@ -98,52 +121,70 @@ def collect_rollouts(
         env.set_options(reset_options)
         # Environments left over in the last batch play along and are not recorded
         played = np.pad(batch, (0, env.num_envs - len(batch)), mode="edge")
-        batches.append(
-            [values[: len(batch)] for values in _play(model, env, played, n_steps, noise_std, deterministic, rng, position_fn)]
-        )
+        recording = record(model, env, played, n_steps, deterministic, add_noise, position_fn)
+        states = recording.observations if recording.places is None else recording.places
+        arrays = states, recording.observations, recording.returns, recording.lengths
+        batches.append([array[: len(batch)] for array in arrays])
     shape = (model.n_skills, n_rollouts)
     values = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     states, observations, returns, lengths = (array.reshape(*shape, *array.shape[1:]) for array in values)
     return SkillRollouts(states, skills.reshape(shape), returns, lengths, observations)
 
 
-def _play(
+def record(
     model: SkillModel,
     env: VecEnv,
-    skills: np.ndarray,
+    skill: int | np.ndarray,
     n_steps: int,
-    noise_std: float,
-    deterministic: bool,
-    rng: np.random.Generator,
-    position_fn: Callable[[VecEnv], np.ndarray] | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    deterministic: bool = True,
+    perturb: Callable[[np.ndarray], np.ndarray] | None = None,
+    position_fn: Callable[[VecEnv], np.ndarray] | None = None,
+    frame_steps: Collection[int] = (),
+) -> Recording:
     """
-    Play one episode in each environment.
+    Record one episode in each environment.
 
-    :param skills: skill of each environment, shape ``(n_envs,)``
-    :return: states, observations, returns and lengths
+    :param model: the model
+    :param env: environments without skill observations, normalised as the model expects them
+    :param skill: index of the skill that acts, or one per environment, shape ``(n_envs,)``
+    :param n_steps: length of the recording; shorter if the episode ends
+    :param deterministic: take the mean action of a stochastic policy
+    :param perturb: changes actions before the environments take them
+    :param position_fn: see :func:`collect_rollouts`
+    :param frame_steps: steps after which to take an image of each environment, 0 for the start
+    :return: what happened
     """
-    assert isinstance(env.action_space, spaces.Box)
-    low, high = env.action_space.low, env.action_space.high
-    observations = env.reset()
-    seen = [np.array(observations)]
-    places = None if position_fn is None else [np.array(position_fn(env))]
+    seen: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    frames: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
     returns, lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
     over = np.zeros(env.num_envs, dtype=bool)
-    for _ in range(n_steps):
-        assert isinstance(observations, np.ndarray), "skills are for flat observations"
-        actions, _ = model.predict(observations, deterministic=deterministic, skill=skills)
-        noise = noise_std * (high - low) / 2 * rng.standard_normal(actions.shape)
-        observations, rewards, dones, infos = env.step(np.clip(actions + noise, low, high).astype(actions.dtype))
-        reached = np.array(observations)
-        for idx in np.flatnonzero(dones):
-            reached[idx] = infos[idx]["terminal_observation"]
-        seen.append(np.where(over[:, None], seen[-1], reached))
-        if position_fn is not None and places is not None:
-            # Where an episode has ended, the place is that of the next one already
-            places.append(np.where((over | dones)[:, None], places[-1], position_fn(env)))
-        returns += np.where(over, 0.0, rewards)
-        lengths += ~over
-        over |= dones
-    all_seen = np.stack(seen, axis=1)
-    return all_seen if places is None else np.stack(places, axis=1), all_seen, returns, lengths
+    for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
+        rows = _as_rows(moment.observations, env.observation_space)
+        seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
+        # Where an episode ends, place and image are those of the next one already
+        left = over | moment.dones
+        if position_fn is not None:
+            place = np.array(position_fn(env))
+            places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
+        if step in frame_steps and not left.all():
+            images = env.get_images()
+            for idx in np.flatnonzero(~left).tolist():
+                frames[idx].append(np.asarray(images[idx]))
+        returns += np.where(over, 0.0, moment.rewards)
+        lengths += ~over & (step > 0)
+        over = left
+    return Recording(np.stack(seen, axis=1), np.stack(places, axis=1) if places else None, returns, lengths, frames)
+
+
+def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:
+    """
+    Flatten observations.
+
+    :param observations: shape ``(n_envs, *shape)``, or a dictionary of such
+    :param space: their space
+    :return: a copy, shape ``(n_envs, obs_dim)``; the entries of a dictionary are joined as intrinsic rewards see them
+    """
+    if isinstance(observations, dict):
+        return to_states({name: th.as_tensor(value) for name, value in observations.items()}, space).numpy()
+    return observations.reshape(len(observations), -1).copy()

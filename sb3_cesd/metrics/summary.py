@@ -5,13 +5,14 @@ from typing import Any, Protocol
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.envs.maze_layouts import MazeLayout
+from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
 from sb3_cesd.metrics.coverage import maze_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import distinguishability
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.particle_entropy import particle_entropy
-from sb3_cesd.metrics.rollouts import SkillModel, SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
 
 #: Side of the bins of the mutual information, in cells of a maze and in metres
 MAZE_BIN, ROBOT_BIN = 0.25, 1.0
@@ -22,15 +23,19 @@ class ClusterModel(SkillModel, Protocol):
 
     def predict_clusters(self, observations: np.ndarray) -> np.ndarray | None:
         """
+        Tell to which cluster states belong.
+
         :param observations: shape ``(n, obs_dim)``
-        :return: shape ``(n,)``, or ``None`` if it has no clusters
+        :return: cluster of each, shape ``(n,)``; ``None`` for a model without clusters
         """
 
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
     """
+    Tell the maze that environments are.
+
     :param env: any environments
-    :return: their maze, or ``None`` if they are no mazes
+    :return: the maze; ``None`` if they are something else
     """
     return env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
 
@@ -57,8 +62,8 @@ def play_and_measure(
     model: ClusterModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
 ) -> tuple[dict[str, float], SkillRollouts]:
     """
-    Play all skills and measure where they go: in the plane, for a maze or a robot (the torso's x and y), else in the space of
-    observations.
+    Play all skills and measure where they go: in the plane for a maze or a robot (x and y of the torso), else in the space
+    of observations.
 
     :param model: a model
     :param env: environments without skill observations, normalised as the model expects them
@@ -76,13 +81,15 @@ def skill_metrics(
     rollouts: SkillRollouts, clusters: np.ndarray | None, in_the_plane: bool, layout: MazeLayout | None
 ) -> dict[str, float]:
     """
+    Measure where skills went.
+
     :param rollouts: of all skills
     :param clusters: cluster of each state of ``rollouts.per_state()``, shape ``(n,)``; ``None`` for a model without clusters
     :param in_the_plane: whether states are places (x, y)
     :param layout: the maze they are in
-    :return: ``coverage`` (share of the free bins of a maze, or number of bins of 1 m), ``mutual_information`` [nats], both of
-        places alone; ``knn_accuracy``, ``particle_entropy``; ``on_cluster_share`` and ``cluster_size_entropy`` [nats], if
-        there are clusters
+    :return: by name ``knn_accuracy`` and ``particle_entropy``; of places also ``coverage`` (share of the free bins of a maze,
+        or number of bins of 1 m) and ``mutual_information`` [nats]; of a model with clusters also ``on_cluster_share`` and
+        ``cluster_size_entropy`` [nats]
     """
     states, skills = rollouts.per_state()
     n_skills = len(rollouts.states)

@@ -21,21 +21,22 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common.vec_env import normalize_like_training
-from sb3_cesd.envs.maze_layouts import MazeLayout
+from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import make_env, make_play_env, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.registry import METHODS
 from sb3_cesd.show.find import find_algorithm, find_env_id, find_env_kwargs, load_model, load_vec_normalize
+from sb3_cesd.show.labels import skill_labels
 from sb3_cesd.show.robots import draw, play_all, table
 from sb3_cesd.show.video import grid_frames, write_video
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import check_play_spaces
-from sb3_cesd.zoo import ALGORITHMS
 
-#: Images of each skill in the video, and how many a second
+#: Images per skill in the video, and per second
 N_VIDEO_FRAMES, FPS = 50, 12.5
-#: Rollouts of each skill for picture and metrics of a maze, and for the metrics of a robot
+#: Rollouts per skill for picture and metrics of a maze, and for the metrics of a robot
 N_MAZE_ROLLOUTS, N_ROBOT_ROLLOUTS = 20, 4
-#: Rollouts of each skill for MINE, as in the published comparison
+#: Rollouts per skill for MINE, as in the published comparison
 N_MINE_ROLLOUTS = 100
 MEANINGS = {
     "coverage": "share of the maze that the skills visit (bins of 0.05), or bins of 1 m",
@@ -49,15 +50,16 @@ MEANINGS = {
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", type=Path, help="model saved by RL Zoo or by model.save")
-    parser.add_argument("--algo", choices=list(ALGORITHMS), help="default: told by the folders, else cesd")
+    parser.add_argument("--algo", choices=list(METHODS), help="default: told by the folders, else cesd")
     parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
     parser.add_argument("--output", type=Path, help="folder to write to (default: the folder of the model)")
-    parser.add_argument("--steps", type=positive, help="steps to play of each skill (default: 50 in a maze, else 250)")
-    parser.add_argument("--frames", type=not_negative, default=6, help="images of each skill of a robot, 0 for none")
+    parser.add_argument("--steps", type=positive, help="steps to play per skill (default: 50 in a maze, else 250)")
+    parser.add_argument("--frames", type=not_negative, default=6, help="images per skill of a robot, 0 for none")
     parser.add_argument("--video", choices=["gif", "mp4", "none"], default="gif", help="of all skills of a robot side by side")
     parser.add_argument("--mine", action="store_true", help="in a maze, mutual information by MINE too (about a minute)")
     parser.add_argument("--seed", type=not_negative, default=0, help="seed of the start, the same for all skills")
@@ -73,6 +75,8 @@ def main() -> None:
 
 def positive(text: str) -> int:
     """
+    Read a positive integer.
+
     :param text: an argument
     :return: the number it stands for
     :raises argparse.ArgumentTypeError: if that is not an integer above zero
@@ -84,6 +88,8 @@ def positive(text: str) -> int:
 
 def not_negative(text: str) -> int:
     """
+    Read an integer from zero on.
+
     :param text: an argument
     :return: the number it stands for
     :raises argparse.ArgumentTypeError: if that is not an integer from zero on
@@ -95,6 +101,8 @@ def not_negative(text: str) -> int:
 
 def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
     """
+    Draw, film and measure the skills of a model.
+
     :param args: arguments of the command
     :param model: the model
     :param env_id: its environment
@@ -102,7 +110,7 @@ def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
     """
     env_kwargs = find_env_kwargs(args.model, env_id)
     probe = make_env(env_id, **env_kwargs)
-    check_play_spaces(probe.observation_space, probe.action_space, model.obs_dim, model.action_space, env_id)
+    check_play_spaces(probe.observation_space, probe.action_space, model, env_id)
     layout = getattr(probe.unwrapped, "layout", None)
     probe.close()
     if args.mine and layout is None:
@@ -128,10 +136,12 @@ def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
 
 def play_arguments(args: argparse.Namespace, model: SkillDDPG, default_steps: int) -> dict[str, Any]:
     """
+    Choose the arguments of stochastic rollouts.
+
     :param args: arguments of the command
     :param model: the model
-    :param default_steps: steps of each skill if the command says nothing
-    :return: arguments of stochastic rollouts
+    :param default_steps: steps per skill if the command says nothing
+    :return: arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     """
     return {"n_steps": args.steps or default_steps, "noise_std": model.exploration_noise, "seed": args.seed}
 
@@ -140,6 +150,8 @@ def show_maze(
     args: argparse.Namespace, model: SkillDDPG, env_id: str, env: VecEnv, layout: MazeLayout
 ) -> tuple[Figure, dict[str, float]]:
     """
+    Draw and measure skills in a maze.
+
     :param args: arguments of the command
     :param model: the model
     :param env_id: the maze
@@ -154,7 +166,8 @@ def show_maze(
         metrics["mutual_information_mine"] = mine_mutual_information(*rollouts.per_rollout()).mutual_information
     drawn = play_places(model, env, reset_options={"position": layout.start_cell}, **play)
     title = f"{type(model).__name__}, {env_id}, {model.num_timesteps} steps"
-    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5), metrics
+    labels = skill_labels(model.skill_space)
+    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels), metrics
 
 
 def show_robot(
@@ -166,6 +179,8 @@ def show_robot(
     output: Path,
 ) -> Figure:
     """
+    Draw and film the skills of a robot.
+
     :param args: arguments of the command
     :param model: the model
     :param env_id: the robot, or any other environment
@@ -177,21 +192,23 @@ def show_robot(
     n_steps = args.steps or 250
     n_frames = max(args.frames, N_VIDEO_FRAMES) if args.video != "none" else args.frames
     rollouts = play_all(model, make, n_steps, args.seed, n_frames, vec_normalize)
-    print(table(rollouts))
+    labels = skill_labels(model.skill_space)
+    print(table(rollouts, labels))
     if args.video != "none" and rollouts[0].frames:
         path = output / f"skills.{args.video}"
-        labels = [f"skill {rollout.skill}" for rollout in rollouts]
-        write_video(grid_frames([rollout.frames for rollout in rollouts], labels), path, FPS)
+        write_video(grid_frames([rollout.frames for rollout in rollouts], [f"skill {label}" for label in labels]), path, FPS)
         print(f"Saved {path}")
-    title = f"{env_id}: {n_steps} steps of each skill, {model.num_timesteps} steps of training"
-    return draw(rollouts, title, args.frames)
+    title = f"{env_id}: {n_steps} steps per skill, {model.num_timesteps} steps of training"
+    return draw(rollouts, labels, title, args.frames)
 
 
 def metrics_table(metrics: dict[str, float], n_skills: int) -> str:
     """
+    Tabulate metrics, with what they mean.
+
     :param metrics: by name
     :param n_skills: number of skills
-    :return: a line for each
+    :return: a line per metric
     """
     facts = {"chance": 1 / n_skills, "log_n": math.log(n_skills)}
     return "\n".join(f"{name:>22} {value:8.3f}   {MEANINGS[name].format(**facts)}" for name, value in metrics.items())

@@ -9,31 +9,33 @@ import yaml
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd.metrics import make_env
+from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import ALGORITHMS
 
 
 def find_algorithm(model_path: Path) -> str:
     """
+    Tell the method of a model.
+
     :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint)
-    :return: name of its algorithm; "cesd" if its folders do not tell
+    :return: its name; "cesd" if its folders do not tell
     """
     names = [folder.name for folder in model_path.resolve().parents]
-    return next((name for name in names if name in ALGORITHMS), "cesd")
+    return next((name for name in names if name in METHODS), "cesd")
 
 
 def load_model(model_path: Path, algorithm: str) -> SkillDDPG:
     """
+    Load a model whose skills can be shown.
+
     :param model_path: file of the model
-    :param algorithm: name of its algorithm
+    :param algorithm: name of its method
     :return: the model
-    :raises ValueError: if there is no such file, it is of another algorithm, or learned a task with one of its skills
+    :raises ValueError: if there is no such file, it is of another method, or learned a task with one of its skills
     """
     if not model_path.is_file():
         raise ValueError(f"There is no file {model_path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
-    model_class = ALGORITHMS[algorithm].model_class
-    assert issubclass(model_class, SkillDDPG)
-    model = model_class.load(model_path, device="cpu")
+    model = METHODS[algorithm].load(model_path, device="cpu")
     if model.reward == "extrinsic":
         raise ValueError(
             f"{model_path} learned a task with skill {model.skill} alone: show the pre-trained model, or watch this one by "
@@ -44,6 +46,8 @@ def load_model(model_path: Path, algorithm: str) -> SkillDDPG:
 
 def find_env_id(model_path: Path) -> str:
     """
+    Tell the environment of a model.
+
     :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint), or named after its environment
     :return: the id of its environment
     :raises ValueError: if it can't be told
@@ -58,9 +62,11 @@ def find_env_id(model_path: Path) -> str:
 
 def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
     """
+    Find the arguments the environment of a model was made with.
+
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
-    :return: the arguments it was made with: those of the command line, else of the hyperparameters
+    :return: those of the command line, else of the hyperparameters
     """
     env_kwargs: dict[str, Any] = {}
     for name in ("config.yml", "args.yml"):
@@ -74,10 +80,12 @@ def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
 
 def load_vec_normalize(model_path: Path, env_id: str, env_kwargs: dict[str, Any]) -> VecNormalize | None:
     """
+    Load the statistics that RL Zoo saved beside a model.
+
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
     :param env_kwargs: its arguments
-    :return: the statistics RL Zoo saved beside it, or ``None`` if it was trained without
+    :return: the statistics; ``None`` if it was trained without
     """
     path = _zoo_folder(model_path, env_id) / "vecnormalize.pkl"
     if not path.is_file():
@@ -86,5 +94,5 @@ def load_vec_normalize(model_path: Path, env_id: str, env_kwargs: dict[str, Any]
 
 
 def _zoo_folder(model_path: Path, env_id: str) -> Path:
-    """RL Zoo keeps what belongs to a run in a folder named after the environment, with a dash for a slash."""
+    """Name the folder of what belongs to a run: RL Zoo calls it after the environment, with a dash for a slash."""
     return model_path.resolve().parent / env_id.split(":")[-1].replace("/", "-")

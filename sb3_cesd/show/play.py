@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.metrics import env_positions
+from sb3_cesd.metrics.rollouts import record
 
 
 class SkillRollout(NamedTuple):
@@ -15,7 +16,7 @@ class SkillRollout(NamedTuple):
 
     :param skill: index of the skill
     :param episode_return: sum of the rewards of the environment
-    :param observations: shape ``(n_steps + 1, obs_dim)``
+    :param observations: what the model saw, shape ``(n_steps + 1, obs_dim)``
     :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``; ``None`` if the environment has no
         ``position``
     :param frames: images at equal distances in time, each of shape ``(height, width, 3)``; empty if it can't render
@@ -28,41 +29,29 @@ class SkillRollout(NamedTuple):
     frames: list[np.ndarray]
 
 
-def play_skill(
-    model: SkillDDPG,
-    env: gym.Env,
-    skill: int,
-    n_steps: int,
-    seed: int = 0,
-    n_frames: int = 0,
-    vec_normalize: VecNormalize | None = None,
-) -> SkillRollout:
+def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0) -> SkillRollout:
     """
+    Play one skill.
+
     :param model: a trained model
-    :param env: the environment, without skill observations
+    :param env: one environment without skill observations, normalised as the model expects it
     :param skill: index of the skill
     :param n_steps: number of steps, at most; shorter if the episode ends
     :param seed: seed of the reset
     :param n_frames: number of images
-    :param vec_normalize: normalises the observations for the model
     :return: what happened
     """
-    frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()) if n_frames > 0 else set()
-    has_position = hasattr(env.unwrapped, "position")
-    observation, _ = env.reset(seed=seed)
-    observations, positions, frames, episode_return = [observation], [], [], 0.0
-    for step in range(n_steps + 1):
-        if has_position:
-            positions.append(env.unwrapped.position)  # type: ignore[attr-defined]
-        if step in frame_steps:
-            frames.append(np.asarray(env.render()))
-        if step == n_steps:
-            break
-        seen = observation if vec_normalize is None else vec_normalize.normalize_obs(observation)
-        action, _ = model.predict(seen, deterministic=True, skill=skill)  # type: ignore[arg-type]
-        observation, reward, terminated, truncated, _ = env.step(action)
-        episode_return += float(reward)
-        observations.append(observation)
-        if terminated or truncated:
-            break
-    return SkillRollout(skill, episode_return, np.array(observations), np.array(positions) if has_position else None, frames)
+    env.seed(seed)
+    recording = record(
+        model,
+        env,
+        skill,
+        n_steps,
+        position_fn=env_positions if env.has_attr("position") else None,
+        frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
+    )
+    n_states = recording.lengths[0] + 1
+    positions = None if recording.places is None else recording.places[0, :n_states]
+    return SkillRollout(
+        skill, float(recording.returns[0]), recording.observations[0, :n_states], positions, recording.frames[0]
+    )

@@ -10,6 +10,8 @@ LABEL_HEIGHT, GAP = 22, 4  # [pixels]
 
 def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.ndarray]:
     """
+    Put the images of all skills side by side.
+
     :param frames: images of each skill, each of shape ``(height, width, 3)``; a skill with fewer stays at its last one
     :param labels: what to write above each skill
     :return: images of all skills in a grid, labelled
@@ -34,9 +36,11 @@ def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.nd
 
 def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
     """
+    Write a video.
+
     :param images: of equal shape ``(height, width, 3)``
     :param path: file to write, ``.gif`` or ``.mp4``
-    :param fps: images a second
+    :param fps: images per second
     :raises ValueError: if mp4 can't be written on this machine
     """
     if path.suffix == ".gif":
