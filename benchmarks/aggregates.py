@@ -18,6 +18,8 @@ Sample = Sequence[np.ndarray]
 
 class Estimate(NamedTuple):
     """
+    A point estimate with its interval.
+
     :param value: point estimate
     :param low: lower end of the 95 % interval, NaN if a task has a single seed
     :param high: upper end
@@ -29,6 +31,8 @@ class Estimate(NamedTuple):
 
     def text(self, decimals: int = 2) -> str:
         """
+        Write the estimate out.
+
         :param decimals: number of decimals
         :return: value and interval
         """
@@ -61,6 +65,8 @@ AGGREGATES: dict[str, Callable[..., Any]] = {"IQM": iqm, "mean": mean, "median":
 
 def estimate(statistic: Callable[..., Any], sample: Sample, seed: int = 0) -> Estimate:
     """
+    Estimate a statistic and its interval by the stratified bootstrap.
+
     :param statistic: of the scores of all tasks along ``axis``
     :param sample: the scores
     :param seed: seed of the bootstrap
@@ -78,6 +84,8 @@ def estimate(statistic: Callable[..., Any], sample: Sample, seed: int = 0) -> Es
 
 def probability_of_improvement(ours: Sample, theirs: Sample, seed: int = 0) -> Estimate:
     """
+    Estimate how likely a run of one method scores more than a run of another.
+
     :param ours: scores of a method X
     :param theirs: scores of a method Y on the same tasks
     :param seed: seed of the bootstrap
@@ -97,6 +105,8 @@ def probability_of_improvement(ours: Sample, theirs: Sample, seed: int = 0) -> E
 
 def performance_profile(sample: Sample, thresholds: np.ndarray) -> np.ndarray:
     """
+    Compute the share of runs above each of several thresholds.
+
     :param sample: the scores
     :param thresholds: shape ``(n,)``
     :return: share of runs with a score above each, tasks weighing alike, shape ``(n,)``

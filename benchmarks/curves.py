@@ -33,6 +33,8 @@ Curve = tuple[list[int], list[float]]
 
 def read_tensorboard(folder: Path) -> dict[str, Curve]:
     """
+    Read the curves of ``PANELS``.
+
     :param folder: a folder with TensorBoard events
     :return: steps and values by name
     """
@@ -44,10 +46,12 @@ def read_tensorboard(folder: Path) -> dict[str, Curve]:
 
 def draw(curves: dict[str, Curve], evaluations: dict[str, np.ndarray], title: str) -> Figure:
     """
+    Draw all curves of a training.
+
     :param curves: as returned by :func:`read_tensorboard`
     :param evaluations: RL Zoo's evaluations.npz
     :param title: title of the figure
-    :return: one panel a group of curves
+    :return: one panel per group of curves
     """
     figure = Figure(figsize=(12, 6.5), layout="constrained")
     FigureCanvasAgg(figure)
@@ -63,7 +67,7 @@ def draw(curves: dict[str, Curve], evaluations: dict[str, np.ndarray], title: st
     returns = evaluations["results"]  # (n_evaluations, n_episodes)
     panels[-1].plot(evaluations["timesteps"], returns, ".", color="tab:blue", alpha=0.5)
     panels[-1].plot(evaluations["timesteps"], returns.mean(axis=1), color="black", label="mean")
-    panels[-1].set(title="evaluations, a dot a skill", xlabel="time step")
+    panels[-1].set(title="evaluations, one dot per skill", xlabel="time step")
     return figure
 
 

@@ -9,14 +9,16 @@ from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
 from sb3_cesd import CeSD
+from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.cesd.type_aliases import CeSDSamples
+from sb3_cesd.common.tensors import minimum
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.utils import minimum
 
 
 class DenseCeSD(CeSD):
     """CeSD in its released setting with the dense, masked ensemble critic; arguments as for CeSD."""
 
-    def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+    def critic_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
         mask = self._mask(replay_data.clusters)  # (n_skills, batch_size, 1)
         with th.no_grad():
             next_actions = self.actor.act(replay_data.next_observations, replay_data.skills)
@@ -26,32 +28,27 @@ class DenseCeSD(CeSD):
         q_values = self.critic.q_values_dense(replay_data.observations, replay_data.actions)
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
 
-    def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
-        mask = self._mask(replay_data.actor_skills)
-        actions = self.actor.act(replay_data.observations, replay_data.actor_skills)
-        actions = actions + self._clipped_noise(actions)
-        actions = actions + (actions.clamp(-1, 1) - actions).detach()
+    def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
+        actions = self._noisy_actions(replay_data, replay_data.actor_skills)  # type: ignore[arg-type]
         q_values = self.critic.q_values_dense(replay_data.observations, actions)
-        return -(minimum(q_values) * mask).mean()
+        return -(minimum(q_values) * self._mask(replay_data.actor_skills)).mean()
 
     def _mask(self, skills: th.Tensor) -> th.Tensor:
         return F.one_hot(skills, self.n_skills).T[:, :, None].float()
 
 
 class ReleasedCeSD(DenseCeSD):
-    """The dense form with the optimizer, actor gradient, Polyak update and contrastive loss of the released code too."""
+    """The dense form with the actor gradient and the Polyak update of the released code, too."""
 
-    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
-        self.policy.set_training_mode(True)
-        self.intrinsic.train()
-        assert self.replay_buffer is not None
-        self.replay_buffer.relabel_fn = self.intrinsic.relabel
-        for _ in range(gradient_steps):
-            replay_data = self.replay_buffer.sample(batch_size)
-            for loss_fn, module in ((self.critic_loss, self.critic), (self.actor_loss, self.actor)):
-                loss = loss_fn(replay_data)
-                module.optimizer.zero_grad()  # type: ignore[union-attr, operator]
-                loss.backward()  # the actor loss fills the gradients of the critic too
-                module.optimizer.step()  # type: ignore[union-attr, operator]
-            self.critic.optimizer.zero_grad()  # type: ignore[union-attr]
-            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
+        assert isinstance(self.intrinsic, CeSDReward)
+        self.intrinsic.update(replay_data)
+        batch = self.intrinsic.relabel(replay_data)
+        for loss_fn, module in ((self.critic_loss, self.critic), (self.actor_loss, self.actor)):
+            loss = loss_fn(batch)
+            module.optimizer.zero_grad()  # type: ignore[union-attr, operator]
+            loss.backward()  # the actor loss fills the gradients of the critic too
+            module.optimizer.step()  # type: ignore[union-attr, operator]
+        assert batch.features is not None
+        self.intrinsic.update_clusters(replay_data, batch.features)
+        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)

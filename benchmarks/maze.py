@@ -17,7 +17,7 @@ from maze_methods import ABLATIONS, MAIN, METHODS
 from maze_run import mine_one, run_one
 from runs import run_missing
 
-from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
 
 
 def main() -> None:

@@ -1,10 +1,14 @@
 """What the maze benchmark compares: a method is an algorithm with the maze entry of its yml file, and what differs from it."""
 
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from entries import UNDONE, read_entry
+
+from sb3_cesd import registry
+from sb3_cesd.zoo.hyperparams import merge
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
 
@@ -15,9 +19,11 @@ WHITE_NOISE = {"exploration_noise": 0.2, "noise_correlation": 0.0}
 
 class Method(NamedTuple):
     """
+    An algorithm with its arguments.
+
     :param algo: name in RL Zoo
     :param config: name of the yml file
-    :param overrides: arguments of the constructor that differ from the yml file; those that are dicts are merged with it
+    :param overrides: arguments of the constructor that differ from the yml file, see :func:`~entries.read_entry`
     """
 
     algo: str
@@ -26,6 +32,8 @@ class Method(NamedTuple):
 
     def arguments(self) -> dict[str, Any]:
         """
+        Read the yml file.
+
         :return: arguments of the constructor, and ``n_timesteps`` and ``n_envs``
         """
         return read_entry(self.config, MAZE, self.overrides)
@@ -34,19 +42,35 @@ class Method(NamedTuple):
 MAIN: dict[str, Method] = {
     "cesd": Method("cesd", "cesd"),
     "released": Method("cesd", "cesd_released"),
-    "apt": Method("apt", "apt"),
-    "diayn": Method("diayn", "diayn"),
-    "cic": Method("cic", "cic"),
-    "dads": Method("dads", "dads"),
+    **{name: Method(name, name) for name in registry.METHODS if name != "cesd"},
 }
 
 
 def with_white_noise(overrides: Mapping[str, Any] = MappingProxyType({})) -> Method:
     """
+    Vary CeSD.
+
     :param overrides: what is varied
     :return: CeSD with the exploration noise of the other methods
     """
-    return Method("cesd", "cesd", {**WHITE_NOISE, **overrides})
+    return Method("cesd", "cesd", merge(WHITE_NOISE, overrides))
+
+
+def with_continuous_skills() -> dict[str, Method]:
+    """
+    Find the methods that have continuous skills by default; their maze entries have discrete ones, as all methods there.
+
+    :return: the same with continuous skills, of which ten are played
+    """
+    parameters = {name: inspect.signature(method.__init__).parameters for name, method in registry.METHODS.items()}
+    skill_types = {name: of_method["skill_type"].default for name, of_method in parameters.items()}
+    return {
+        f"{name}, skills={skill_type}": Method(
+            name, name, {"skill_type": skill_type, "skill_dim": parameters[name]["skill_dim"].default}
+        )
+        for name, skill_type in skill_types.items()
+        if skill_type != "discrete"
+    }
 
 
 #: What the ablations vary an argument of
@@ -54,12 +78,16 @@ BASE = "noise=white"
 APT_WITH_NOISE = "apt, noise=cesd"
 ABLATIONS: dict[str, Method] = {
     BASE: with_white_noise(),
-    **{f"alpha={alpha:g}": with_white_noise({"alpha": alpha}) for alpha in (0.1, 2.0, 10.0)},
-    **{f"ensemble_size={size}": with_white_noise({"ensemble_size": size}) for size in (1, 2, 5)},
-    **{f"kappa={kappa:g}": with_white_noise({"relabel_kwargs": {"kappa": kappa}}) for kappa in (0.25, 0.5, 1.0)},
+    **{f"alpha={alpha:g}": with_white_noise({"intrinsic_kwargs": {"alpha": alpha}}) for alpha in (0.1, 2.0, 10.0)},
+    **{f"ensemble_size={size}": with_white_noise({"policy_kwargs": {"ensemble_size": size}}) for size in (1, 2, 5)},
+    **{
+        f"kappa={kappa:g}": with_white_noise({"intrinsic_kwargs": {"relabel_kwargs": {"kappa": kappa}}})
+        for kappa in (0.25, 0.5, 1.0)
+    },
     **{name: with_white_noise(overrides) for name, overrides in UNDONE.items()},
     APT_WITH_NOISE: Method("apt", "apt", {name: MAIN["cesd"].arguments()[name] for name in WHITE_NOISE}),
 }
 #: The same with another number of environments than the 20 of the yml file
 ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}
-METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS}
+CONTINUOUS = with_continuous_skills()
+METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS, **CONTINUOUS}

@@ -8,11 +8,11 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, ENVIRONMENTS, MAIN
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN
 from runs import read_rows
 from scipy import stats
 
-from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.metrics.plots import draw_maze_panels
 
 #: Column -> (heading, decimals)
@@ -61,7 +61,7 @@ def write(output: Path) -> None:
         return
     methods = [method for method in MAIN if method in set(rows.method)]
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
-    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS) if method in set(rows.method)]
+    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *CONTINUOUS) if method in set(rows.method)]
     if methods:
         (output / "table.md").write_text(table(rows[rows.method.isin(compared)], compared))
         print((output / "table.md").read_text())
@@ -84,7 +84,9 @@ def write(output: Path) -> None:
 
 def interval(values: pd.Series) -> tuple[float, float]:
     """
-    :param values: one a seed
+    Compute the mean of several seeds with Student's interval.
+
+    :param values: one per seed
     :return: mean, and half the width of its 95 % t-interval (NaN for a single seed)
     """
     n = len(values)
@@ -95,6 +97,8 @@ def interval(values: pd.Series) -> tuple[float, float]:
 
 def table(rows: pd.DataFrame, methods: list[str]) -> str:
     """
+    Write the measures of methods as tables.
+
     :param rows: runs
     :param methods: in the order of the table
     :return: Markdown, a table for each maze
@@ -156,6 +160,8 @@ def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") 
 
 def made_with(rows: pd.DataFrame) -> str:
     """
+    Tell what runs were made with.
+
     :param rows: runs
     :return: versions of the first run, processors and budgets of all
     """
@@ -170,10 +176,12 @@ def made_with(rows: pd.DataFrame) -> str:
 
 def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -> Figure:
     """
+    Draw how coverage grows in the course of training.
+
     :param rows: runs
     :param methods: which to draw
     :param rollouts_folder: curves of the runs
-    :return: cumulative coverage over environment steps, a panel a maze, mean and 95 % t-interval over seeds
+    :return: cumulative coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
     """
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 3.6), layout="constrained")
@@ -197,8 +205,11 @@ def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -
 
 def draw_trade_off(rows: pd.DataFrame) -> Figure:
     """
+    Draw how arguments of CeSD trade coverage for clusters.
+
     :param rows: runs
-    :return: on-cluster share against cumulative coverage of CeSD, a row for the argument that varies, a column a maze
+    :return: on-cluster share against cumulative coverage of CeSD, one row per argument that varies, one
+        column per maze
     """
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")

@@ -10,9 +10,9 @@ import torch as th
 from maze_methods import METHODS
 from stable_baselines3.common.callbacks import BaseCallback
 
-from sb3_cesd import zoo
-from sb3_cesd.envs.maze_layouts import LAYOUTS, MazeLayout
-from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd import registry
+from sb3_cesd.envs.mazes.layouts import LAYOUTS, MazeLayout
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
     SkillRollouts,
     collect_rollouts,
@@ -64,6 +64,8 @@ class CoverageCurve(BaseCallback):
 
 def visited_states(model: Any) -> np.ndarray:
     """
+    Collect the states of training.
+
     :param model: a model whose replay buffer holds all of its training
     :return: all states of training, shape ``(n, 2)``
     """
@@ -72,6 +74,8 @@ def visited_states(model: Any) -> np.ndarray:
 
 def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:
     """
+    Name the file of the rollouts of a run.
+
     :param folder: where rollouts are kept
     :param run: ``method``, ``maze`` and ``seed``
     :return: the file of this run
@@ -81,6 +85,8 @@ def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:
 
 def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
+    Compute the coverage of a maze in coarse bins.
+
     :param states: shape ``(n, 2)``
     :param layout: the maze
     :return: share of the free bins of side ``COARSE_BIN`` that were visited
@@ -91,6 +97,8 @@ def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
 
 def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None) -> dict[str, Any]:
     """
+    Train a method in a maze, then measure its skills.
+
     :param run: ``method``, ``maze`` and ``seed``
     :param rollouts_folder: where to keep rollouts of the skills and the curve of coverage
     :param n_timesteps: environment steps of the training, if not those of the yml file
@@ -103,8 +111,7 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None)
     steps = n_timesteps or int(arguments["n_timesteps"])
     arguments.pop("n_timesteps")
     env = MazeVecEnv(run["maze"], arguments.pop("n_envs"), max_episode_steps=HORIZON)
-    model = zoo.ALGORITHMS[method.algo].model_class(env=env, seed=seed, device="cpu", **arguments)
-    assert isinstance(model, SkillDDPG)
+    model = registry.METHODS[method.algo](env=env, seed=seed, device="cpu", **arguments)
     curve = CoverageCurve(layout, steps // N_CURVE)
     start = time.perf_counter()
     model.learn(steps, callback=curve, log_interval=None)  # type: ignore[arg-type]
@@ -127,6 +134,8 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None)
 
 def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> dict[str, float]:
     """
+    Measure skills.
+
     :param model: a trained model
     :param layout: its maze
     :param rollouts: stochastic rollouts of its skills
@@ -157,7 +166,7 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
 
 def mine_one(run: dict[str, Any], rollouts_folder: Path, n_iterations: int) -> dict[str, Any]:
     """
-    Mutual information by MINE of a run that is done; it takes as long as the training itself.
+    Estimate the mutual information of a finished run by MINE, which takes as long as the training itself.
 
     :param run: ``method``, ``maze`` and ``seed``
     :param rollouts_folder: as in :func:`run_one`

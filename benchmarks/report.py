@@ -26,6 +26,8 @@ THRESHOLDS = np.linspace(0.0, 1.2, 121)
 
 def aggregate(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> dict[tuple[str, str], Estimate]:
     """
+    Estimate all aggregates of all methods.
+
     :param rows: runs with scores
     :param methods: methods
     :param tasks: tasks, of which each method has runs
@@ -40,6 +42,8 @@ def aggregate(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) 
 
 def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[str]:
     """
+    Write returns beside those that were published.
+
     :param rows: runs
     :param methods: methods
     :param tasks: tasks
@@ -65,6 +69,8 @@ def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence
 
 def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequence[str]) -> Figure:
     """
+    Draw the aggregates of all methods.
+
     :param estimates: of :func:`aggregate`
     :param methods: methods
     :return: an interval for each method, a panel for each aggregate
@@ -83,6 +89,8 @@ def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequenc
 
 def draw_profiles(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
     """
+    Draw the performance profile of each method.
+
     :param rows: runs with scores
     :param methods: methods
     :param tasks: tasks
@@ -100,10 +108,12 @@ def draw_profiles(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[st
 
 def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
     """
+    Draw how returns grow.
+
     :param rows: runs
     :param methods: methods
     :param tasks: tasks
-    :return: returns over steps, a panel a task: mean, and 95 % bootstrap interval over seeds if there are several
+    :return: returns over steps, one panel per task: mean, and 95 % bootstrap interval over seeds if there are several
     """
     figure = Figure(figsize=(3.4 * len(tasks), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -129,6 +139,8 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
 
 def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """
+    Keep the runs of some methods.
+
     :param rows: runs
     :param methods: of which to keep the runs
     :return: their runs, in the order of the methods
@@ -142,6 +154,8 @@ def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 
 def report(rows: pd.DataFrame, output: Path) -> str:
     """
+    Write the report, its tables and its figures.
+
     :param rows: runs
     :param output: where to write
     :return: the report, in Markdown
@@ -191,6 +205,8 @@ def report(rows: pd.DataFrame, output: Path) -> str:
 
 def setting(text: str) -> tuple[str, str]:
     """
+    Parse a setting of the command line.
+
     :param text: ``SETTING=VALUE``
     :return: setting and value
     :raises argparse.ArgumentTypeError: if it is no such text

@@ -29,6 +29,8 @@ N_ATTEMPTS, DELAY = 4, 5.0
 
 def read_rows(path: Path) -> pd.DataFrame:
     """
+    Read the finished runs.
+
     :param path: the CSV file
     :return: all rows of finished runs; empty if there is no file yet
     """
@@ -51,6 +53,8 @@ def append_row(path: Path, row: Row) -> None:
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
     """
+    Lock the CSV file.
+
     :param path: the CSV file, which no other process is to write meanwhile
     :raises RuntimeError: if another one does
     """
@@ -161,6 +165,8 @@ class Finished:
 
     def add(self, run: Row, measures: Row, failure: str) -> None:
         """
+        Leave a run for the process that writes the CSV file.
+
         :param run: the run
         :param measures: its measures
         :param failure: how it failed, or an empty text
@@ -195,7 +201,7 @@ class Finished:
 
 
 def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
-    """One failed run must not cost the others."""
+    """Do a run; should it fail, it must not cost the others."""
     try:
         finished.add(run, {**run_one(run), "versions": json.dumps(versions())}, "")
     except Exception:
@@ -205,6 +211,8 @@ def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
 @contextmanager
 def _every_second(collect: Callable[[], None]) -> Iterator[None]:
     """
+    Call a function every second for as long as the context lasts.
+
     :param collect: called every second, by a thread, and at the end
     """
     over = threading.Event()
@@ -229,6 +237,8 @@ def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
 
 def versions() -> dict[str, str]:
     """
+    List the versions of what results depend on.
+
     :return: versions of what results depend on, and the processor
     """
     names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
@@ -237,6 +247,8 @@ def versions() -> dict[str, str]:
 
 def processor() -> str:
     """
+    Find out the name of the processor.
+
     :return: name of the processor
     """
     if Path("/proc/cpuinfo").is_file():

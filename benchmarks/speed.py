@@ -20,11 +20,12 @@ import speed_memory
 import speed_training
 import speed_update
 import torch as th
+from random_walk import ROBOTS
 from runs import processor, versions
 from speed_plot import plot
-from timing import Figure
+from timing import SIZES, Figure
 
-from sb3_cesd.envs.robot_vec_env import usable_cores
+from sb3_cesd.envs.robots.vec_env import usable_cores
 
 PARTS = ("update", "breakdown", "envs", "training", "scaling", "memory")
 TITLES = {
@@ -39,6 +40,8 @@ TITLES = {
 
 def measure(part: str, args: argparse.Namespace) -> list[Figure]:
     """
+    Measure one part.
+
     :param part: one of ``PARTS``
     :param args: of the command line
     :return: its figures
@@ -67,6 +70,8 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
 
 def number(value: float) -> str:
     """
+    Write a number with three digits.
+
     :param value: any
     :return: three digits of it
     """
@@ -75,6 +80,8 @@ def number(value: float) -> str:
 
 def markdown(figures: pd.DataFrame) -> str:
     """
+    Write figures as tables.
+
     :param figures: all figures
     :return: a table for each part
     """
@@ -92,6 +99,8 @@ def markdown(figures: pd.DataFrame) -> str:
 
 def machine(device: str) -> str:
     """
+    Describe the machine.
+
     :param device: where models are
     :return: the machine, in words
     """
@@ -102,8 +111,8 @@ def machine(device: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--robot", choices=speed_update.ROBOTS, default="quadruped")
-    parser.add_argument("--sizes", nargs="+", choices=speed_update.SIZES, default=list(speed_update.SIZES))
+    parser.add_argument("--robot", choices=ROBOTS, default="quadruped")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
     parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, usable_cores()}))
     parser.add_argument("--repeats", type=int, default=7)

@@ -39,6 +39,8 @@ class Turn(NamedTuple):
 
 def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
     """
+    Time the start of episodes and some steps.
+
     :param env: environments to step
     :param actions: of each step, shape ``(n_steps, n_envs, action_dim)``
     :return: what it took
@@ -55,6 +57,8 @@ def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
 
 def measure(env_id: str, sizes: list[int], threads: list[int], repeats: int, n_steps: int) -> list[Figure]:
     """
+    Measure how fast environments step, alone and in batches.
+
     :param env_id: id of an environment
     :param sizes: numbers of environments in a batch
     :param threads: numbers of threads

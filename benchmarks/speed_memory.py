@@ -15,17 +15,22 @@ from pathlib import Path
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from speed_update import FORMS, REFERENCE, ROBOTS, SIZES, make_model, update_of
+from random_walk import ROBOTS
+from speed_update import FORMS, REFERENCE, make_model, update_of
 from stable_baselines3.common.buffers import NStepReplayBuffer
-from timing import Figure
+from timing import SIZES, Figure
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.observations import skill_observation_space
+from sb3_cesd.common.skills import DiscreteSkills
 
 GIGABYTE = 1e9
 
 
 def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, float]:
     """
+    Measure the memory that a model and its update take.
+
     :param robot: one of ``ROBOTS``
     :param size: one of ``SIZES``
     :param form: one of ``FORMS``
@@ -51,6 +56,8 @@ def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, 
 
 def measure_updates(robot: str, sizes: Iterable[str], device: str) -> list[Figure]:
     """
+    Measure the memory of each form, in a process of its own.
+
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
     :param device: device of the models
@@ -70,16 +77,20 @@ def measure_updates(robot: str, sizes: Iterable[str], device: str) -> list[Figur
 
 def measure_buffers(robot: str, n_transitions: int = 1_000_000, n_skills: int = 16) -> list[Figure]:
     """
+    Compare the memory of our replay buffer with that of SB3's.
+
     :param robot: one of ``ROBOTS``
     :param n_transitions: transitions in the buffer
     :param n_skills: number of skills
     :return: memory of our replay buffer, and of SB3's with one-hots
     """
     obs_dim, action_dim = ROBOTS[robot]
-    observations = spaces.Box(-np.inf, np.inf, (obs_dim + n_skills,), np.float32)
+    skills = DiscreteSkills(n_skills)
+    observations = skill_observation_space(spaces.Box(-np.inf, np.inf, (obs_dim,), np.float32), skills)
+    flat_observations = spaces.flatten_space(observations)
     actions = spaces.Box(-1, 1, (action_dim,), np.float32)
-    ours = SkillReplayBuffer(n_transitions, observations, actions, "cpu", n_skills=n_skills)
-    theirs = NStepReplayBuffer(n_transitions, observations, actions, "cpu", n_steps=3)
+    ours = SkillReplayBuffer(n_transitions, observations, actions, "cpu", skill_space=skills)
+    theirs = NStepReplayBuffer(n_transitions, flat_observations, actions, "cpu", n_steps=3)
     arrays = (theirs.observations, theirs.next_observations, theirs.actions, theirs.rewards, theirs.dones, theirs.timeouts)
     reference, n_bytes = "SB3's NStepReplayBuffer with one-hots", sum(array.nbytes for array in arrays)
     sizes = {"SkillReplayBuffer": ours.nbytes, reference: n_bytes}

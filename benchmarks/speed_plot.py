@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 def draw_bars(axes: Axes, values: pd.DataFrame, label: str) -> None:
     """
+    Draw groups of bars.
+
     :param axes: where to draw
     :param values: rows are groups of bars, columns are bars
     :param label: of the axis of values
@@ -29,6 +31,8 @@ def draw_bars(axes: Axes, values: pd.DataFrame, label: str) -> None:
 
 def by_threads(figures: pd.DataFrame, values: str) -> pd.DataFrame:
     """
+    Arrange figures by the number of threads.
+
     :param figures: of one part
     :param values: column
     :return: setting and variant x number of threads
@@ -85,6 +89,8 @@ PANELS: dict[str, Callable[[Axes, pd.DataFrame], None]] = {
 
 def plot(figures: pd.DataFrame, titles: dict[str, str], path: Path) -> None:
     """
+    Draw all parts into one picture.
+
     :param figures: all figures
     :param titles: part -> title
     :param path: file of the picture

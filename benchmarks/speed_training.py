@@ -11,9 +11,10 @@ from entries import read_entry
 from sb3_contrib import TQC
 from stable_baselines3 import TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from timing import Figure, interleaved_medians
+from timing import PHASES, Figure, interleaved_medians
 
 from sb3_cesd import CeSD
+from sb3_cesd.zoo.hyperparams import merge
 
 #: Share of training in which CeSD explores; then it is constrained, which costs more
 EXPLORING = 0.8
@@ -24,6 +25,8 @@ SIZES = {"laptop": "cesd_laptop", "published": "cesd"}
 
 def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -> dict[str, OffPolicyAlgorithm]:
     """
+    Make the algorithms that are compared, with equal networks and batches.
+
     :param env_id: a pre-training id
     :param size: one of ``SIZES``
     :param buffer_size: size of the replay buffers
@@ -33,8 +36,9 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
     entry = read_entry(SIZES[size], env_id, {"buffer_size": buffer_size, "learning_starts": WARM_UP})
     entry.pop("n_timesteps")
     models: dict[str, OffPolicyAlgorithm] = {}
-    for name, start in {"CeSD, exploring": 1.0, "CeSD, constrained": 0.0}.items():
-        models[name] = CeSD(env=env_id, seed=0, device=device, **{**entry, "constraint_kwargs": {"start": start}})
+    for phase, start in PHASES.items():
+        arguments = merge(entry, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start}}})
+        models[f"CeSD, {phase}"] = CeSD(env=env_id, seed=0, device=device, **arguments)
     cesd = models["CeSD, exploring"]
     assert isinstance(cesd, CeSD)
     shared: dict[str, Any] = {
@@ -56,6 +60,8 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
 
 def learn_of(model: OffPolicyAlgorithm, n_steps: int) -> Callable[[], None]:
     """
+    Make a function that trains a model for a turn.
+
     :param model: a model
     :param n_steps: environment steps of a turn
     :return: a function that goes on learning for a turn
@@ -69,6 +75,8 @@ def learn_of(model: OffPolicyAlgorithm, n_steps: int) -> Callable[[], None]:
 
 def measure(env_id: str, size: str, threads: int, repeats: int, n_steps: int, device: str) -> list[Figure]:
     """
+    Measure how fast algorithms train.
+
     :param env_id: a pre-training id
     :param size: one of ``SIZES``
     :param threads: number of threads

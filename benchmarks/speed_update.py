@@ -3,25 +3,19 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import gymnasium as gym
-import numpy as np
 import torch as th
 from dense_reference import DenseCeSD, ReleasedCeSD
 from entries import read_entry
-from gymnasium import spaces
-from stable_baselines3.common.logger import configure
-from timing import Figure, figures_of_times, interleaved_medians
+from random_walk import RandomWalk
+from timing import PHASES, SIZES, Figure, figures_of_times, interleaved_medians
 
 from sb3_cesd import CeSD
-from sb3_cesd.cesd.reward import CeSDReward
-from sb3_cesd.common.utils import frozen, polyak_update
+from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.common.tensors import frozen
+from sb3_cesd.zoo.hyperparams import merge
 
-# Observation and action size of the robots
-ROBOTS = {"walker": (24, 6), "quadruped": (78, 12)}
-SIZES = {
-    "published": {"n_skills": 16, "batch_size": 1024, "width": 1024},
-    "small": {"n_skills": 8, "batch_size": 256, "width": 256},
-}
+#: Transitions in the replay buffer
+N_TRANSITIONS = 5000
 
 
 class Form(NamedTuple):
@@ -41,83 +35,60 @@ class Form(NamedTuple):
 
 
 REFERENCE = "dense"
+CONSTRAINED = {"intrinsic_kwargs": {"constraint_kwargs": {"start": PHASES["constrained"]}}}
 FORMS: dict[str, Form] = {
     "routed": Form(CeSD),
     "dense": Form(DenseCeSD),
     "released": Form(ReleasedCeSD),
-    "routed, matmul_precision=medium": Form(CeSD, {"matmul_precision": "medium"}),
-    "routed, bf16": Form(CeSD, {"bf16": True}),
-    "routed, matmul_precision=high": Form(CeSD, {"matmul_precision": "high"}, cuda=True),
     "routed, cuda_graph": Form(CeSD, {"cuda_graph": True}, cuda=True),
-    "routed, cuda_graph, matmul_precision=high": Form(CeSD, {"cuda_graph": True, "matmul_precision": "high"}, cuda=True),
-    "routed, cuda_graph, bf16": Form(CeSD, {"cuda_graph": True, "bf16": True}, cuda=True),
-    "default, exploring": Form(CeSD, {"constraint_kwargs": {"start": 1.0}}, released=False),
-    "default, constrained": Form(CeSD, {"constraint_kwargs": {"start": 0.0}}, released=False),
-    "default, constrained, cuda_graph, matmul_precision=high": Form(
-        CeSD, {"constraint_kwargs": {"start": 0.0}, "cuda_graph": True, "matmul_precision": "high"}, released=False, cuda=True
+    "default, exploring": Form(
+        CeSD, {"intrinsic_kwargs": {"constraint_kwargs": {"start": PHASES["exploring"]}}}, released=False
     ),
+    "default, constrained": Form(CeSD, CONSTRAINED, released=False),
+    "default, constrained, cuda_graph": Form(CeSD, {**CONSTRAINED, "cuda_graph": True}, released=False, cuda=True),
 }
-
-
-class FixedSpaces(gym.Env):
-    """
-    An environment that is never stepped: it only has the sizes of a robot.
-
-    :param obs_dim: size of the observation
-    :param action_dim: size of the action
-    """
-
-    def __init__(self, obs_dim: int, action_dim: int) -> None:
-        self.observation_space = spaces.Box(-np.inf, np.inf, (obs_dim,), np.float32)
-        self.action_space = spaces.Box(-1, 1, (action_dim,), np.float32)
 
 
 def make_model(form: Form, robot: str, device: str, n_skills: int, batch_size: int, width: int) -> CeSD:
     """
+    Make a model that is about to learn.
+
     :param form: how an update is computed
     :param robot: one of ``ROBOTS``
     :param device: device of the model
     :param n_skills: number of skills
     :param batch_size: transitions of an update
     :param width: size of the hidden layers
-    :return: a model with a filled replay buffer
+    :return: the model, with transitions in its replay buffer
     """
-    groups = ("prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs")
-    released = read_entry("cesd_released", "default")
-    model = form.model_class(
-        "MlpPolicy",
-        FixedSpaces(*ROBOTS[robot]),
-        n_skills=n_skills,
-        batch_size=batch_size,
-        buffer_size=20_000,
-        policy_kwargs={
+    released = read_entry("cesd_released", "Quadruped-v0")["intrinsic_kwargs"] if form.released else {}
+    arguments = {
+        "policy_kwargs": {
             "net_arch": {"pi": [width, width], "qf": [width // 2, width]},
             "optimizer_kwargs": {} if form.model_class is ReleasedCeSD else None,
             "shared_value": not form.released,
         },
-        encoder_kwargs={"net_arch": [width, width]},
+        "intrinsic_kwargs": merge(released, {"encoder_kwargs": {"net_arch": [width, width]}}),
+    }
+    model = form.model_class(
+        "MlpPolicy",
+        RandomWalk(robot),
+        n_skills=n_skills,
+        skill_duration=1,
+        learning_starts=N_TRANSITIONS,
+        buffer_size=N_TRANSITIONS,
+        batch_size=batch_size,
         seed=0,
         device=device,
-        **({name: released[name] for name in groups} if form.released else {}),
-        **form.kwargs,
+        **merge(arguments, form.kwargs),
     )
-    model.set_logger(configure(format_strings=[]))
-    rng = np.random.default_rng(0)
-    buffer = model.replay_buffer
-    assert buffer is not None
-    steps = rng.normal(size=buffer.observations.shape)
-    # A random walk that stays near the origin: the next observation is close to the one before
-    buffer.observations[0] = steps[0]
-    for row in range(1, len(steps)):
-        buffer.observations[row] = 0.995 * buffer.observations[row - 1] + 0.1 * steps[row]
-    buffer.actions[:] = rng.uniform(-1, 1, size=buffer.actions.shape)
-    buffer.skills[:] = rng.integers(n_skills, size=buffer.skills.shape)
-    buffer.full = True
-    return model
+    return model.learn(N_TRANSITIONS, log_interval=10**9)
 
 
 def wait_for(device: th.device) -> None:
     """
+    Wait for what a device computes.
+
     :param device: whose work is to be done
     """
     if device.type == "cuda":
@@ -126,8 +97,10 @@ def wait_for(device: th.device) -> None:
 
 def update_of(model: CeSD) -> Callable[[], None]:
     """
+    Make a function that does one update and waits for it.
+
     :param model: a model with a filled replay buffer
-    :return: a function that does one update and waits for it
+    :return: the function
     """
 
     def update() -> None:
@@ -139,41 +112,45 @@ def update_of(model: CeSD) -> Callable[[], None]:
 
 def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     """
+    Take an update apart, as ``CeSD._update`` lists it.
+
     :param model: a model with a filled replay buffer
-    :return: what an update consists of, each part on the same batch; it waits for what it computes
+    :return: a function for each part, on the same batch; it waits for what it computes
     """
+    update_of(model)()  # a first one, which follows the progress of training
     buffer, intrinsic = model.replay_buffer, model.intrinsic
     assert buffer is not None and isinstance(intrinsic, CeSDReward)
-    buffer.relabel_fn = None
     plain = buffer.sample(model.batch_size)
-    samples = intrinsic.train().relabel(plain)
-    parameters = model.critic.own_parameters(), model.critic_target.own_parameters()
+    relabelled = intrinsic.train().relabel(plain)
+    features = relabelled.features
+    assert features is not None
 
     def sampling() -> None:
         buffer.sample(model.batch_size)
 
     def encoder() -> None:
-        intrinsic._train_encoder(plain)
+        intrinsic.update(plain)
 
     def rewards() -> None:
-        intrinsic.eval()
         intrinsic.relabel(plain)
-        intrinsic.train()
 
     def critic() -> None:
         model.critic.optimizer.zero_grad()  # type: ignore[union-attr]
-        model.critic_loss(samples).backward()
+        model.critic_loss(relabelled).backward()
 
     def actor() -> None:
         model.actor.optimizer.zero_grad()  # type: ignore[union-attr]
-        with frozen(parameters[0]):
-            loss = model.actor_loss(samples)
+        with frozen(model.critic.own_parameters()):
+            loss = model.actor_loss(relabelled)
         loss.backward()
 
     def steps() -> None:
         model.critic.optimizer.step()  # type: ignore[union-attr]
         model.actor.optimizer.step()  # type: ignore[union-attr]
-        polyak_update(*parameters, model.tau)
+        model._update_target()
+
+    def prototypes() -> None:
+        intrinsic.update_clusters(plain, features)
 
     def waiting(part: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
@@ -189,12 +166,15 @@ def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
         "critic": critic,
         "actor": actor,
         "optimizers of both, Polyak": steps,
+        "prototypes": prototypes,
     }
     return {name: waiting(part) for name, part in parts.items()}
 
 
 def measure_forms(robot: str, sizes: Iterable[str], threads: Iterable[int], repeats: int, device: str) -> list[Figure]:
     """
+    Time a whole update in each form.
+
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
     :param threads: numbers of threads
@@ -215,6 +195,8 @@ def measure_forms(robot: str, sizes: Iterable[str], threads: Iterable[int], repe
 
 def measure_breakdown(robot: str, sizes: Iterable[str], repeats: int, device: str) -> list[Figure]:
     """
+    Time the parts of an update.
+
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
     :param repeats: counted turns of each part
@@ -237,8 +219,8 @@ def measure_scaling(
     robot: str, n_skills: Iterable[int], batch_sizes: Iterable[int], width: int, repeats: int, device: str
 ) -> list[Figure]:
     """
-    The default method with its constraint, against the number of skills (at batches of 1024), and the size of the batch (with
-    16 skills).
+    Time the default method with its constraint, against the number of skills (at batches of 1024) and the size of the batch
+    (with 16 skills).
 
     :param robot: one of ``ROBOTS``
     :param n_skills: numbers of skills

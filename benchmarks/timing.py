@@ -9,9 +9,19 @@ from typing import Any
 #: better (faster, smaller) than the ``reference`` it is
 Figure = dict[str, Any]
 
+#: Sizes of models whose updates are timed
+SIZES = {
+    "published": {"n_skills": 16, "batch_size": 1024, "width": 1024},
+    "small": {"n_skills": 8, "batch_size": 256, "width": 256},
+}
+#: Phase of CeSD -> environment step at which its constraint is to start
+PHASES = {"exploring": 10**9, "constrained": 0}
+
 
 def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
     """
+    Time functions in turn.
+
     :param functions: what to time, by name
     :param repeats: timed calls of each, after two that are not counted
     :return: median seconds of a call, by name
@@ -28,6 +38,8 @@ def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) 
 
 def figures_of_times(part: str, setting: str, threads: int, seconds: dict[str, float], reference: str) -> list[Figure]:
     """
+    Make figures of times.
+
     :param part: part of the benchmark
     :param setting: sizes, in words
     :param threads: number of threads

@@ -19,7 +19,8 @@ from runs import Row, run_missing
 from urlb_methods import DOMAINS, METHODS, SCALES
 from urlb_run import learn_task, pretrain
 
-from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS, WARM_UPS
+from sb3_cesd.skill_ddpg.checks import WARM_UPS
+from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS
 
 #: Steps of pre-training and of a task
 STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
@@ -29,6 +30,8 @@ STEPS_PER_SECOND = {"laptop": (90.0, 200.0), "published": (3.0, 6.0)}
 
 def skill_choice(text: str) -> int | str:
     """
+    Parse the choice of a skill.
+
     :param text: an argument
     :return: index of a skill, or a word
     :raises argparse.ArgumentTypeError: if it is neither
@@ -42,6 +45,8 @@ def skill_choice(text: str) -> int | str:
 
 def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) -> float:
     """
+    Estimate how long a run will take.
+
     :param run: a run to be done
     :param rows: finished ones, with ``seconds``
     :param steps: column of the number of environment steps

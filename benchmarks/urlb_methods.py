@@ -4,40 +4,66 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from entries import UNDONE
+from entries import UNDONE, read_entry
+
+from sb3_cesd import registry
+from sb3_cesd.zoo.hyperparams import merge
 
 #: What makes CeSD the released code's method, at any scale
-RELEASED: dict[str, Any] = {
-    "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
-    "entropy_kwargs": UNDONE["entropy=released"]["entropy_kwargs"],
-    "constraint_kwargs": {"count": "released", "start": 0.0},
-    "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
-    "policy_kwargs": {"shared_value": False},
-}
+RELEASED: dict[str, Any] = merge(
+    UNDONE["entropy=released"],
+    {
+        "intrinsic_kwargs": {
+            "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
+            "constraint_kwargs": {"count": "released", "start": 0.0},
+            "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
+        },
+        "policy_kwargs": {"shared_value": False},
+    },
+)
+
+
+#: Scale -> what the name of the config ends in
+SCALES = {"laptop": "_laptop", "published": ""}
 
 
 class Method(NamedTuple):
     """
+    An algorithm with its arguments.
+
     :param algo: name in RL Zoo
-    :param overrides: arguments of the constructor that differ from its yml file
+    :param overrides: arguments of the constructor that differ from its yml file, see :func:`~entries.read_entry`
     :param pretrained: whether skills are learned first
+    :param all_heads: whether all heads of CeSD learn a task, not one alone
     """
 
     algo: str
     overrides: Mapping[str, Any] = MappingProxyType({})
     pretrained: bool = True
+    all_heads: bool = False
+
+    def arguments(self, scale: str, env_id: str) -> dict[str, Any]:
+        """
+        Read the yml file.
+
+        :param scale: one of ``SCALES``
+        :param env_id: id of the environment
+        :return: arguments of the constructor, and ``n_timesteps``
+        """
+        arguments = read_entry(f"{self.algo}{SCALES[scale]}", env_id, self.overrides)
+        if self.all_heads:
+            arguments = merge(arguments, {"policy_kwargs": {"task_ensemble_size": arguments["n_skills"]}})
+        return arguments
 
 
 METHODS: dict[str, Method] = {
     "cesd": Method("cesd"),
-    "released": Method("cesd", RELEASED),
-    **{name: Method(name) for name in ("apt", "diayn", "cic", "dads")},
+    "released": Method("cesd", RELEASED, all_heads=True),
+    **{name: Method(name) for name in registry.METHODS if name != "cesd"},
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
 }
-#: Scale -> what the name of the yml file ends in
-SCALES = {"laptop": "_laptop", "published": ""}
 #: Pre-training id -> its tasks
 DOMAINS = {
     "Walker-v0": ("WalkerStand-v0", "WalkerWalk-v0", "WalkerRun-v0", "WalkerFlip-v0"),

@@ -2,18 +2,18 @@
 
 import json
 import time
+import warnings
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import torch as th
-from entries import read_entry
 from runs import Row
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
-from urlb_methods import METHODS, SCALES
+from urlb_methods import METHODS
 
-from sb3_cesd import make_batched, zoo
+from sb3_cesd import make_batched, registry
 from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -21,11 +21,13 @@ N_ROLLOUTS, N_STEPS = 8, 250
 #: States of training of which the particle entropy is taken
 N_PARTICLES = 2000
 #: What a loaded model has of its own
-FIXED = ("policy", "policy_kwargs", "n_skills", "encoder", "encoder_kwargs", "reward", "intrinsic_kwargs")
+FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
 
 
 def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
     """
+    Name the file of a pre-trained model.
+
     :param folder: where models are kept
     :param run: ``method``, ``domain``, ``scale`` and ``seed``
     :param n_timesteps: steps of pre-training
@@ -36,6 +38,8 @@ def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
 
 def settings(model: SkillDDPG) -> Row:
     """
+    Tell the sizes and rates of a model.
+
     :param model: a model
     :return: what a row says of it
     """
@@ -50,6 +54,8 @@ def settings(model: SkillDDPG) -> Row:
 
 def save(model: BaseAlgorithm, path: Path) -> None:
     """
+    Save a model.
+
     :param model: a model
     :param path: its file, which is there as a whole or not at all
     """
@@ -81,6 +87,8 @@ class Training(BaseCallback):
 
 def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     """
+    Learn skills without a reward, then measure them.
+
     :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
@@ -90,11 +98,10 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     """
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
-    entry = read_entry(f"{method.algo}{SCALES[run['scale']]}", run["domain"], method.overrides)
+    entry = method.arguments(run["scale"], run["domain"])
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
-    model = zoo.ALGORITHMS[method.algo].model_class(env=run["domain"], seed=run["seed"], device="cpu", **entry)
-    assert isinstance(model, SkillDDPG)
+    model = registry.METHODS[method.algo](env=run["domain"], seed=run["seed"], device="cpu", **entry)
     training = Training({step: model_file(models, run, step) for step in save_at if step < n_timesteps})
     start = time.perf_counter()
     model.learn(n_timesteps, callback=training, log_interval=None)  # type: ignore[arg-type]
@@ -105,6 +112,8 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
 
 def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) -> Row:
     """
+    Measure pre-trained skills.
+
     :param model: a pre-trained model, with its replay buffer
     :param domain: its environment
     :param bins: places of its training
@@ -128,6 +137,8 @@ def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) ->
 
 def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int) -> Row:
     """
+    Learn a task, from skills or from scratch.
+
     :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``, and for one
         with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
         ``from_pretrained`` takes them
@@ -144,11 +155,10 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     folder = evaluations / "_".join(str(value) for value in run.values())
     if run["method"] == "random":
         return play_at_random(run, folder, n_eval_episodes)
-    entry = read_entry(f"{method.algo}{SCALES[run['scale']]}", run["task"], method.overrides)
+    entry = method.arguments(run["scale"], run["task"])
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
-    model_class = zoo.ALGORITHMS[method.algo].model_class
-    assert issubclass(model_class, SkillDDPG)
+    model_class = registry.METHODS[method.algo]
     if method.pretrained:
         path = model_file(models, run, run["pretrain_steps"])
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
@@ -170,7 +180,10 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=eval_freq, log_path=str(folder), verbose=0, warn=False
     )
     start = time.perf_counter()
-    model.learn(run["finetune_steps"], callback=callback, log_interval=None)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        # Episodes of an evaluation are played together, those of training one by one
+        warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
+        model.learn(run["finetune_steps"], callback=callback, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
     eval_env.close()
     returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]
@@ -190,7 +203,7 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
 
 def play_at_random(run: Row, folder: Path, n_eval_episodes: int) -> Row:
     """
-    Uniform random actions: what a task gives without learning, for which it depends on the start of the episode.
+    Play uniform random actions: what a task gives without learning depends on the start of the episode alone.
 
     :param run: ``task``, ``seed`` and ``finetune_steps``
     :param folder: for the returns of all episodes

@@ -20,6 +20,8 @@ NOT_APPLICABLE = "0"
 
 def published() -> pd.DataFrame:
     """
+    Read the published returns.
+
     :return: published returns after 2M + 100k steps (means over 10 seeds) and those of experts: ``task`` (an id),
         ``method``, ``return_mean``, ``return_spread``, ``expert_return``
     """
@@ -35,6 +37,8 @@ def _task_id(domain: str, task: str) -> str:
 
 def expert_returns() -> dict[str, float]:
     """
+    Read the returns of experts.
+
     :return: task -> return of an expert, a score of 1
     """
     rows = published()
@@ -43,6 +47,8 @@ def expert_returns() -> dict[str, float]:
 
 def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd.DataFrame:
     """
+    Read runs from a CSV file, or from folders of RL Zoo.
+
     :param path: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders
     :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept.
         Folders of RL Zoo have none.
@@ -88,6 +94,8 @@ def _name_variants(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _read_zoo(file: Path) -> dict:
     """
+    Read one run of RL Zoo.
+
     :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``
     :return: a row
     :raises ValueError: if the folder is not named so
@@ -110,6 +118,8 @@ def _read_zoo(file: Path) -> dict:
 
 def normalise(rows: pd.DataFrame) -> pd.DataFrame:
     """
+    Score runs.
+
     :param rows: runs
     :return: the same with ``score``, the final return as a share of the expert's
     :raises ValueError: for a task without an expert
@@ -123,6 +133,8 @@ def normalise(rows: pd.DataFrame) -> pd.DataFrame:
 
 def samples(rows: pd.DataFrame, tasks: Iterable[str], column: str = "score") -> list[np.ndarray]:
     """
+    Group values by task.
+
     :param rows: runs of one method
     :param tasks: the tasks
     :param column: what to take
