@@ -1,11 +1,11 @@
 import torch as th
 
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
+from sb3_cesd.cesd.type_aliases import CeSDSamples, one_pair_per_transition
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 
 def make_samples(observations, next_observations, skills, actions=None):
     """A batch of transitions as the replay buffer samples it, with zero extrinsic returns."""
-    skills = skills.long()
     rewards = th.zeros(len(observations), 1)
     return SkillReplayBufferSamples(
         observations=observations,
@@ -14,10 +14,7 @@ def make_samples(observations, next_observations, skills, actions=None):
         dones=th.zeros_like(rewards),
         rewards=rewards,
         discounts=th.full_like(rewards, 0.97),
-        skills=skills,
-        clusters=skills,
-        actor_skills=skills,
-        pairs=one_pair_per_transition(skills, skills, rewards),
+        skills=skills if skills.is_floating_point() and skills.dim() > 1 else skills.long(),
     )
 
 
@@ -27,7 +24,7 @@ def random_samples(clusters, n_skills, seed=1):
     n = len(clusters)
     skills = th.randint(n_skills, (n,))
     rewards = th.rand(n, 1, dtype=th.float64)
-    return SkillReplayBufferSamples(
+    return CeSDSamples(
         observations=th.randn(n, 3, dtype=th.float64),
         actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
         next_observations=th.randn(n, 3, dtype=th.float64),
@@ -39,3 +36,21 @@ def random_samples(clusters, n_skills, seed=1):
         actor_skills=th.randint(n_skills, (n,)),
         pairs=one_pair_per_transition(clusters, skills, rewards),
     )
+
+
+def make_reward(reward_class, skill_space, obs_dim=4, action_dim=2, **kwargs):
+    """An intrinsic reward with its optimizers, in training mode."""
+    th.manual_seed(1)
+    reward = reward_class(obs_dim, action_dim, skill_space, **kwargs)
+    reward.set_optimizers(lambda parameters: th.optim.Adam(parameters, lr=1e-2))
+    return reward
+
+
+def learn(reward, batch, n_updates=200):
+    """Learn from one batch again and again, as training does; then rest in evaluation mode."""
+    reward.train()
+    for _ in range(n_updates):
+        reward.update(batch)
+        relabelled = reward.relabel(batch)
+    reward.eval()
+    return relabelled

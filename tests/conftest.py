@@ -1,3 +1,4 @@
+import copy
 import os
 
 import pytest
@@ -6,7 +7,7 @@ from tuning import saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.common import buffers
-from sb3_cesd.common.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 
 # Workers run side by side: one thread each
 th.set_num_threads(1)
@@ -19,33 +20,44 @@ TINY = {
     "batch_size": 32,
     "buffer_size": 1000,
     "policy_kwargs": {"net_arch": [16, 16]},
-    "encoder_kwargs": {"net_arch": [16], "features_dim": 4},
-    "entropy_kwargs": {"k": 3},
+    "intrinsic_kwargs": {"encoder_kwargs": {"net_arch": [16], "features_dim": 4}, "entropy_kwargs": {"k": 3}},
     "device": "cpu",
 }
 
 #: What makes it the released code's method
 RELEASED = {
-    "policy_kwargs": {"net_arch": [16, 16], "shared_value": False},
     "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
     "entropy_kwargs": {"k": 3, "scale": "variance", "log1p": True},
     "constraint_kwargs": {"count": "released", "start": 0.0},
     "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
 }
 
+#: Arguments of the intrinsic reward of CeSD
+OWN = ("alpha", "encoder", "encoder_kwargs", "prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs")
+
+
+def arguments(**kwargs):
+    """Arguments of a small CeSD; those of its reward and critic may be named as if they were arguments of the constructor."""
+    merged = {**copy.deepcopy(TINY), **kwargs}
+    own = {name: merged.pop(name) for name in OWN if name in merged}
+    merged["intrinsic_kwargs"] = {**merged["intrinsic_kwargs"], **own}
+    heads = {name: merged.pop(name) for name in ("ensemble_size", "shared_value") if name in merged}
+    merged["policy_kwargs"] = {**merged["policy_kwargs"], **heads}
+    return merged
+
 
 @pytest.fixture
 def tiny():
     """Arguments of a model that trains in a second; they may be changed."""
-    return {name: value.copy() if isinstance(value, dict) else value for name, value in TINY.items()}
+    return arguments()
 
 
 @pytest.fixture
-def make_model(tiny):
+def make_model():
     """Make a small model on Pendulum-v1, or on another environment."""
 
     def make(env="Pendulum-v1", seed=0, **kwargs):
-        return CeSD("MlpPolicy", env, seed=seed, **{**tiny, **kwargs})
+        return CeSD("MlpPolicy", env, seed=seed, **arguments(**kwargs))
 
     return make
 
@@ -56,7 +68,7 @@ def make_released(make_model):
 
     def make(env="Pendulum-v1", seed=0, **kwargs):
         merged = {name: {**value, **kwargs.pop(name, {})} for name, value in RELEASED.items()}
-        return make_model(env, seed, **merged, **kwargs)
+        return make_model(env, seed, **{"shared_value": False, **merged, **kwargs})
 
     return make
 
@@ -72,7 +84,7 @@ def finetune(pretrained):
     """Make a model to fine-tune of the pre-trained one."""
 
     def make(env="Pendulum-v1", seed=3, model=pretrained, **kwargs):
-        kwargs = {"device": "cpu", "learning_starts": 40, **kwargs}
+        kwargs = {"device": "cpu", "learning_starts": 40, "warm_up": "random", **kwargs}
         return type(model).from_pretrained(saved(model), env, seed=seed, **kwargs)
 
     return make

@@ -7,13 +7,14 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
+from conftest import OWN, arguments
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.common.checks import build
 from sb3_cesd.common.skills import is_whole
-from sb3_cesd.common.utils import build
 
 NAN = float("nan")
 BAD = [
@@ -21,8 +22,10 @@ BAD = [
     ({"alpha": "1.0"}, "alpha='1.0' .* pass 0 or more"),
     ({"exploration_noise": NAN}, "exploration_noise=nan .* pass 0 or more"),
     ({"target_policy_noise": float("inf")}, "target_policy_noise=inf .* pass 0 or more"),
-    ({"tau": NAN}, "set tau above 0"),
-    ({"tau": "1e-2"}, "tau='1e-2' must be a positive number: set tau above 0"),
+    ({"tau": NAN}, "tau=nan .* pass a number from 0 to 1"),
+    ({"tau": "1e-2"}, "tau='1e-2' must be a share: pass a number from 0 to 1"),
+    ({"tau": -0.1}, "tau=-0.1 .* pass a number from 0 to 1"),
+    ({"gamma": NAN}, "gamma=nan .* pass a number from 0 to 1"),
     ({"gamma": 1.01}, "pass a number from 0 to 1"),
     ({"n_steps": 1.5}, "pass a positive integer, e.g. n_steps=2"),
     ({"n_steps": 0}, "set n_steps above 0"),
@@ -49,10 +52,8 @@ BAD = [
 @pytest.fixture(scope="module")
 def saved():
     """A saved model, and the bytes of its file."""
-    from conftest import TINY
-
     file = io.BytesIO()
-    CeSD("MlpPolicy", "Pendulum-v1", seed=0, **TINY).save(file)
+    CeSD("MlpPolicy", "Pendulum-v1", seed=0, **arguments()).save(file)
     return file.getvalue()
 
 
@@ -60,8 +61,10 @@ def saved():
 def test_in_the_constructor_and_in_load(make_model, saved, kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_model(**kwargs)
+    own = {name: value for name, value in kwargs.items() if name in OWN}
+    others = {name: value for name, value in kwargs.items() if name not in OWN}
     with pytest.raises(ValueError, match=message):
-        CeSD.load(io.BytesIO(saved), device="cpu", **kwargs)
+        CeSD.load(io.BytesIO(saved), device="cpu", intrinsic_kwargs=own, **others)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_in_the_constructor_and_in_load(make_model, saved, kwargs, message):
         ({"n_skills": True}, "pass n_skills >= 2"),
         ({"skill_duration": 2.5}, "pass a positive integer or None"),
         ({"ensemble_size": 2.0}, "pass a positive integer, e.g. ensemble_size=2"),
-        ({"ensemble_size": -2}, "pass a divisor of n_skills"),
+        ({"ensemble_size": -2}, "set ensemble_size above 0"),
         ({"encoder_kwargs": {"features_dim": 2.5}}, "pass a positive integer, e.g. features_dim=3"),
         # What the algorithm knows is not the user's to choose
         ({"prototype_kwargs": {"n_prototypes": 3}}, "prototype_kwargs has no 'n_prototypes': use some of sinkhorn_iterations"),
@@ -127,7 +130,7 @@ def test_unknown_skill_of_any_kind(make_model, skill):
 @pytest.mark.parametrize(("n", "skill"), [(2, [0, 1, 2]), (2, [[0], [1]]), (None, [2]), (3, [1])])
 def test_number_of_skills_must_be_that_of_the_observations(make_model, n, skill):
     observations = np.zeros(3 if n is None else (n, 3), np.float32)
-    with pytest.raises(ValueError, match="pass one skill, or one for each observation"):
+    with pytest.raises(ValueError, match="pass one skill, or one per observation"):
         make_model().predict(observations, skill=np.array(skill))
 
 
@@ -158,7 +161,7 @@ def test_file_without_one_of_its_parts(saved, tmp_path, part):
 
 
 def test_other_errors_of_a_missing_key_pass():
-    from sb3_cesd.skill_ddpg.checks import explain_missing_parameters
+    from sb3_cesd.skill_ddpg.saved_files import explain_missing_parameters
 
     with pytest.raises(KeyError, match="other"), explain_missing_parameters("path"):
         raise KeyError("other")
@@ -207,4 +210,5 @@ def test_not_finite_under_vec_normalize(make_model, what):
         model.learn(30)
     buffer = model.replay_buffer
     assert buffer.pos == 9
-    assert all(np.isfinite(array).all() for array in (buffer.observations, buffer.next_observations, buffer.rewards))
+    arrays = (buffer.observations["observation"], buffer.next_observations["observation"], buffer.rewards)
+    assert all(np.isfinite(array).all() for array in arrays)

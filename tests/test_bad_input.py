@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd import VecSkillObservation
 from sb3_cesd.cesd.prototypes import Prototypes
-from sb3_cesd.common.utils import build
+from sb3_cesd.common.checks import build
 
 
 class BrokenEnv(gym.Env):
@@ -68,7 +68,7 @@ def test_values_that_are_not_finite_stop_before_they_are_stored(make_model, what
     buffer = model.replay_buffer
     n_stored = {"reset": 29, "first reset": 0}.get(what, when - 1)
     assert buffer.pos == n_stored
-    for array in (buffer.observations, buffer.next_observations, buffer.rewards):
+    for array in (buffer.observations["observation"], buffer.next_observations["observation"], buffer.rewards):
         assert np.isfinite(array).all()
 
 
@@ -105,11 +105,19 @@ def test_hopeless_learning_rate_ends_in_a_value_error_or_finite_actions(make_mod
 
 
 class DictEnv(BrokenEnv):
-    observation_space = spaces.Dict({"a": spaces.Box(-1, 1, (2,))})
+    observation_space = spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(3)})
 
 
-class ImageEnv(BrokenEnv):
-    observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+class NestedEnv(BrokenEnv):
+    observation_space = spaces.Dict({"a": spaces.Dict({"b": spaces.Box(-1, 1, (2,))})})
+
+
+class SkillEnv(BrokenEnv):
+    observation_space = spaces.Dict({"observation": spaces.Box(-1, 1, (2,)), "skill": spaces.Discrete(3)})
+
+
+class TupleEnv(BrokenEnv):
+    observation_space = spaces.Tuple([spaces.Box(-1, 1, (2,))])
 
 
 class DiscreteObsEnv(BrokenEnv):
@@ -123,9 +131,10 @@ class DiscreteActionEnv(BrokenEnv):
 @pytest.mark.parametrize(
     ("env_class", "message"),
     [
-        (DictEnv, r"flatten it first.*FlattenObservation\(env\)"),
-        (ImageEnv, r"flatten it first.*FlattenObservation\(env\)"),
-        (DiscreteObsEnv, "flatten it first"),
+        (DictEnv, "'b' is none: convert it.*TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation"),
+        (SkillEnv, "a key 'skill' of its own.*rename it"),
+        (TupleEnv, r"flatten it first.*FlattenObservation\(env\)"),
+        (DiscreteObsEnv, r"flatten it first.*FlattenObservation\(env\)"),
         (DiscreteActionEnv, "use an environment with a Box action space"),
     ],
 )
@@ -134,6 +143,12 @@ def test_spaces(make_model, env_class, message):
         make_model(env_class(None, 0, 0))
     with pytest.raises(ValueError, match=message):
         make_model(DummyVecEnv([lambda: env_class(None, 0, 0)]))
+
+
+def test_nested_spaces(make_model):
+    """A vectorised environment can't have them at all."""
+    with pytest.raises(ValueError, match="'a' is none: convert it"):
+        make_model(NestedEnv(None, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -145,12 +160,12 @@ def test_spaces(make_model, env_class, message):
         ({"batch_size": 3}, r"batch_size=3 is not larger than k=3.*raise batch_size, or lower k in entropy_kwargs"),
         ({"ensemble_size": 8}, r"pass a divisor of n_skills"),
         ({"ensemble_size": 3}, r"ensemble_size=3 does not divide n_skills=4"),
-        ({"ensemble_size": 0}, r"pass a divisor of n_skills"),
+        ({"ensemble_size": 0}, "set ensemble_size above 0"),
         ({"alpha": -1.0}, "pass 0 or more"),
         ({"skill_duration": 0}, "pass a positive integer or None"),
         ({"n_steps": 0}, "set n_steps above 0"),
         ({"tau": 1.5}, "from 0 to 1"),
-        ({"gamma": 0.0}, "set gamma above 0"),
+        ({"gamma": -0.1}, "gamma=-0.1 must be a share: pass a number from 0 to 1"),
         ({"exploration_noise": -0.1}, "pass 0 or more"),
         ({"target_noise_clip": -0.1}, "pass 0 or more"),
         ({"entropy_kwargs": {"k": 0}}, "set k above 0"),
@@ -171,7 +186,9 @@ def test_arguments(make_model, kwargs, message):
 
 
 def test_wrapper_with_another_number_of_skills(make_model):
-    with pytest.raises(ValueError, match=r"pass the environment without VecSkillObservation.*or wrap it with n_skills=4"):
+    with pytest.raises(
+        ValueError, match=r"pass the environment without VecSkillObservation.*or wrap it for the skills"
+    ):
         make_model(VecSkillObservation(make_vec_env("Pendulum-v1"), 6))
 
 

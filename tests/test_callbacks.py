@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
@@ -13,10 +14,10 @@ from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sb3_cesd import APT, VecSkillObservation
+from sb3_cesd import APT, CIC, DADS, VecSkillObservation
 from sb3_cesd.callbacks import SkillMetricsCallback
-from sb3_cesd.envs.maze_layouts import get_layout
-from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd.envs.mazes.layouts import get_layout
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import maze_coverage, play_and_measure, skill_metrics
 from sb3_cesd.metrics.rollouts import SkillRollouts
 
@@ -70,8 +71,9 @@ def test_cumulative_coverage_is_that_of_the_states_of_training(make_model, norma
     rows = learn(model, 500, SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=20))
     # Two episodes in each environment, their ends, and the first places of the second and the third
     assert model.replay_buffer.pos == 100
-    starts = model.replay_buffer.observations[50]
-    states = np.concatenate([*model.replay_buffer.next_observations[:100], starts, plain.position[:, :2]])
+    starts = model.replay_buffer.observations["observation"][50]
+    reached = model.replay_buffer.next_observations["observation"][:100]
+    states = np.concatenate([*reached, starts, plain.position[:, :2]])
     if normalized:
         # Now and then the end of an episode is rounded into the next bin
         assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
@@ -119,8 +121,9 @@ def test_normalised_observations_reach_the_model(make_model, monkeypatch):
     monkeypatch.setattr(model, "predict", lambda obs, *args, **kwargs: seen.append(obs) or predict(obs, *args, **kwargs))
     callback = SkillMetricsCallback(eval_freq=150, n_rollouts=2, n_steps=5)
     learn(model, 150, callback)
-    # Training itself predicts on observations with skills
-    raw = callback._env.unnormalize_obs(np.concatenate([obs for obs in seen if obs.shape[1] == 3]))
+    # Training itself predicts by the policy
+    assert all(obs.shape[1:] == (3,) for obs in seen)
+    raw = callback._env.unnormalize_obs(np.concatenate(seen))
     assert np.abs(np.linalg.norm(raw[:, :2], axis=1) - 1).max() < 1e-4, "cosine and sine, normalised as in training"
     assert callback._env.obs_rms is train_env.obs_rms and not callback._env.training
 
@@ -139,7 +142,7 @@ def test_stacked_observations(make_model):
 
     rows = learn(make_model(stacked()), 60, SkillMetricsCallback(stacked(), eval_freq=60, n_rollouts=2, n_steps=5))
     assert set(rows[-1]) == PLAIN | CLUSTERS
-    with pytest.raises(ValueError, match=r"takes 6 numbers.* pass an eval_env wrapped as that of training"):
+    with pytest.raises(ValueError, match=r"observes Box\(\(6,\), float32\) .* pass an eval_env wrapped as that of training"):
         learn(make_model(stacked()), 60, SkillMetricsCallback("Pendulum-v1"))
 
 
@@ -189,8 +192,7 @@ MazeSquareC-v0:
   batch_size: 32
   buffer_size: 1000
   normalize: True
-  encoder: identity
-  entropy_kwargs: {k: 3}
+  intrinsic_kwargs: {encoder: identity, entropy_kwargs: {k: 3}}
   policy_kwargs: dict(net_arch=[16, 16])
   callback:
     - sb3_cesd.callbacks.SkillMetricsCallback: {eval_freq: 30, n_rollouts: 2, n_steps: 10}
@@ -223,6 +225,57 @@ def test_methods_without_clusters(tiny):
                 policy_kwargs=tiny["policy_kwargs"], intrinsic_kwargs={"encoder": "identity"})  # fmt: skip
     rows = learn(model, 60, SkillMetricsCallback(eval_freq=60, n_rollouts=2, n_steps=10))
     assert set(rows[-1]) == PLAIN
+
+
+class Split(gym.ObservationWrapper):
+    """Pendulum with a dictionary for an observation."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        low, high = env.observation_space.low, env.observation_space.high
+        self.observation_space = gym.spaces.Dict(
+            {"speed": gym.spaces.Box(low[2:], high[2:]), "pole": gym.spaces.Box(low[:2], high[:2])}
+        )
+
+    def observation(self, observation):
+        return {"speed": observation[2:], "pole": observation[:2]}
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_observations_that_are_dictionaries(make_model, normalized):
+    def split():
+        env = make_vec_env("Pendulum-v1", wrapper_class=Split)
+        return VecNormalize(env) if normalized else env
+
+    callback = SkillMetricsCallback(split(), eval_freq=60, n_rollouts=2, n_steps=5)
+    rows = learn(make_model(split()), 60, callback)
+    assert set(rows[-1]) == PLAIN | CLUSTERS
+    with pytest.raises(ValueError, match=r"observes Dict\(.*pole.* pass an eval_env wrapped as that of training"):
+        learn(make_model(split()), 60, SkillMetricsCallback("Pendulum-v1"))
+
+
+def test_statistics_around_the_skill(make_model):
+    """Normalised outside the wrapper of skills, all but the skill."""
+    plain = MazeVecEnv("square_c", 5)
+    model = make_model(VecNormalize(VecSkillObservation(plain, 4), norm_obs_keys=["observation"]))
+    callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=20)
+    rows = learn(model, 250, callback)
+    assert set(rows[-1]) == PLAIN | PLACES | CLUSTERS
+    assert callback._env.obs_rms is model.get_vec_normalize_env().obs_rms["observation"]
+    # One episode in each environment, its end, and the first place of the next
+    states = np.concatenate([*model.replay_buffer.next_observations["observation"][:50], plain.position[:, :2]])
+    assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "skills"),
+    [(APT, {"skill_type": "sphere", "skill_dim": 2}), (DADS, {}), (CIC, {}), (APT, {"skill_type": "discrete"})],
+)
+def test_methods_without_clusters_and_with_any_skills(method, skills):
+    model = method("MlpPolicy", MazeVecEnv("square_c", 5), n_skills=4, learning_starts=40, batch_size=32, buffer_size=1000,
+                   device="cpu", policy_kwargs={"net_arch": [16]}, **skills)  # fmt: skip
+    rows = learn(model, 100, SkillMetricsCallback(eval_freq=20, n_rollouts=2, n_steps=10))
+    assert set(rows[-1]) == PLAIN | PLACES and 0 < rows[-1]["mutual_information"] <= np.log(4) + 1e-9
 
 
 def test_bad_use(make_model):

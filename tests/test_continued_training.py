@@ -52,8 +52,8 @@ def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwa
     first, second = (learn_on(each, n_envs) for each in (model, loaded))
     assert first.num_timesteps == second.num_timesteps >= 120
     assert first._n_updates == second._n_updates >= n_updates + 18
-    for name in ("observations", "actions", "rewards", "skills", "timeouts"):
-        assert (getattr(first.replay_buffer, name) == getattr(second.replay_buffer, name)).all(), name
+    for name, array in first.replay_buffer._arrays().items():
+        assert (array == second.replay_buffer._arrays()[name]).all(), name
     after = state_of(first)
     assert not differences(after, second) and before.keys() == after.keys()
     moved = {path.split(".")[1] for path in differences(before, after) if isinstance(after[path], th.Tensor)}
@@ -96,21 +96,20 @@ def test_progress_counts_from_the_start_when_training_goes_on(make_model):
 
 def test_constraint_that_starts_after_a_number_of_steps_needs_no_budget(make_model):
     model = make_model(constraint_kwargs={"start": 150}).learn(100)
-    assert not model.intrinsic.phase
+    assert not model.intrinsic.is_constrained
     model.learn(100, reset_num_timesteps=False)
-    assert model.intrinsic.phase
+    assert model.intrinsic.is_constrained
 
 
 def test_returns_are_normalised_before_they_are_summed(make_model):
     """Three normalised rewards, each clipped, and not the clip of their sum."""
     env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)
     buffer = make_model(env).learn(120).replay_buffer
-    buffer.relabel_fn = None
     np.random.seed(0)
     samples = buffer.sample(64, env=env)
     raw = env.unnormalize_obs(samples.observations.numpy())
     for obs, ret, discount in zip(raw, samples.rewards, samples.discounts, strict=True):
-        time = int(np.abs(buffer.observations[:120, 0] - obs).sum(axis=1).argmin())
+        time = int(np.abs(buffer.observations["observation"][:120, 0] - obs).sum(axis=1).argmin())
         n_window = round(np.log(discount.item()) / np.log(buffer.gamma))
         rewards = env.normalize_reward(buffer.rewards[time : time + n_window, 0])
         expected = sum(buffer.gamma**step * reward for step, reward in enumerate(rewards))

@@ -10,14 +10,14 @@ import torch as th
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.common import torch_layers
-from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 N_SKILLS, BATCH_SIZE = 4, 32
 
 
 def to_meta(samples):
-    moved = {name: value.to("meta") for name, value in samples._asdict().items() if name != "pairs"}
-    return SkillReplayBufferSamples(**moved, pairs=SkillPairs(*(entry.to("meta") for entry in samples.pairs)))
+    moved = {name: value.to("meta") for name, value in samples._asdict().items() if value is not None}
+    return SkillReplayBufferSamples(**moved)
 
 
 @pytest.fixture
@@ -26,7 +26,6 @@ def make_meta(make_model):
 
     def make(**kwargs):
         model = make_model(learning_starts=10_000, **kwargs).learn(60)
-        model.replay_buffer.relabel_fn = None
         samples = to_meta(model.replay_buffer.sample(BATCH_SIZE))
         model.policy.to("meta")
         model.intrinsic.to("meta").eval()
@@ -76,7 +75,9 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
     for optimizer in model.intrinsic.optimizer_names:
         getattr(model.intrinsic, optimizer).step = lambda: None
     model.intrinsic.train()
+    model.intrinsic.update(samples)
     samples = model.intrinsic.relabel(samples)
+    model.intrinsic.update_clusters(samples, samples.features)
     for name, value in samples._asdict().items():
         for tensor in value if name == "pairs" else [value]:
             assert tensor.device.type == "meta", name

@@ -3,13 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import SkillOptions
+from sb3_cesd import APT, DADS, SkillOptions
 
 
 class Counter(gym.Env):
@@ -128,6 +128,61 @@ def test_choosing_well_beats_the_best_skill(make_model):
     )  # fmt: skip
     learner.learn(600)
     assert evaluate_policy(learner, env, 2, warn=False)[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("skill_type", "low"),
+    [("sphere", -1.0), ("cube", -1.0), ("unit_cube", 0.0)],
+)
+def test_continuous_skills_are_chosen_by_their_vectors(tiny, skill_type, low):
+    arguments = {**tiny, "intrinsic_kwargs": {"encoder": "identity"}}
+    model = APT("MlpPolicy", "Pendulum-v1", seed=0, skill_type=skill_type, skill_dim=2, **arguments)
+    env = SkillOptions(Counter(), model, duration=2)
+    assert env.action_space == gym.spaces.Box(low, 1.0, (2,), np.float32)
+    env.reset()
+    chosen = np.array([0.3, 0.4], dtype=np.float32)
+    *_, info = env.step(chosen)
+    skill = np.array([0.6, 0.8]) if skill_type == "sphere" else chosen
+    assert info["skill"] == pytest.approx(skill) and info["n_steps"] == 2
+    for step in range(2):
+        expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=info["skill"])
+        assert (env.unwrapped.actions[step] == expected).all()
+    with pytest.raises(ValueError, match="is a vector of 2 numbers, not of 3"):
+        env.step(np.ones(3))
+    with pytest.raises(ValueError, match="is not finite"):
+        env.step(np.array([np.nan, 0.5]))
+    if skill_type == "sphere":
+        with pytest.raises(ValueError, match=r"points to no skill: choose one with a direction\."):
+            env.step(np.zeros(2))
+
+
+def test_algorithms_with_continuous_actions_choose_continuous_skills(tiny):
+    model = DADS("MlpPolicy", "Pendulum-v1", seed=0, **{**tiny, "intrinsic_kwargs": {}})
+    sphere = APT("MlpPolicy", "Pendulum-v1", seed=0, skill_type="sphere", skill_dim=3, **{**tiny, "intrinsic_kwargs": {}})
+    for options, dim in ((model, 16), (sphere, 3)):
+        env = SkillOptions(gym.make("Pendulum-v1"), options, duration=20)
+        assert env.action_space.shape == (dim,)
+        check_env(env)
+        learner = SAC("MlpPolicy", env, learning_starts=10, policy_kwargs={"net_arch": [8]}, device="cpu").learn(20)
+        assert evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)[1] == [10]
+
+
+def test_observations_may_be_dictionaries(make_model):
+    class Pair(gym.ObservationWrapper):
+        observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-10, 10, (1,)), "b": gym.spaces.Box(-10, 10, (2,))})
+
+        def observation(self, observation):
+            return {"a": observation[:1], "b": observation[1:]}
+
+    vec_normalize = VecNormalize(DummyVecEnv([lambda: Pair(Counter())]))
+    model = make_model(vec_normalize).learn(60)
+    env = SkillOptions(Pair(Counter()), model, duration=1, vec_normalize=vec_normalize)
+    observation, _ = env.reset()
+    seen, *_ = env.step(2)
+    expected, _ = model.predict(vec_normalize.normalize_obs(observation), skill=2)
+    assert (env.unwrapped.actions[0] == expected).all() and seen["a"] == [1] and list(seen["b"]) == [-1, 0.5]
+    with pytest.raises(ValueError, match=r"Box\(-10, 10, \(3,\), float32\).*do not fit the model.*Dict\(a: .*, b: "):
+        SkillOptions(Counter(), model, duration=1)
 
 
 def test_misuse(make_model, model):

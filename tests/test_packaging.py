@@ -1,3 +1,4 @@
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import sb3_cesd
 
 ROOT = Path(__file__).parent.parent
+HOOK = {"sb3_cesd_rl_zoo3.pth", "sb3_cesd_rl_zoo3.start", "_sb3_cesd_rl_zoo3.py"}
 
 
 def python(code, *options):
@@ -22,9 +24,9 @@ def python(code, *options):
 
 def test_hook_is_installed():
     site_packages = Path(sysconfig.get_path("purelib"))
-    assert (site_packages / "sb3_cesd_rl_zoo3.pth").is_file() and (site_packages / "_sb3_cesd_rl_zoo3.py").is_file()
     # What is installed is what is in the repository
-    for name in ("sb3_cesd_rl_zoo3.pth", "_sb3_cesd_rl_zoo3.py"):
+    for name in HOOK:
+        assert (site_packages / name).is_file()
         assert (site_packages / name).read_bytes() == (ROOT / name).read_bytes(), "install the package again"
 
 
@@ -33,13 +35,43 @@ def test_bare_python_loads_the_hook_alone():
         "import sys; print('_sb3_cesd_rl_zoo3' in sys.modules, 'sb3_cesd' in sys.modules, 'torch' in sys.modules)"
     )
     assert stdout.split() == ["True", "False", "False"]
-    costs = []
-    for _ in range(5):
-        _, importtime = python("pass", "-X", "importtime")
-        own = re.search(r"\|\s+(\d+) \|\s+_sb3_cesd_rl_zoo3", importtime)
-        assert own is not None
-        costs.append(int(own.group(1)))  # microseconds, with all that the hook imports
-    assert min(costs) < 1000
+
+
+def test_hook_costs_nothing_but_itself():
+    """At every start of Python it imports no other module, and once installed it stays the only one of its kind."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); before = set(sys.modules)\n"
+        "import _sb3_cesd_rl_zoo3 as hook; known = list(sys.meta_path)\n"
+        "print(set(sys.modules) - before)\n"
+        "hook.install(); hook.install(); print([type(finder).__name__ for finder in sys.meta_path if finder not in known])\n"
+        "print(set(sys.modules) - before)"
+    )
+    assert python(code, "-S")[0].splitlines() == ["{'_sb3_cesd_rl_zoo3'}", "['RLZooFinder']", "{'_sb3_cesd_rl_zoo3'}"]
+
+
+def test_start_up_files_call_the_same():
+    """Python 3.15 reads the .start file in place of the .pth file of that name (PEP 829): one ``module:callable`` per line."""
+    (entry_point,) = (ROOT / "sb3_cesd_rl_zoo3.start").read_text().splitlines()
+    assert re.fullmatch(r"[a-z0-9_]+:[a-z]+", entry_point)
+    assert pkgutil.resolve_name(entry_point) is pkgutil.resolve_name("_sb3_cesd_rl_zoo3").install
+    (line,) = (ROOT / "sb3_cesd_rl_zoo3.pth").read_text().splitlines()
+    assert line.startswith("import ")
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {{}}; print(type(sys.meta_path[0]).__name__)"
+    for call in (line, f"import pkgutil; pkgutil.resolve_name({entry_point!r})()"):
+        assert python(code.replace("{}", call), "-S")[0].split() == ["RLZooFinder"]
+
+
+def test_python_starts_silently_where_half_of_the_installation_is_gone(tmp_path):
+    pth = "sb3_cesd_rl_zoo3.pth"
+    shutil.copy(ROOT / pth, tmp_path)
+    code = f"import site; site.addsitedir({str(tmp_path)!r}); import sys; print('_sb3_cesd_rl_zoo3' in sys.modules)"
+    # Without the hook
+    assert python(code, "-I", "-S") == ("False\n", "")
+    # With the hook of another version, and with the hook but without the package
+    (tmp_path / "_sb3_cesd_rl_zoo3.py").write_text("")
+    assert python(code, "-I", "-S") == ("True\n", "")
+    shutil.copy(ROOT / "_sb3_cesd_rl_zoo3.py", tmp_path)
+    assert python(code, "-I", "-S") == ("True\n", "")
 
 
 def test_other_packages_import_as_before():
@@ -83,7 +115,7 @@ def test_child_processes_know_us(method):
 
 def test_register_by_hand_without_the_hook(tmp_path):
     """As with ``pip install --target``: no .pth file is read."""
-    # RL Zoo imports this module while some of its own are half imported
+    # RL Zoo imports this module while rl_zoo3.exp_manager is half imported
     (tmp_path / "custom_envs.py").write_text("from sb3_cesd import zoo; zoo.register()")
     code = (
         f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT), sysconfig.get_path('purelib')]}\n"
@@ -99,6 +131,18 @@ def test_register_by_hand_without_the_hook(tmp_path):
     assert python(code, "-S")[0].split() == ["True", "True", "1", "True", "False"]
 
 
+def test_register_before_rl_zoo_is_imported():
+    code = (
+        f"import sys; sys.path[:0] = {[str(ROOT), sysconfig.get_path('purelib')]}\n"
+        "from sb3_cesd import zoo; zoo.register()\n"
+        "import rl_zoo3.train, rl_zoo3.callbacks; from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER\n"
+        "extended = [rl_zoo3.train.ExperimentManager.__init__, rl_zoo3.callbacks.ParallelTrainCallback]\n"
+        "print('_sb3_cesd_rl_zoo3' in sys.modules, {'cesd', 'rnd'} <= {*rl_zoo3.train.ALGOS} & {*HYPERPARAMS_CONVERTER},\n"
+        "      [each.extended_by_sb3_cesd for each in extended])"
+    )
+    assert python(code, "-S")[0].strip() == "False True [True, True]"
+
+
 def test_rl_zoo_knows_us_once_and_environments_are_registered():
     code = (
         "import rl_zoo3, rl_zoo3.exp_manager, gymnasium\n"
@@ -107,9 +151,6 @@ def test_rl_zoo_knows_us_once_and_environments_are_registered():
         "print(ALGOS['cesd'].__name__, 'Quadruped-v0' in gymnasium.registry, 'cesd' in ALGOS)"
     )
     assert python(code)[0].split() == ["CeSD", "True", "True"]
-
-
-HOOK = {"sb3_cesd_rl_zoo3.pth", "_sb3_cesd_rl_zoo3.py"}
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +185,19 @@ def check_wheel(wheel):
 
 
 @pytest.mark.slow
-def test_wheel(build):
+def test_wheel(build, tmp_path):
     """A wheel holds what an installed package needs, and nothing of the repository around it."""
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.py")}
     config = {f"sb3_cesd/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
-    assert check_wheel(build("wheel")) == HOOK | modules | config | {"sb3_cesd/py.typed", "sb3_cesd/version.txt"}
+    wheel = build("wheel")
+    assert check_wheel(wheel) == HOOK | modules | config | {"sb3_cesd/py.typed", "sb3_cesd/version.txt"}
+    shutil.unpack_archive(wheel, tmp_path, "zip")
+    code = (
+        f"import sys; sys.path[:0] = {[str(tmp_path), sysconfig.get_path('purelib')]}\n"
+        "from sb3_cesd.zoo.hyperparams import hyperparams_folder, read_entry\n"
+        "print(hyperparams_folder(), read_entry('rnd_laptop', 'Walker-v0')['n_skills'])"
+    )
+    assert python(code, "-I", "-S")[0].split() == [str(tmp_path / "sb3_cesd/hyperparams"), "8"]
 
 
 @pytest.mark.slow
@@ -162,7 +211,14 @@ def test_editable_wheel(build):
 def test_source_distribution_builds_itself(build):
     with tarfile.open(build("sdist")) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {"build_backend/build_backend.py", "hyperparams/cesd.yml", "sb3_cesd/version.txt", "LICENSE", "constraints.txt"}
+    needed = {
+        "build_backend/build_backend.py",
+        "hyperparams/cesd.yml",
+        "hyperparams/common.yml",
+        "sb3_cesd/version.txt",
+        "LICENSE",
+        "constraints.txt",
+    }
     assert HOOK | needed <= names
 
 

@@ -18,7 +18,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.skills import append_skill
+from sb3_cesd.common.observations import add_skill, skill_observation_space
+from sb3_cesd.common.skills import DiscreteSkills
 
 EPISODES = {"train_freq": (1, "episode")}
 
@@ -29,9 +30,9 @@ def test_a_thread_learns(make_model):
     threads = set()
     update = CeSD._update
 
-    def note(self, drawn):
+    def note(self, replay_data):
         threads.add(threading.current_thread())
-        update(self, drawn)
+        update(self, replay_data)
 
     with pytest.MonkeyPatch.context() as context:
         context.setattr(CeSD, "_update", note)
@@ -54,7 +55,7 @@ def test_progress_reaches_the_learner(make_model, start):
 
     def note(self, gradient_steps, batch_size):
         train(self, gradient_steps, batch_size)
-        phases.append(self.intrinsic.phase)
+        phases.append(self.intrinsic.is_constrained)
 
     with pytest.MonkeyPatch.context() as context:
         context.setattr(CeSD, "train", note)
@@ -75,25 +76,26 @@ def test_what_is_saved_meanwhile_loads_and_goes_on(make_model, tmp_path):
 
 def test_one_thread_adds_while_another_samples():
     """Among them ends of episodes, for which the buffer makes room."""
-    space = spaces.Box(-np.inf, np.inf, (2 + 3,), np.float32)
-    buffer = SkillReplayBuffer(5000, space, spaces.Box(-1, 1, (1,)), "cpu", n_skills=3)
+    skill_space = DiscreteSkills(3)
+    space = skill_observation_space(spaces.Box(-np.inf, np.inf, (2,), np.float32), skill_space)
+    buffer = SkillReplayBuffer(5000, space, spaces.Box(-1, 1, (1,)), "cpu", skill_space=skill_space)
 
     def add(n):
         for time in range(n):
-            obs = append_skill(np.full((1, 2), time, np.float32), 0, 3)
-            buffer.add(obs, obs + 0.5, np.zeros((1, 1)), np.ones(1), np.ones(1, bool), [{}])
+            obs, next_obs = (add_skill(np.full((1, 2), time + ahead, np.float32), np.eye(3)[:1]) for ahead in (0, 0.5))
+            buffer.add(obs, next_obs, np.zeros((1, 1)), np.ones(1), np.ones(1, bool), [{}])
 
     add(1)
     adding = threading.Thread(target=add, args=(20_000,))
     adding.start()
     buffer.prepare()
     while adding.is_alive():
-        samples = buffer.relabelled(buffer.draw(64))
+        samples = buffer.gather(buffer.draw(64))
         assert (samples.next_observations == samples.observations + 0.5).all()
 
 
 def test_with_normalisation_and_another_method(tiny):
-    tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+    del tiny["intrinsic_kwargs"]
     env = VecNormalize(make_vec_env("Pendulum-v1"))
     model = DIAYN("MlpPolicy", env, **EPISODES, **tiny).learn(800, callback=ParallelTrainCallback(gradient_steps=3))
     assert model._n_updates > 0 and all(th.isfinite(parameter).all() for parameter in parameters_of(model))
@@ -118,7 +120,8 @@ def test_other_algorithms_are_left_alone():
 def test_through_rl_zoo(tmp_path):
     entry = {
         "policy": "MlpPolicy", "n_timesteps": 1200, "n_skills": 4, "batch_size": 32, "learning_starts": 100,
-        "train_freq": [1, "episode"], "policy_kwargs": "dict(net_arch=[16, 16])", "encoder_kwargs": {"net_arch": [16]},
+        "train_freq": [1, "episode"], "policy_kwargs": "dict(net_arch=[16, 16])",
+        "intrinsic_kwargs": {"encoder_kwargs": {"net_arch": [16]}},
         "callback": [{"rl_zoo3.callbacks.ParallelTrainCallback": {"gradient_steps": 5}}],
     }  # fmt: skip
     (tmp_path / "parallel.yml").write_text(yaml.safe_dump({"Pendulum-v1": entry}))

@@ -4,19 +4,20 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from sb3_cesd import VecSkillObservation
-from sb3_cesd.common.skills import append_skill
+from sb3_cesd.common.observations import add_skill
 
 OBS = np.array([0.1, -0.5, 2.0], np.float32)
 BATCH = np.stack([OBS] * 6)
+VECTORS = np.eye(4, dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
 def model():
-    from conftest import TINY
+    from conftest import arguments
 
     from sb3_cesd import CeSD
 
-    return CeSD("MlpPolicy", "Pendulum-v1", seed=0, **{**TINY, "learning_rate": 1e-2}).learn(150)
+    return CeSD("MlpPolicy", "Pendulum-v1", seed=0, **arguments(learning_rate=1e-2)).learn(150)
 
 
 @pytest.fixture
@@ -27,19 +28,19 @@ def actions(model):
     return values
 
 
-def test_augmented_observations_are_taken_as_they_are(model, actions):
+def test_observations_with_a_skill_are_taken_as_they_are(model, actions):
     for skill in range(4):
-        action, state = model.predict(append_skill(OBS, skill, 4))
+        action, state = model.predict(add_skill(OBS, VECTORS[skill]))
         assert action == pytest.approx(actions[skill]) and action.shape == (1,) and state is None
-    batch = append_skill(BATCH, np.array([0, 1, 2, 3, 2, 1]), 4)
+    batch = add_skill(BATCH, VECTORS[[0, 1, 2, 3, 2, 1]])
     assert model.predict(batch)[0] == pytest.approx(actions[[0, 1, 2, 3, 2, 1]])
 
 
 def test_skill_argument(model, actions):
     assert model.predict(BATCH, skill=2)[0] == pytest.approx(actions[[2] * 6])
     assert model.predict(BATCH, skill=np.array([3, 1, 0, 2, 2, 0]))[0] == pytest.approx(actions[[3, 1, 0, 2, 2, 0]])
-    # It overrides the skill of an augmented observation
-    assert model.predict(append_skill(BATCH, 0, 4), skill=3)[0] == pytest.approx(actions[[3] * 6])
+    # It overrides the skill of the observation
+    assert model.predict(add_skill(BATCH, VECTORS[[0] * 6]), skill=3)[0] == pytest.approx(actions[[3] * 6])
 
 
 def test_plain_observations_without_state_follow_the_same_skills_each_time(model, actions):
@@ -65,7 +66,7 @@ def test_set_skill(model, actions):
         action, state = model.predict(BATCH)
         assert action == pytest.approx(actions[[2] * 6])
         assert model.predict(BATCH, state, np.ones(6, bool))[0] == pytest.approx(actions[[2] * 6])
-        assert (model.env.reset()[:, 3:].argmax(axis=1) == 2).all()
+        assert (model.env.reset()["skill"] == VECTORS[2]).all()
     finally:
         model.set_skill(None)
     assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
@@ -77,7 +78,7 @@ def test_evaluate_policy_goes_through_the_skills(model, n_envs, monkeypatch):
     predict = model.policy.actor.forward
 
     def spy(obs):
-        followed.append(obs[:, 3:].argmax(dim=1).tolist())
+        followed.append(obs["skill"].argmax(dim=1).tolist())
         return predict(obs)
 
     monkeypatch.setattr(model.policy.actor, "forward", spy)
@@ -100,10 +101,17 @@ def test_actions_are_unscaled(make_model):
     assert 1.0 < np.abs(actions).max() <= 2.0
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 6, 8])
-def test_wrong_size(model, size):
-    with pytest.raises(ValueError, match=r"takes 3 numbers.*or 7 with a one-hot.*trained on"):
-        model.predict(np.zeros(size, np.float32))
+@pytest.mark.parametrize("shape", [(1,), (2,), (4,), (6,), (7,), (8,), (2, 7), (1, 2, 3), ()])
+def test_wrong_size(model, shape):
+    """Among them that of an observation with its skill appended."""
+    for observation in (np.zeros(shape, np.float32), {"observation": np.zeros(shape, np.float32), "skill": VECTORS[0]}):
+        with pytest.raises(ValueError, match=r"takes shape \(3,\), or several of them as \(n, 3\).*trained on"):
+            model.predict(observation)
+
+
+def test_wrong_entries(model):
+    with pytest.raises(ValueError, match=r"entries \['position'\], this model takes \['observation'\]: pass those"):
+        model.predict({"position": OBS, "skill": VECTORS[0]})
 
 
 @pytest.mark.parametrize("skill", [-1, 4, 1.5, np.array([0, 9])])

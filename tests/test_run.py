@@ -16,7 +16,6 @@ from sb3_cesd import CeSD
 DEFAULTS_OF_THE_PAPER = {
     "n_skills": 16,
     "skill_duration": 50,
-    "alpha": 1.0,
     "learning_rate": 1e-4,
     "buffer_size": 1_000_000,
     "learning_starts": 4000,
@@ -63,6 +62,7 @@ def test_defaults():
         assert getattr(model, name) == value, name
     assert model.train_freq.frequency == 2 and model.gradient_steps == 1
     intrinsic = model.intrinsic
+    assert intrinsic.alpha == 1.0
     assert (intrinsic.entropy.k, intrinsic.entropy.scale, intrinsic.entropy.log1p) == (16, "std", False)
     assert intrinsic.entropy.clip == 0.0005
     assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.03)
@@ -112,10 +112,10 @@ def test_pairs_do_not_reach_the_encoder_and_prototypes_do_not_train_it(make_mode
     model = make_model().learn(60)
     batch = model.replay_buffer.sample(32)
     model.intrinsic.encoder.zero_grad()
-    model.intrinsic._train_prototypes(
-        batch, model.intrinsic.prototypes.scores(model.intrinsic.encoder(batch.next_observations).detach())
-    )
+    before = [parameter.clone() for parameter in model.intrinsic.prototypes.parameters()]
+    model.intrinsic.update_clusters(batch, model.intrinsic.relabel(batch).features)
     assert all(parameter.grad is None for parameter in model.intrinsic.encoder.parameters())
+    assert all((old != new).any() for old, new in zip(before, model.intrinsic.prototypes.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
@@ -147,7 +147,7 @@ def test_subproc_vec_env_of_robots(make_model):
     env = make_vec_env("sb3_cesd:Walker-v0", 2, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "spawn"})
     model = make_model(env).learn(80)
     env.close()
-    assert model._n_updates > 0 and np.ptp(model.replay_buffer.observations[:30], axis=0).max() > 0
+    assert model._n_updates > 0 and np.ptp(model.replay_buffer.observations["observation"][:30], axis=0).max() > 0
 
 
 def test_float64_observations_and_bounds_that_are_not_symmetric(make_model):
@@ -162,10 +162,8 @@ def test_warmup_is_uniform_and_then_noise_is_added(make_model):
     actions = model.replay_buffer.actions[:400, 0, 0]
     assert np.histogram(actions[:300], bins=4, range=(-1, 1))[0] == pytest.approx(75, abs=30)
     noisy = make_model(learning_starts=40, exploration_noise=0.5, learning_rate=1e-12).learn(400)
-    obs = np.concatenate(
-        [noisy.replay_buffer.observations[50:400, 0], np.eye(4)[noisy.replay_buffer.skills[50:400, 0]]], axis=1
-    )
-    greedy = noisy.policy.scale_action(noisy.predict(obs.astype(np.float32))[0])
+    obs, skills = noisy.replay_buffer.observations["observation"][50:400, 0], noisy.replay_buffer.skills[50:400, 0]
+    greedy = noisy.policy.scale_action(noisy.predict(obs, skill=skills)[0])
     noise = noisy.replay_buffer.actions[50:400, 0] - greedy
     assert noise.std() == pytest.approx(0.5, abs=0.1)
 
@@ -195,8 +193,8 @@ def test_action_noise_of_the_user_replaces_ours(make_model):
     model = make_model(exploration_noise=0.5, learning_rate=1e-12, action_noise=NormalActionNoise(np.zeros(1), np.zeros(1)))
     model.learn(120)
     buffer = model.replay_buffer
-    obs = np.concatenate([buffer.observations[60:120, 0], np.eye(4)[buffer.skills[60:120, 0]]], axis=1).astype(np.float32)
-    assert buffer.actions[60:120, 0] == pytest.approx(model.policy.scale_action(model.predict(obs)[0]), abs=1e-4)
+    greedy, _ = model.predict(buffer.observations["observation"][60:120, 0], skill=buffer.skills[60:120, 0])
+    assert buffer.actions[60:120, 0] == pytest.approx(model.policy.scale_action(greedy), abs=1e-4)
 
 
 @pytest.mark.parametrize("net_arch", [[], [8], [8, 6, 4], {"pi": [8], "qf": [12, 10]}])

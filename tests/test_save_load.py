@@ -31,7 +31,15 @@ def test_everything_learned_is_saved(trained, tmp_path):
     assert names == expected | {"intrinsic.encoder_optimizer", "intrinsic.prototype_optimizer"}
     assert any("statistics.count" in name for name in state_of(trained))
     assert not differences(trained, loaded)
-    for name in ("n_skills", "alpha", "num_timesteps", "_n_updates", "entropy_kwargs", "exploration_noise", "n_steps"):
+    for name in (
+        "n_skills",
+        "num_timesteps",
+        "_n_updates",
+        "intrinsic_kwargs",
+        "policy_kwargs",
+        "exploration_noise",
+        "n_steps",
+    ):
         assert getattr(trained, name) == getattr(loaded, name), name
     assert (trained.predict(OBS)[0] == loaded.predict(OBS)[0]).all()
 
@@ -84,16 +92,25 @@ def test_file_like_objects(trained):
 
 
 def test_exclude_and_include(trained, tmp_path):
-    trained.save(tmp_path / "model.zip", exclude=["alpha"])
-    assert CeSD.load(tmp_path / "model.zip", device="cpu").alpha == 1.0
+    trained.exploration_noise = 0.7
+    trained.save(tmp_path / "model.zip", exclude=["exploration_noise"])
+    assert CeSD.load(tmp_path / "model.zip", device="cpu").exploration_noise == 0.2, "the default"
     trained.save(tmp_path / "larger.zip", include=["replay_buffer"])
     assert os.path.getsize(tmp_path / "larger.zip") > os.path.getsize(tmp_path / "model.zip")
 
 
 def test_arguments_can_change_when_loading(trained, tmp_path):
     trained.save(tmp_path / "model.zip")
-    loaded = CeSD.load(tmp_path / "model.zip", device="cpu", alpha=3.0, learning_rate=1e-3, gradient_steps=5, batch_size=16)
+    loaded = CeSD.load(
+        tmp_path / "model.zip",
+        device="cpu",
+        intrinsic_kwargs={"alpha": 3.0},
+        learning_rate=1e-3,
+        gradient_steps=5,
+        batch_size=16,
+    )
     assert loaded.intrinsic.alpha == 3.0 and loaded.gradient_steps == 5 and loaded.lr_schedule(1) == 1e-3
+    assert loaded.intrinsic_kwargs == {**trained.intrinsic_kwargs, "alpha": 3.0}, "the others stay"
 
 
 def test_set_parameters(trained, make_model):
@@ -125,17 +142,19 @@ def test_fixed_skill_is_saved(trained, tmp_path):
     trained.set_skill(3)
     trained.save(tmp_path / "model.zip")
     loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", 2), device="cpu")
-    assert loaded.skill == 3 and (loaded.env.reset()[:, 3:].argmax(axis=1) == 3).all()
+    assert loaded.skill == 3 and (loaded.env.reset()["skill"].argmax(axis=1) == 3).all()
     assert (loaded.predict(OBS)[0] == trained.predict(OBS, skill=3)[0]).all()
 
 
-def test_relabelling_survives_a_copy_of_the_buffer(trained, tmp_path):
-    """Neither a pickled buffer nor a copy holds the reward function: training must not fall back to extrinsic rewards."""
+def test_relabelling_survives_a_copy_of_the_buffer(trained, tmp_path, monkeypatch):
+    """A buffer holds extrinsic rewards: training must not fall back to them with one that was set by hand."""
     save_to_pkl(tmp_path / "buffer.pkl", trained.replay_buffer)
     trained.replay_buffer = load_from_pkl(tmp_path / "buffer.pkl")
+    learned_from, critic_loss = [], trained.critic_loss
+    monkeypatch.setattr(trained, "critic_loss", lambda batch: learned_from.append(batch) or critic_loss(batch))
     trained.train(1, 32)
-    trained.intrinsic.eval()
-    assert (trained.replay_buffer.sample(64).rewards >= 0).all() and (trained.replay_buffer.rewards < 0).any()
+    (batch,) = learned_from
+    assert (batch.rewards >= 0).all() and (batch.pairs.rewards >= 0).all() and (trained.replay_buffer.rewards < 0).any()
 
 
 # Bad input
@@ -169,9 +188,10 @@ def test_foreign_files(tmp_path):
     ("kwargs", "message"),
     [
         ({"n_skills": 8}, r"n_skills=8 does not fit.*pass n_skills=4 or leave it out"),
-        ({"ensemble_size": 2}, "pass ensemble_size=None or leave it out"),
-        ({"encoder": "fourier"}, "pass encoder='contrastive' or leave it out"),
-        ({"encoder_kwargs": {"features_dim": 5}}, "leave it out"),
+        ({"policy_kwargs": {"net_arch": [16, 16], "ensemble_size": 2}}, "policy kwargs do not equal the stored policy kwargs"),
+        ({"intrinsic_kwargs": {"encoder": "fourier"}}, "encoder='fourier' does not fit .*pass encoder=None or leave it out"),
+        ({"intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 5}}}, "encoder_kwargs={'features_dim': 5} .*leave it out"),
+        ({"skill_type": "sphere", "skill_dim": 2}, "pass skill_type='discrete' or leave it out"),
     ],
 )
 def test_what_shapes_the_networks_can_not_change(trained, tmp_path, kwargs, message):

@@ -9,15 +9,24 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.envs.gl import egl_works
+from sb3_cesd.common.skills import make_skill_space
+from sb3_cesd.envs.robots.gl import egl_works
+from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.registry import METHODS
+from sb3_cesd.show import __main__ as command
 from sb3_cesd.show.find import find_algorithm, find_env_id, find_env_kwargs, load_model
+from sb3_cesd.show.labels import skill_labels
 from sb3_cesd.show.robots import draw, play_all, table
 from sb3_cesd.show.video import grid_frames, write_video
 
 METRICS = {
     "coverage", "mutual_information", "knn_accuracy", "particle_entropy", "on_cluster_share", "cluster_size_entropy",
 }  # fmt: skip
+#: Of four discrete skills
+LABELS = ["0", "1", "2", "3"]
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +60,8 @@ def test_skills_start_alike_and_part(walker_model):
         assert rollout.observations.shape == (31, 24) and rollout.positions.shape == (31, 3) and rollout.frames == []
         assert (rollout.observations[0] == rollouts[0].observations[0]).all()
     assert (rollouts[0].observations[-1] != rollouts[1].observations[-1]).any()
-    assert len(table(rollouts).splitlines()) == 5
-    figure = draw(rollouts, "title", 3)
+    assert len(table(rollouts, LABELS).splitlines()) == 5
+    figure = draw(rollouts, LABELS, "title", 3)
     assert len(figure.subfigs[1].axes) == 2 and figure.subfigs[0].axes == []
 
 
@@ -61,7 +70,7 @@ def test_images_of_every_skill(walker_model):
     rollouts = play_all(walker_model[0], partial(gym.make, "Walker-v0"), n_steps=10, seed=0, n_frames=3, vec_normalize=None)
     assert all(len(rollout.frames) == 3 for rollout in rollouts)
     assert (np.array(rollouts[0].frames[0]) != np.array(rollouts[0].frames[2])).any()
-    assert len(draw(rollouts, "title", 3).subfigs[0].axes) == 12
+    assert len(draw(rollouts, LABELS, "title", 3).subfigs[0].axes) == 12
 
 
 def run(model_path, output, *arguments, gl=None):
@@ -103,7 +112,6 @@ def test_maze_of_any_method_in_the_folders_of_rl_zoo(tiny, tmp_path, algo):
     if algo == "cesd":
         model = CeSD("MlpPolicy", "MazeSquareC-v0", seed=0, **tiny)
     else:
-        tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
         model = APT("MlpPolicy", "MazeSquareC-v0", seed=0, **tiny)
     model.save(path)
     result = run(path, tmp_path, *(["--mine"] if algo == "cesd" else []))
@@ -126,7 +134,7 @@ def test_maze_of_any_method_in_the_folders_of_rl_zoo(tiny, tmp_path, algo):
         (["{model}", "--frames", "-1"], "pass 0 or an integer above"),
         (["{model}", "--env", "Wolker-v0"], "There is no environment 'Wolker-v0'"),
         (["{model}", "--env", "no_such_module:Walker-v0"], "There is no environment 'no_such_module:Walker-v0'"),
-        (["{model}", "--env", "Quadruped-v0"], "The model takes 24 numbers an observation"),
+        (["{model}", "--env", "Quadruped-v0"], "The model observes Box(-inf, inf, (24,), float32)"),
         (["{model}", "--mine"], "--mine is for mazes"),
     ],
 )
@@ -163,6 +171,91 @@ def test_env_kwargs_of_rl_zoo(tmp_path):
     assert find_env_kwargs(model_path, "MazeSquareA-v0") == {"reward": "none"}
     (folder / "args.yml").write_text(yaml.dump(OrderedDict(env_kwargs={"reward": "coverage", "render_mode": "human"})))
     assert find_env_kwargs(model_path, "module:MazeSquareA-v0") == {"reward": "coverage"}
+
+
+def test_labels_of_skills():
+    assert skill_labels(make_skill_space("discrete", 4)) == LABELS
+    assert skill_labels(make_skill_space("sphere", 4, 2)) == ["(1.00, 0.00)", "(0.00, 1.00)", "(-1.00, 0.00)", "(0.00, -1.00)"]
+    assert skill_labels(make_skill_space("sphere", 8, 2))[1] == "(0.71, 0.71)"
+    assert skill_labels(make_skill_space("unit_cube", 4, 64)) == LABELS
+    assert all(label.startswith("(") and "," not in label for label in skill_labels(make_skill_space("cube", 4, 1)))
+
+
+def test_skills_are_told_by_their_labels(walker_model):
+    rollouts = play_all(walker_model[0], partial(gym.make, "Walker-v0"), n_steps=3, seed=0, n_frames=0, vec_normalize=None)
+    labels = skill_labels(make_skill_space("sphere", 4, 2))
+    lines = table(rollouts, labels).splitlines()
+    assert [line.split("  ")[0].strip() for line in lines[1:]] == labels
+    assert len({len(line) for line in lines}) == 1, "columns are aligned"
+    legend = draw(rollouts, labels, "title", 0).subfigs[1].axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [f"skill {label}" for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("algo", "skills"), [("apt", {"skill_type": "sphere", "skill_dim": 2}), ("dads", {}), ("cic", {}), ("apt", {})]
+)
+def test_continuous_skills_in_a_maze_and_of_a_robot(tiny, tmp_path, monkeypatch, algo, skills):
+    arguments = {**tiny, "intrinsic_kwargs": {}, **skills}
+    drawn = []
+
+    def draw_panels(layout, panels, **kwargs):
+        drawn.append(kwargs["labels"])
+        return draw_maze_panels(layout, panels, **kwargs)
+
+    monkeypatch.setattr(command, "draw_maze_panels", draw_panels)
+    for env_id in ("MazeTree-v0", "Walker-v0"):
+        path = tmp_path / algo / env_id / f"{env_id}.zip"
+        path.parent.mkdir(parents=True)
+        model = METHODS[algo]("MlpPolicy", env_id, seed=0, **arguments)
+        model.save(path)
+        monkeypatch.setattr(sys, "argv", ["show", str(path), "--steps", "20", "--frames", "0", "--video", "none"])
+        command.main()
+        metrics = json.loads((path.parent / "metrics.json").read_text())
+        assert set(metrics) == METRICS - {"on_cluster_share", "cluster_size_entropy"}
+        assert (path.parent / "skills.png").stat().st_size > 5_000
+    assert drawn == [skill_labels(model.skill_space)]
+
+
+def test_observations_that_are_dictionaries(tiny, tmp_path, monkeypatch):
+    from sb3_cesd import CeSD
+
+    class Pair(gym.ObservationWrapper):
+        observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-1, 1, (2,)), "b": gym.spaces.Box(-8, 8, (1,))})
+
+        def observation(self, observation):
+            return {"a": observation[:2], "b": observation[2:]}
+
+    gym.register("Pair-v0", lambda **kwargs: Pair(gym.make("Pendulum-v1", **kwargs)))
+    path = tmp_path / "Pair-v0.zip"
+    CeSD("MlpPolicy", "Pair-v0", seed=0, **tiny).save(path)
+    monkeypatch.setattr(sys, "argv", ["show", str(path), "--steps", "9", "--frames", "0", "--video", "none"])
+    try:
+        command.main()
+    finally:
+        del gym.registry["Pair-v0"]
+    assert set(json.loads((tmp_path / "metrics.json").read_text())) == METRICS - {"coverage", "mutual_information"}
+
+
+def test_film_ends_with_the_episode_and_starts_anew(make_model):
+    """Each skill is played from the same start, to the end of its episode, and what is normalised is what the model sees."""
+    model = make_model()
+    statistics = VecNormalize(make_vec_env("Pendulum-v1", seed=1))
+    statistics.reset()
+    for _ in range(20):
+        statistics.step(np.zeros((1, 1), dtype=np.float32))
+    make = partial(gym.make, "Pendulum-v1", max_episode_steps=8)
+    rollouts = play_all(model, make, n_steps=20, seed=5, n_frames=0, vec_normalize=statistics)
+    env = make()
+    for skill, rollout in enumerate(rollouts):
+        observation, _ = env.reset(seed=5)
+        seen, episode_return = [statistics.normalize_obs(observation)], 0.0
+        for _ in range(8):
+            action, _ = model.predict(seen[-1], skill=skill)
+            observation, reward, *_ = env.step(action)
+            seen.append(statistics.normalize_obs(observation))
+            episode_return += reward
+        assert np.array_equal(rollout.observations, seen) and rollout.positions is None
+        assert rollout.episode_return == pytest.approx(episode_return, rel=1e-6)
 
 
 def test_environment_that_renders_nothing(walker_model, capsys):

@@ -1,4 +1,4 @@
-"""The update as a GPU does it, on the CPU: with fixed shapes and addresses, and without the host; and in other precisions."""
+"""The update as a GPU does it, on the CPU: with fixed shapes and addresses, and without the host."""
 
 import gymnasium as gym
 import numpy as np
@@ -8,9 +8,9 @@ from learned import parameters_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sb3_cesd import APT, DIAYN, CeSD
-from sb3_cesd.common.cuda_graph import GraphedFunction, set_capturable, set_learning_rate
-from sb3_cesd.common.fixed_shapes import fixed_shapes
-from sb3_cesd.skill_ddpg import base
+from sb3_cesd.common.cuda import update_runner
+from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
+from sb3_cesd.common.cuda.graphed_function import GraphedFunction, set_capturable, set_learning_rate
 
 #: No random numbers whose count depends on shapes
 NO_NOISE = {"target_policy_noise": 0.0}
@@ -66,11 +66,11 @@ def test_no_update_reads_from_the_device(make_model, monkeypatch, variant):
         # On the CPU some of them are no operation of PyTorch
         for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "nonzero"):
             context.setattr(th.Tensor, name, refuse)
-        model._update(drawn)
+        model._update(model.replay_buffer.gather(drawn))
     assert reads.found == []
     if variant == "constrained":
         with ReadsBack() as reads:
-            model._update(drawn)
+            model._update(model.replay_buffer.gather(drawn))
         assert reads.found, "with varying shapes they are found"
 
 
@@ -102,7 +102,7 @@ def captured(monkeypatch):
         graphs.append(Replay(self.function, self.inputs))
         return graphs[-1]
 
-    monkeypatch.setattr(base, "can_capture", lambda device: True)
+    monkeypatch.setattr(update_runner, "can_capture", lambda device: True)
     monkeypatch.setattr(GraphedFunction, "_capture", capture)
     monkeypatch.setattr(GraphedFunction, "_run_aside", lambda self: self.function(self.inputs))
     return graphs
@@ -123,7 +123,7 @@ def test_each_call_runs_the_function_once(captured):
 def test_a_graph_learns_the_same(captured, tiny, model_class):
     """But for the learning rate, a float32 in a graph. A graph is captured anew where another phase begins."""
     if model_class is not CeSD:
-        tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+        del tiny["intrinsic_kwargs"]
     plain, graphed = (
         model_class("MlpPolicy", "Pendulum-v1", seed=0, cuda_graph=graph, **tiny).learn(100) for graph in (False, True)
     )
@@ -178,30 +178,17 @@ def test_a_graph_has_no_effect_on_the_cpu(make_model):
 @pytest.mark.skipif(not th.cuda.is_available(), reason="no GPU")
 def test_graph_equals_plain_on_a_gpu(tiny):
     """Of a method without random numbers in the update."""
-    tiny = {name: value for name, value in tiny.items() if name not in ("encoder_kwargs", "entropy_kwargs")}
+    del tiny["intrinsic_kwargs"]
     plain, graphed = (
         DIAYN("MlpPolicy", "Pendulum-v1", seed=0, cuda_graph=graph, **{**tiny, **NO_NOISE, "device": "cuda"}).learn(200)
         for graph in (False, True)
     )
-    assert graphed._graphed_update.graph is not None
+    assert graphed._update_runner._graphed_update.graph is not None
     assert all((a - b).abs().max() < 1e-3 for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
 
 
-@pytest.mark.parametrize("kwargs", [{"matmul_precision": "medium"}, {"bf16": True}])
-def test_other_precisions_learn_nearly_the_same(make_model, kwargs):
-    before = th.get_float32_matmul_precision()
-    exact, other = make_model(**NO_NOISE).learn(80), make_model(**NO_NOISE, **kwargs).learn(80)
-    assert th.get_float32_matmul_precision() == before
-    differences = [(a - b).abs().max().item() for a, b in zip(parameters_of(exact), parameters_of(other), strict=True)]
-    assert np.isfinite(differences).all() and max(differences) < 0.05
-    assert {parameter.dtype for parameter in parameters_of(other)} == {th.float32}
-    if "bf16" in kwargs:
-        assert max(differences) > 1e-6
-
-
-def test_mixed_precision_sees_every_step_of_the_optimizers(make_model):
-    """Several updates in a row are as many single ones."""
-    in_a_row, single = (make_model(bf16=True).learn(60) for _ in range(2))
+def test_updates_in_a_row_are_as_many_single_ones(make_model):
+    in_a_row, single = (make_model().learn(60) for _ in range(2))
     for model, n_calls, n_updates in ((in_a_row, 1, 6), (single, 6, 1)):
         np.random.seed(0)
         th.manual_seed(0)
@@ -210,13 +197,14 @@ def test_mixed_precision_sees_every_step_of_the_optimizers(make_model):
     assert all((a == b).all() for a, b in zip(parameters_of(in_a_row), parameters_of(single), strict=True))
 
 
-def test_unknown_precision(make_model):
-    with pytest.raises(ValueError, match="choose 'highest', 'high', 'medium', or leave it out"):
-        make_model(matmul_precision="low")
+@pytest.mark.parametrize("name", ["matmul_precision", "bf16"])
+def test_lower_precisions_are_gone(make_model, name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        make_model(**{name: True})
 
 
 def test_modes_are_saved(make_model, tmp_path):
-    make_model(matmul_precision="high", bf16=True, cuda_graph=True).learn(60).save(tmp_path / "model")
+    make_model(cuda_graph=True).learn(60).save(tmp_path / "model")
     loaded = CeSD.load(tmp_path / "model", gym.make("Pendulum-v1"), device="cpu")
-    assert (loaded.matmul_precision, loaded.bf16, loaded.cuda_graph) == ("high", True, True)
+    assert loaded.cuda_graph is True
     loaded.learn(60)

@@ -17,10 +17,10 @@ def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
     env = normalized(n_envs)
     model = make_model(env).learn(450)
     n_rows = 450 // n_envs
-    stored = model.replay_buffer.observations[:n_rows].reshape(-1, 3)
+    stored = model.replay_buffer.observations["observation"][:n_rows].reshape(-1, 3)
     # cos and sin of an angle, and a velocity up to 8
     assert np.hypot(stored[:, 0], stored[:, 1]) == pytest.approx(1.0, abs=1e-5) and np.abs(stored[:, 2]).max() > 2
-    stored_next = model.replay_buffer.next_observations[:n_rows].reshape(-1, 3)
+    stored_next = model.replay_buffer.next_observations["observation"][:n_rows].reshape(-1, 3)
     assert np.hypot(stored_next[:, 0], stored_next[:, 1]) == pytest.approx(1.0, abs=1e-4)
     assert (model.replay_buffer.rewards[:n_rows] < -1.5).any(), "rewards are stored as they are"
     samples = model.replay_buffer.sample(400, env=env)
@@ -31,9 +31,11 @@ def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
 
 def test_the_end_of_an_episode_is_stored_raw(make_model):
     model = make_model(normalized()).learn(201)
-    terminal = model.replay_buffer.next_observations[199, 0]
+    terminal = model.replay_buffer.next_observations["observation"][199, 0]
     assert np.hypot(*terminal[:2]) == pytest.approx(1.0, abs=1e-4)
-    assert (terminal != model.replay_buffer.observations[200, 0]).any(), "not the first observation of the next episode"
+    assert (terminal != model.replay_buffer.observations["observation"][200, 0]).any(), (
+        "not the first observation of the next episode"
+    )
 
 
 def test_explicit_order(make_model):
@@ -57,12 +59,15 @@ def test_save_and_load(make_model, tmp_path):
     assert np.isfinite(evaluate_policy(loaded, loaded_env, n_eval_episodes=1)[0])
 
 
-def test_normalising_the_one_hot_is_refused(make_model):
-    with pytest.raises(ValueError, match=r"one-hot.*VecNormalize\(env\) alone"):
-        make_model(VecNormalize(VecSkillObservation(make_vec_env("Pendulum-v1"), 4)))
+@pytest.mark.parametrize("norm_obs_keys", [None, ["skill"], ["observation", "skill"]])
+def test_normalising_the_skill_is_refused(make_model, norm_obs_keys):
+    with pytest.raises(
+        ValueError, match=r"normalise the skill: pass VecNormalize\(env\) alone.*norm_obs_keys=\['observation'"
+    ):
+        make_model(VecNormalize(VecSkillObservation(make_vec_env("Pendulum-v1"), 4), norm_obs_keys=norm_obs_keys))
 
 
-def test_stacking_the_one_hot_is_refused_but_stacking_before_works(make_model):
+def test_stacking_the_skill_is_refused_but_stacking_before_works(make_model):
     with pytest.raises(ValueError, match="apply it before VecSkillObservation"):
         make_model(VecFrameStack(VecSkillObservation(make_vec_env("Pendulum-v1"), 4), 2))
     assert make_model(VecFrameStack(make_vec_env("Pendulum-v1"), 2)).learn(60).obs_dim == 6

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from settings import CESD_IN_MAZES, OF_CESD, RELEASED, WHITE, settings_of
 
-from sb3_cesd import zoo
+from sb3_cesd import registry
+from sb3_cesd.envs.mazes.ids import MAZES
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -105,7 +107,8 @@ def test_mazes_of_the_paper_are_the_default(tmp_path):
     command = [sys.executable, str(FOLDER / "maze.py"), "--dry-run", "--seeds", "1", "--output", str(tmp_path)]
     output = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
     assert all(f"method=cesd maze={maze} seed=0" in output for maze in ("square_a", "square_b", "tree"))
-    assert "18 runs, 0 of them done already" in output
+    n_methods = len(registry.METHODS) + 1  # CeSD as released, too
+    assert f"{3 * n_methods} runs, 0 of them done already" in output
 
 
 def test_all_methods_have_the_same_budget_nets_and_batches():
@@ -125,8 +128,10 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
     for name in [*same, "learning_starts"]:
         assert len({str(each[name]) for each in arguments.values()}) == 1, name
     assert len({str(each["policy_kwargs"]["net_arch"]) for each in arguments.values()}) == 1
-    assert arguments["kappa=0.5"]["relabel_kwargs"] == {**arguments["cesd"]["relabel_kwargs"], "kappa": 0.5}
-    assert arguments["ensemble_size=5"]["ensemble_size"] == 5
+    rewards = {name: arguments[name]["intrinsic_kwargs"] for name in ("cesd", "kappa=0.5")}
+    assert rewards["kappa=0.5"]["relabel_kwargs"] == {**rewards["cesd"].get("relabel_kwargs", {}), "kappa": 0.5}
+    assert all(rewards["kappa=0.5"][name] == rewards["cesd"][name] for name in rewards["cesd"] if name != "relabel_kwargs")
+    assert arguments["ensemble_size=5"]["policy_kwargs"] == {**arguments["cesd"]["policy_kwargs"], "ensemble_size": 5}
     noise = {name: [each.get(part) for part in ("exploration_noise", "noise_correlation")] for name, each in arguments.items()}
     assert noise.pop("cesd") == noise.pop("apt, noise=cesd") == [0.3, 0.85]
     assert all(noise[name] in ([0.2, 0.0], [None, None] if name in MAIN else []) for name in noise)
@@ -135,8 +140,92 @@ def test_all_methods_have_the_same_budget_nets_and_batches():
         assert method.arguments() == {**arguments["cesd"], "n_envs": int(name.removeprefix("n_envs="))}
 
 
-@pytest.mark.parametrize("algo", ["cesd", "cesd_released", "diayn", "dads", "cic", "apt"])
-def test_mazes_have_one_entry(algo):
-    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{algo}.yml").read_text())
-    mazes = [entry for env_id, entry in entries.items() if env_id.startswith("Maze")]
-    assert len(mazes) == 7 and all(entry == mazes[0] for entry in mazes)
+def make(name):
+    """Make the model of a method, as its run does."""
+    from maze_methods import METHODS
+
+    method = METHODS[name]
+    arguments = method.arguments()
+    arguments.pop("n_timesteps")
+    env = MazeVecEnv("square_a", arguments.pop("n_envs"), max_episode_steps=50)
+    return registry.METHODS[method.algo](env=env, seed=0, device="cpu", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "different"),
+    [
+        ("cesd", {}),
+        (
+            "released",
+            {
+                **WHITE,
+                **RELEASED,
+                "ensemble_size": 10,  # one for each skill
+                "encoder": "ContrastiveEncoder",
+                "features_dim": 16,
+                "prototype_learning_rate": None,
+            },
+        ),
+        ("noise=white", WHITE),
+        ("alpha=0.1", {**WHITE, "alpha": 0.1}),
+        ("alpha=10", {**WHITE, "alpha": 10.0}),
+        ("ensemble_size=1", {**WHITE, "ensemble_size": 1}),
+        ("ensemble_size=2", {**WHITE, "ensemble_size": 2}),
+        ("kappa=0.25", {**WHITE, "relabelling.kappa": 0.25}),
+        ("kappa=1", {**WHITE, "relabelling.kappa": 1.0}),
+        ("log1p=True", {**WHITE, "entropy.log1p": True}),
+        ("entropy=released", {**WHITE, "entropy.log1p": True, "entropy.scale": "variance"}),
+        ("shared_value=False", {**WHITE, "shared_value": False}),
+        ("start=0", {**WHITE, "constraint.start": 0.0}),
+        ("n_envs=1", {"n_envs": 1, "gradient_steps": 1}),
+        ("n_envs=32", {"n_envs": 32, "gradient_steps": 32}),
+    ],
+)
+def test_names_of_rows_keep_meaning_the_same_settings(name, different):
+    assert settings_of(make(name)) == {**CESD_IN_MAZES, **different}
+
+
+@pytest.mark.parametrize(
+    ("name", "different"),
+    [
+        ("apt", {**WHITE, "entropy.log1p": True, "entropy.clip": 0.0}),
+        ("apt, noise=cesd", {"entropy.log1p": True, "entropy.clip": 0.0}),
+        ("cic", {**WHITE, "entropy.log1p": True, "encoder": "ContrastiveEncoder"}),
+        ("diayn", WHITE),
+        ("dads", WHITE),
+    ],
+)
+def test_names_of_rows_of_other_methods_do_so_too(name, different):
+    other = {key: value for key, value in CESD_IN_MAZES.items() if not key.startswith(OF_CESD)}
+    if name in ("diayn", "dads"):
+        other = {key: value for key, value in other.items() if not key.startswith(("encoder", "features_dim", "entropy"))}
+    assert settings_of(make(name)) == {**other, **different}
+
+
+def test_continuous_skills_are_a_variant():
+    from maze_methods import CONTINUOUS
+
+    assert set(CONTINUOUS) == {"cic, skills=unit_cube", "dads, skills=cube"}
+    assert make("cic, skills=unit_cube").skill_space.vectors.shape == (10, 64)
+    assert make("dads, skills=cube").skill_space.vectors.shape == (10, 16)
+    assert make("dads").skill_space.vectors.tolist() == np.eye(10).tolist()
+
+
+@pytest.mark.parametrize("config", [*registry.METHODS, "cesd_released"])
+def test_mazes_have_one_entry(config):
+    from entries import read_entry
+
+    entries = [read_entry(config, env_id) for env_id in MAZES]
+    assert len(entries) == 7 and all(entry == entries[0] for entry in entries)
+
+
+def test_overrides_change_what_they_name_and_nothing_else():
+    from entries import read_entry
+
+    entry = read_entry("cesd", "MazeTree-v0")
+    overrides = {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True}}, "policy_kwargs": {"n_critics": 1}, "tau": 0.1}
+    changed = read_entry("cesd", "MazeTree-v0", overrides)
+    assert changed["intrinsic_kwargs"].pop("entropy_kwargs") == {"k": 4, "log1p": True}
+    assert entry["intrinsic_kwargs"].pop("entropy_kwargs") == {"k": 4}
+    assert changed == {**entry, "policy_kwargs": {**entry["policy_kwargs"], "n_critics": 1}, "tau": 0.1}
+    assert overrides["intrinsic_kwargs"] == {"entropy_kwargs": {"log1p": True}}, "overrides stay as they are"

@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -29,13 +30,13 @@ def test_everything_is_measured_in_small(tmp_path):
     buffers = figures[figures.setting == "quadruped, 1000000 transitions"].set_index("variant").value
     assert buffers["SkillReplayBuffer"] < 0.5 * buffers["SB3's NStepReplayBuffer with one-hots"]
     breakdown = figures[figures.setting == "quadruped, small, routed"].set_index("variant").value
-    assert breakdown["all of these"] == pytest.approx(breakdown.drop("all of these").sum()) and len(breakdown) == 7
+    assert breakdown["all of these"] == pytest.approx(breakdown.drop("all of these").sum()) and len(breakdown) == 8
     training = figures[figures.part == "training"].set_index("variant").value
     mixed = 0.8 / training["CeSD, exploring"] + 0.2 / training["CeSD, constrained"]
     assert 1 / training["CeSD"] == pytest.approx(mixed)
     assert (tmp_path / "speed_cpu.png").stat().st_size > 10_000
     table = (tmp_path / "speed.md").read_text()
-    assert "routed, bf16" in table and "batch of 2" in table and "cuda_graph" not in table
+    assert "default, exploring" in table and "batch of 2" in table and "cuda_graph" not in table
 
     # Another part keeps the others
     again = [*command[:2], "--parts", "scaling", *command[2:]]
@@ -74,3 +75,69 @@ def test_environments_are_compared_with_single_ones():
         assert row.ratio == pytest.approx(gain if row.unit == "steps/s" else 1 / gain)
     assert figures.value[figures.unit == "us of CPU a step"].between(10, 1e5).all()
     assert (figures.value[figures.unit == "ms of CPU a start"] > 0).all()
+
+
+def test_dense_form_has_the_losses_of_the_routed_one():
+    import torch as th
+    from speed_update import FORMS, make_model
+
+    losses = {}
+    for name in ("routed", "dense"):
+        model = make_model(FORMS[name], "walker", "cpu", n_skills=4, batch_size=64, width=16)
+        np.random.seed(0)
+        th.manual_seed(0)
+        batch = model.intrinsic.relabel(model.replay_buffer.sample(64))
+        losses[name] = [model.critic_loss(batch).item(), model.actor_loss(batch).item()]
+    assert losses["dense"] == pytest.approx(losses["routed"], rel=1e-5) and losses["routed"][0] > 0
+
+
+@pytest.mark.parametrize("name", ["routed", "dense", "released"])
+def test_every_form_learns(name):
+    from speed_update import FORMS, make_model
+
+    model = make_model(FORMS[name], "walker", "cpu", n_skills=4, batch_size=64, width=16)
+    modules = {"actor": model.actor, "critic": model.critic, "target": model.critic_target, "reward": model.intrinsic}
+    before = {key: [value.clone() for value in module.state_dict().values()] for key, module in modules.items()}
+    model.train(gradient_steps=1, batch_size=64)
+    for key, module in modules.items():
+        pairs = zip(before[key], module.state_dict().values(), strict=True)
+        assert any((old != new).any() for old, new in pairs), key
+
+
+def test_parts_of_an_update_are_those_of_the_model():
+    from speed_update import FORMS, make_model, parts_of
+
+    model = make_model(FORMS["default, constrained"], "walker", "cpu", n_skills=4, batch_size=64, width=16)
+    parts = parts_of(model)
+    assert model.intrinsic.is_constrained
+    changed = {
+        "encoder": model.intrinsic.encoder,
+        "optimizers of both, Polyak": model.critic_target,
+        "prototypes": model.intrinsic.prototypes,
+    }
+    for name, part in parts.items():
+        before = {key: [value.clone() for value in module.parameters()] for key, module in changed.items()}
+        part()
+        for key, module in changed.items():
+            is_other = any((old != new).any() for old, new in zip(before[key], module.parameters(), strict=True))
+            assert is_other == (key == name), f"{key} in part {name}"
+
+
+def compare(*arguments):
+    command = [sys.executable, str(FOLDER / "compare_commits.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_two_checkouts_take_turns():
+    result = compare(FOLDER.parent, "--methods", "CeSD, constrained", "APT", "--rounds", "2", "--updates", "1")
+    assert result.returncode == 0, result.stderr
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in result.stdout.splitlines()[-2:]]
+    assert [row[:2] for row in rows] == [["small", "CeSD, constrained"], ["small", "APT"]]
+    assert all(float(row[2]) > 0 and float(row[3]) > 0 for row in rows)
+
+
+def test_a_folder_without_the_package_is_no_checkout(tmp_path):
+    result = compare(tmp_path, "--methods", "APT")
+    assert result.returncode != 0 and f"{tmp_path} has no sb3_cesd" in result.stderr
+    assert "pass the root of a clone" in result.stderr

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from settings import RELEASED, settings_of
 
-from sb3_cesd import CeSD, zoo
+from sb3_cesd import CeSD
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -117,13 +117,12 @@ def test_random_actions_are_reported_beside(tmp_path):
 
 @pytest.mark.parametrize("scale", ["laptop", "published"])
 def test_every_method_has_an_entry_at_every_scale(scale):
-    from entries import read_entry
-    from urlb_methods import DOMAINS, METHODS, SCALES
+    from urlb_methods import DOMAINS, METHODS
 
     for method in (method for method in METHODS.values() if method.algo):
         for domain, tasks in DOMAINS.items():
             for env_id in (domain, *tasks):
-                entry = read_entry(f"{method.algo}{SCALES[scale]}", env_id, method.overrides)
+                entry = method.arguments(scale, env_id)
                 assert entry["n_timesteps"] > 0 and isinstance(entry.get("policy_kwargs", {}), dict)
 
 
@@ -192,10 +191,57 @@ def test_what_a_killed_driver_left_is_kept_and_twins_are_dropped(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
 
 
-def test_released_is_what_the_file_of_the_released_setting_says():
-    from urlb_methods import RELEASED
+def named(overrides, entry):
+    """Take of an entry what overrides name."""
+    return {name: named(value, entry[name]) if isinstance(value, dict) else entry[name] for name, value in overrides.items()}
 
-    entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Walker-v0"]
-    entry["policy_kwargs"] = eval(entry["policy_kwargs"])
-    for group, values in RELEASED.items():
-        assert values == {name: entry[group][name] for name in values}
+
+def test_released_is_what_the_file_of_the_released_setting_says():
+    from entries import read_entry
+    from urlb_methods import METHODS, RELEASED
+
+    entry = read_entry("cesd_released", "Walker-v0")
+    assert named(RELEASED, entry) == RELEASED
+    heads = METHODS["released"].arguments("published", "WalkerRun-v0")["policy_kwargs"]["task_ensemble_size"]
+    assert heads == entry["policy_kwargs"]["task_ensemble_size"] == 16
+    assert METHODS["released"].arguments("laptop", "WalkerRun-v0")["policy_kwargs"]["task_ensemble_size"] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "different"),
+    [
+        ("released", RELEASED),
+        ("log1p=True", {"entropy.log1p": True}),
+        ("entropy=released", {"entropy.log1p": True, "entropy.scale": "variance"}),
+        ("shared_value=False", {"shared_value": False}),
+        ("start=0", {"constraint.start": 0.0}),
+    ],
+)
+def test_names_of_rows_keep_meaning_the_same_settings(name, different):
+    from random_walk import RandomWalk
+    from urlb_methods import METHODS
+
+    def make(method):
+        entry = method.arguments("laptop", "Walker-v0")
+        entry.pop("n_timesteps")
+        return CeSD(env=RandomWalk("walker"), seed=0, device="cpu", **entry)
+
+    default = settings_of(make(METHODS["cesd"]))
+    expected = {
+        "n_skills": 8,
+        "batch_size": 256,
+        "learning_rate": 3e-4,
+        "actor_arch": [256, 256],
+        "critic_arch": [128, 256],
+        "ensemble_size": None,
+        "shared_value": True,
+        "encoder": "ContrastiveEncoder",
+        "entropy.k": 8,
+        "entropy.scale": "std",
+        "entropy.log1p": False,
+        "alpha": 1.0,
+        "prototypes.sinkhorn_iterations": 6,
+        "constraint.start": 0.8,
+    }
+    assert default.items() >= expected.items()
+    assert settings_of(make(METHODS[name])) == {**default, **different}

@@ -128,7 +128,7 @@ def test_fewer_heads_than_skills_share_them(make_released):
 def test_every_pair_has_weight_and_shape(make_released, critic):
     model = make_released(relabel_kwargs={"critic": critic}).learn(60)
     model.intrinsic.eval()
-    batch = model.replay_buffer.sample(32)
+    batch = model.intrinsic.relabel(model.replay_buffer.sample(32))
     n_pairs = len(batch.pairs.rows)
     assert n_pairs == 32 if critic == "cluster" else n_pairs > 32
     for entry in batch.pairs:
@@ -141,7 +141,7 @@ def test_small_clusters_get_no_reward_but_train_their_head(make_released):
     model = make_released(entropy_kwargs={"k": 20}, batch_size=32).learn(60)
     model.intrinsic.eval()
     for _ in range(20):
-        batch = model.replay_buffer.sample(32)
+        batch = model.intrinsic.relabel(model.replay_buffer.sample(32))
         sizes = th.bincount(batch.clusters, minlength=4)[batch.clusters]
         assert (batch.rewards[sizes <= 20] == 0).all()
         assert len(batch.pairs.rows) == 32 and (batch.pairs.weights == 1).all()

@@ -6,8 +6,8 @@ from batches import random_samples
 from torch.nn import functional as F
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.cesd.type_aliases import one_pair_per_transition
 from sb3_cesd.common import torch_layers
-from sb3_cesd.common.type_aliases import one_pair_per_transition
 
 N_SKILLS = 6
 # With 3 heads (skill % 3): 9 rows on head 0, one row on head 1, none on head 2
@@ -101,7 +101,7 @@ def pair_by_pair(model, batch):
             target = reward + (1 - batch.dones[row]) * batch.discounts[row] * next_q
         for q in q_of_pair(model.critic, batch.observations[row], batch.actions[row], skill):
             loss = loss + (weight * (q - target).square()).sum()
-    return loss / (model._n_heads() * len(batch.observations))
+    return loss / (model.policy.n_heads * len(batch.observations))
 
 
 @pytest.mark.parametrize("tile_size", [None, 3])

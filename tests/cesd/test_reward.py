@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch as th
+from batches import make_samples
 from torch.nn import functional as F
-
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples, one_pair_per_transition
 
 N_SKILLS, BATCH_SIZE = 4, 48
 
@@ -14,24 +13,15 @@ N_SKILLS, BATCH_SIZE = 4, 48
 def batch():
     th.manual_seed(3)
     skills = th.randint(N_SKILLS, (BATCH_SIZE,))
-    rewards = th.full((BATCH_SIZE, 1), -7.0)
-    return SkillReplayBufferSamples(
-        observations=th.randn(BATCH_SIZE, 3),
-        actions=th.rand(BATCH_SIZE, 1) * 2 - 1,
-        next_observations=th.randn(BATCH_SIZE, 3),
-        dones=th.zeros(BATCH_SIZE, 1),
-        rewards=rewards,
-        discounts=th.full((BATCH_SIZE, 1), 0.97),
-        skills=skills,
-        clusters=skills,
-        actor_skills=skills,
-        pairs=one_pair_per_transition(skills, skills, rewards),
-    )
+    observations = th.randn(BATCH_SIZE, 3)
+    actions = th.rand(BATCH_SIZE, 1) * 2 - 1
+    samples = make_samples(observations, th.randn(BATCH_SIZE, 3), skills, actions)
+    return samples._replace(rewards=th.full((BATCH_SIZE, 1), -7.0))
 
 
 @pytest.fixture
 def make_intrinsic(make_released):
-    """An untrained reward that does not learn, with prototypes that are not of unit length."""
+    """An untrained reward in evaluation mode, with prototypes that are not of unit length."""
 
     def make(**kwargs):
         intrinsic = make_released(**kwargs).intrinsic.eval()
@@ -107,10 +97,9 @@ def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(
     intrinsic = make_intrinsic(prototype_kwargs={"swap": swap})
     seen, loss = [], intrinsic.prototypes.loss
     monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *args: seen.append(args) or loss(*args))
-    monkeypatch.setattr(intrinsic, "_train_encoder", lambda samples: None)
     intrinsic.train()
     vectors = F.normalize(intrinsic.prototypes.vectors.detach(), dim=1)
-    intrinsic.relabel(batch)
+    intrinsic.update_clusters(batch, intrinsic.relabel(batch).features)
     for scores, name in zip(seen[0], (predicted_from, "next_observations"), strict=True):
         features = F.normalize(intrinsic.encoder(getattr(batch, name)), dim=1)
         th.testing.assert_close(scores, features @ vectors.T)

@@ -9,14 +9,17 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common import buffers
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.device_arrays import DeviceArrays
-from sb3_cesd.common.skills import append_skill
+from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.observations import add_skill, skill_observation_space
+from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 
 CPU = th.device("cpu")
 
 
 def equal(samples, others):
-    return all((getattr(samples, name) == getattr(others, name)).all() for name in samples._fields if name != "pairs")
+    names = [name for name in samples._fields if getattr(samples, name) is not None]
+    assert len(names) >= 7
+    return all((getattr(samples, name) == getattr(others, name)).all() for name in names)
 
 
 def same_batch(buffer, env=None, batch_size=300):
@@ -60,14 +63,15 @@ def test_shared_tensors_follow_by_themselves():
 @pytest.mark.parametrize("sample_every", [1, 7, 60])
 def test_samples_of_copies_equal_those_of_shared_memory(monkeypatch, sample_every):
     """Many times round the ring, with ends of all kinds and room for them that grows."""
-    n_envs, n_skills = 3, 4
-    space, actions = spaces.Box(-np.inf, np.inf, (2 + n_skills,), np.float32), spaces.Box(-1, 1, (1,), np.float32)
-    shared, apart = (SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, n_skills=n_skills) for _ in range(2))
+    n_envs, skills = 3, DiscreteSkills(4)
+    space = skill_observation_space(spaces.Box(-np.inf, np.inf, (2,), np.float32), skills)
+    actions = spaces.Box(-1, 1, (1,), np.float32)
+    shared, apart = (SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, skill_space=skills) for _ in range(2))
     rng = np.random.default_rng(0)
     generations = set()
     for time in range(300):
         obs, next_obs = (
-            append_skill(rng.normal(size=(n_envs, 2)).astype(np.float32), rng.integers(4, size=n_envs), 4) for _ in range(2)
+            add_skill(rng.normal(size=(n_envs, 2)).astype(np.float32), skills.draw(n_envs, rng)) for _ in range(2)
         )
         ends = rng.random(n_envs) < 0.2
         infos = [{"TimeLimit.truncated": bool(rng.random() < 0.5 and end)} for end in ends]
@@ -118,8 +122,34 @@ def test_training_on_copies_equals_training_in_shared_memory(monkeypatch, make_m
         assert (value == model.policy.state_dict()[name]).all(), name
 
 
-def test_copies_see_another_skill(copied, finetune):
-    buffer = finetune().learn(80).replay_buffer
-    buffer.set_skill(2)
-    buffer.prepare()
-    assert (buffer._tensors["skills"][:80] == 2).all()
+def test_copies_of_all_entries_and_of_continuous_skills(monkeypatch):
+    """Vectors, an image and skills that are vectors, with ends of episodes."""
+    skills = SphereSkills(3, 4)
+    entries = {"place": spaces.Box(-1, 1, (2,)), "camera": spaces.Box(0, 255, (36, 36, 1), np.uint8)}
+    space, actions = skill_observation_space(spaces.Dict(entries), skills), spaces.Box(-1, 1, (1,), np.float32)
+    shared, apart = (SkillReplayBuffer(20, space, actions, "cpu", 2, skill_space=skills) for _ in range(2))
+    with monkeypatch.context() as context:
+        context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+        apart.prepare()
+    rng = np.random.default_rng(0)
+    for time in range(50):
+        obs, next_obs = (
+            add_skill(
+                {
+                    "place": rng.normal(size=(2, 2)).astype(np.float32),
+                    "camera": rng.integers(0, 256, (2, 36, 36, 1), np.uint8),
+                },
+                skills.draw(2, rng),
+            )
+            for _ in range(2)
+        )
+        step = (obs, next_obs, rng.uniform(-1, 1, (2, 1)), rng.normal(size=2), rng.random(2) < 0.3, [{}, {}])
+        for buffer in (shared, apart):
+            buffer.add(*step)
+        if time % 7 == 0:
+            expected, actual = same_batch(shared, batch_size=60), same_batch(apart, batch_size=60)
+            for name in ("observations", "next_observations"):
+                for entry, values in getattr(expected, name).items():
+                    assert (getattr(actual, name)[entry] == values).all(), (time, name, entry)
+            assert (expected.skills == actual.skills).all()
+    assert not apart._tensors.shared and shared._tensors.shared

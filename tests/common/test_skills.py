@@ -1,154 +1,186 @@
-import gymnasium as gym
+"""Spaces of skills: one-hot vectors, the unit sphere, cubes."""
+
+import pickle
+
 import numpy as np
 import pytest
-from gymnasium import spaces
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+import torch as th
 
-from sb3_cesd.common.skills import SkillClock, append_skill, plain_space, skill_space, split_skill
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.skills import SKILL_TYPES, CubeSkills, DiscreteSkills, SphereSkills, check_skill, make_skill_space
 
-
-class Counter(gym.Env):
-    """Observes the time step; an episode lasts five."""
-
-    observation_space = spaces.Box(0, 10, (2,), np.float32)
-    action_space = spaces.Box(-1, 1, (1,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time = 0
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        self.time += 1
-        return np.full(2, self.time, np.float32), 1.0, False, self.time == 5, {}
+SPACES = [DiscreteSkills(5), SphereSkills(2, 5), SphereSkills(7, 5), CubeSkills(3, 5), CubeSkills(3, 5, low=0.0)]
+CONTINUOUS = SPACES[1:]
+each_space = pytest.mark.parametrize("space", SPACES, ids=repr)
+each_continuous = pytest.mark.parametrize("space", CONTINUOUS, ids=repr)
 
 
-def counters(n_envs=1):
-    return DummyVecEnv([Counter] * n_envs)
+@each_space
+def test_draws_lie_in_the_space_and_follow_the_generator(space):
+    draws = space.draw(200, np.random.default_rng(0))
+    assert draws.shape == (200, space.dim) and draws.dtype == np.float32
+    assert all(space.box.contains(vector) for vector in draws)
+    assert (space.encode(space.decode(draws), (200,)) == draws).all()
+    assert (space.draw(200, np.random.default_rng(0)) == draws).all()
+    assert (space.draw(200, np.random.default_rng(1)) != draws).any()
 
 
-@pytest.mark.parametrize("shape", [(3,), (5, 3)])
-def test_append_and_split_are_inverse(shape):
-    observations = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    skills = 2 if len(shape) == 1 else np.array([0, 3, 1, 2, 2])
-    augmented = append_skill(observations, skills, 4)
-    assert augmented.shape == (*shape[:-1], 7) and augmented.dtype == np.float32
-    plain, read = split_skill(augmented, 4)
-    assert (plain == observations).all() and (read == skills).all()
-    assert (augmented[..., 3:].sum(axis=-1) == 1).all()
+@each_space
+def test_drawn_tensors_lie_in_the_space_and_follow_torch(space):
+    draws = []
+    for seed in (0, 0, 1):
+        th.manual_seed(seed)
+        draws.append(space.draw_tensor(200, th.device("cpu")))
+    assert draws[0].shape == (200, space.dim) and draws[0].dtype == th.float32
+    assert all(space.box.contains(vector) for vector in draws[0].clamp(-1, 1).numpy())
+    space.encode(space.decode(draws[0].numpy()), (200,))
+    assert (draws[0] == draws[1]).all() and (draws[0] != draws[2]).any()
 
 
-def test_spaces():
-    box = spaces.Box(np.array([-1, -2], np.float32), np.array([3, np.inf], np.float32))
-    augmented = skill_space(box, 3)
-    assert augmented.low.tolist() == [-1, -2, 0, 0, 0] and augmented.high.tolist() == [3, np.inf, 1, 1, 1]
-    assert plain_space(augmented, 3) == box
+def test_discrete_draws_are_uniform():
+    counts = DiscreteSkills(4).draw(4000, np.random.default_rng(0)).sum(axis=0)
+    assert counts.tolist() == pytest.approx([1000] * 4, abs=120)
 
 
-def test_skill_lasts_its_duration_or_to_the_end_of_the_episode():
-    clock = SkillClock(1, 50, duration=3)
-    clock.seed(0)
-    clock.reset()
-    changes = []
-    for step in range(12):
-        before = clock.skills.copy()
-        clock.tick(np.array([step == 4]))
-        changes.append(bool((clock.skills != before).any()))
-    # Steps 2, then 4 (end of the episode), then every third again
-    assert np.nonzero(changes)[0].tolist() == [2, 4, 7, 10]
+@pytest.mark.parametrize("by_torch", [False, True])
+def test_draws_on_the_sphere_have_unit_length_and_no_direction(by_torch):
+    space = SphereSkills(3, 4)
+    th.manual_seed(0)
+    draws = space.draw_tensor(6000, th.device("cpu")).numpy() if by_torch else space.draw(6000, np.random.default_rng(0))
+    np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-5)
+    # Covariance of the uniform distribution on the sphere: 1 / dim
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.03)
+    np.testing.assert_allclose(draws.T @ draws / 6000, np.eye(3) / 3, atol=0.02)
 
 
-def test_all_skills_are_drawn_equally_often():
-    clock = SkillClock(1000, 4)
-    clock.seed(0)
-    clock.reset()
-    assert np.bincount(clock.skills, minlength=4) == pytest.approx(250, abs=60)
+@pytest.mark.parametrize("by_torch", [False, True])
+@pytest.mark.parametrize("low", [-1.0, 0.0])
+def test_draws_of_a_cube_are_uniform_and_independent(low, by_torch):
+    space = CubeSkills(3, 4, low)
+    th.manual_seed(0)
+    draws = space.draw_tensor(6000, th.device("cpu")).numpy() if by_torch else space.draw(6000, np.random.default_rng(0))
+    width = 1 - low
+    assert draws.min() == pytest.approx(low, abs=0.01) and draws.max() == pytest.approx(1.0, abs=0.01)
+    np.testing.assert_allclose(draws.mean(axis=0), (low + 1) / 2, atol=0.03)
+    np.testing.assert_allclose(np.cov(draws.T), np.eye(3) * width**2 / 12, atol=0.02)
 
 
-def test_cycle_holds_every_skill_once_in_n_skills_episodes():
-    env = VecSkillObservation(counters(2), 4, skill_duration=None, order="cycle")
-    env.reset()
-    skills = list(env.skills)
-    for _ in range(15):
-        _, _, dones, _ = env.step(np.zeros((2, 1)))
-        skills += list(env.skills[dones])
-    assert sorted(skills) == [0, 0, 1, 1, 2, 2, 3, 3]
+@each_space
+def test_representatives_are_the_same_in_every_process_and_lie_in_the_space(space):
+    again = pickle.loads(pickle.dumps(space))
+    made = make_skill_space({DiscreteSkills: "discrete", SphereSkills: "sphere"}.get(type(space), "cube"), 5, space.dim)
+    assert space.vectors.shape == (5, space.dim) and space.vectors.dtype == np.float32
+    assert (again.vectors == space.vectors).all()
+    if getattr(space, "low", -1.0) == -1.0:
+        assert (made.vectors == space.vectors).all()
+    assert len(np.unique(space.vectors, axis=0)) == 5
+    assert all(space.box.contains(vector) for vector in space.vectors)
+    assert (space.encode(np.arange(5), (5,)) == space.vectors).all()
 
 
-def test_observation_after_a_step_bears_the_next_skill_and_the_terminal_one_the_old():
-    env = VecSkillObservation(counters(), 50)
-    env.seed(0)
-    obs = env.reset()
-    for step in range(1, 11):
-        followed = split_skill(obs, 50)[1][0]
-        obs, _, dones, infos = env.step(np.zeros((1, 1)))
-        assert infos[0]["skill"] == followed
-        if step % 5 == 0:
-            plain, old = split_skill(infos[0]["terminal_observation"], 50)
-            assert plain.tolist() == [5, 5] and old == followed
-            assert dones[0] and split_skill(obs, 50)[0].tolist() == [[0, 0]]
-            assert split_skill(obs, 50)[1][0] == env.skills[0] != followed
+def test_representatives_of_the_circle_are_at_equal_angles():
+    expected = [[1, 0], [0, 1], [-1, 0], [0, -1]]
+    np.testing.assert_allclose(SphereSkills(2, 4).vectors, expected, atol=1e-7)
+    vectors = SphereSkills(2, 7).vectors
+    np.testing.assert_allclose((vectors * np.roll(vectors, 1, axis=0)).sum(axis=1), np.cos(2 * np.pi / 7), rtol=1e-5)
 
 
-def test_seed_repeats_the_skills():
-    skills = []
-    for _ in range(2):
-        env = VecSkillObservation(make_vec_env("Pendulum-v1", 3), 10, skill_duration=2)
-        env.seed(4)
-        env.reset()
-        skills.append([env.step(np.zeros((3, 1)))[0][:, 3:].argmax(axis=1).tolist() for _ in range(20)])
-    assert skills[0] == skills[1]
-    assert len({tuple(row) for row in skills[0]}) > 5
+@pytest.mark.parametrize("skill_type", SKILL_TYPES)
+def test_made_by_name(skill_type):
+    space = make_skill_space(skill_type, 6, 3)
+    low = {"discrete": 0, "sphere": -1, "cube": -1, "unit_cube": 0}[skill_type]
+    assert (space.n_skills, space.dim) == (6, 6 if skill_type == "discrete" else 3)
+    assert space.discrete == (skill_type == "discrete") == (space.stored_shape == ())
+    assert space.box.low.tolist() == [low] * space.dim and space.box.high.tolist() == [1] * space.dim
 
 
-def test_set_skill_fixes_and_frees():
-    env = VecSkillObservation(counters(3), 10, skill_duration=1)
-    env.set_skill(7)
-    assert (split_skill(env.reset(), 10)[1] == 7).all()
-    assert (split_skill(env.step(np.zeros((3, 1)))[0], 10)[1] == 7).all()
-    env.set_skill(None)
-    assert any((split_skill(env.step(np.zeros((3, 1)))[0], 10)[1] != 7).any() for _ in range(5))
+def test_discrete_skills_are_one_hot_vectors_by_index():
+    space = DiscreteSkills(4)
+    assert space.encode(2).tolist() == [0, 0, 1, 0]
+    assert space.encode(np.int64(2)).tolist() == space.encode(2.0).tolist() == [0, 0, 1, 0]
+    assert space.encode(1, (3,)).tolist() == [[0, 1, 0, 0]] * 3
+    assert space.encode([3, 0], (2,)).tolist() == [[0, 0, 0, 1], [1, 0, 0, 0]]
+    assert space.decode(space.encode([3, 0], (2,))).tolist() == [3, 0] and space.decode(space.encode(3)) == 3
+    assert (space.name_of(3), type(space.name_of(np.int64(3)))) == (3, int)
+    assert space.embed(th.tensor([1, 3])).tolist() == [[0, 1, 0, 0], [0, 0, 0, 1]]
+    assert space.embed(th.tensor([1]), th.float64).dtype == th.float64
 
 
-def test_wrapping_twice_is_wrapping_once():
-    env = add_skill_observation(counters(), 4, 50)
-    assert add_skill_observation(env, 4, 50) is env
+@pytest.mark.parametrize(("n_skills", "dtype"), [(256, np.uint8), (257, np.int32)])
+def test_indices_are_stored_in_as_few_bytes_as_they_need(n_skills, dtype):
+    space = DiscreteSkills(n_skills)
+    assert space.stored_dtype == dtype and np.array(n_skills - 1).astype(space.stored_dtype) == n_skills - 1
 
 
-def test_other_number_of_skills_is_refused():
-    with pytest.raises(ValueError, match=r"wrapped for 4 skills, the model has 5.*n_skills=5"):
-        add_skill_observation(add_skill_observation(counters(), 4, 50), 5, 50)
+@each_continuous
+def test_continuous_skills_are_vectors_or_the_index_of_one(space):
+    vector = space.draw(1, np.random.default_rng(3))[0]
+    assert (space.encode(vector) == vector).all() and space.encode(vector).dtype == np.float32
+    np.testing.assert_allclose(space.encode(vector.tolist()), vector)
+    assert (space.encode(vector, (4,)) == vector).all() and space.encode(vector, (4,)).shape == (4, space.dim)
+    several = space.draw(4, np.random.default_rng(4))
+    assert (space.encode(several, (4,)) == several).all()
+    assert (space.encode(2) == space.vectors[2]).all() and (space.encode([1, 3], (2,)) == space.vectors[[1, 3]]).all()
+    assert (space.decode(several) == several).all()
+    assert space.name_of(vector) == vector.tolist() and space.name_of(2) == space.vectors[2].tolist()
+    assert (space.encode(space.name_of(2)) == space.vectors[2]).all(), "also after it was read from JSON"
+    assert (space.embed(th.as_tensor(several)).numpy() == several).all()
+    assert space.embed(th.as_tensor(several), th.float64).dtype == th.float64
 
 
-def test_normalising_the_skill_is_refused():
-    with pytest.raises(ValueError, match=r"one-hot.*pass VecNormalize\(env\) alone"):
-        add_skill_observation(VecNormalize(add_skill_observation(counters(), 4, 50)), 4, 50)
+def test_spaces_are_equal_if_their_skills_are():
+    for first in SPACES:
+        for second in SPACES:
+            assert (first == second) == (first is second)
+    assert DiscreteSkills(4) == DiscreteSkills(4) != DiscreteSkills(5) and DiscreteSkills(4) != 4
+    assert SphereSkills(2, 4) == make_skill_space("sphere", 4, 2) != SphereSkills(2, 5)
+    assert make_skill_space("cube", 4, 2) == CubeSkills(2, 4) != make_skill_space("unit_cube", 4, 2)
+    assert hash(DiscreteSkills(4)) == hash(DiscreteSkills(4)) and len({*SPACES, DiscreteSkills(5)}) == len(SPACES)
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"),
+    ("space", "skill", "batch_shape", "message"),
     [
-        ({"n_skills": 1}, "pass n_skills >= 2"),
-        ({"n_skills": 4, "skill_duration": 0}, "positive integer or None"),
-        ({"n_skills": 4, "skill": 4}, "from 0 to 3"),
-        ({"n_skills": 4, "skill": -1}, "from 0 to 3"),
-        ({"n_skills": 4, "order": "sorted"}, "'random' or 'cycle'"),
+        (SPACES[0], 5, (), "Unknown skill 5: .* from 0 to 4"),
+        (SPACES[0], -1, (), "from 0 to 4"),
+        (SPACES[0], 1.5, (), "from 0 to 4"),
+        (SPACES[0], True, (), "from 0 to 4"),
+        (SPACES[0], [0, 1, 9], (3,), "Unknown skill 9: .* from 0 to 4"),
+        (SPACES[0], [0, 1], (3,), "shape .* for 3 observation.*: pass one skill, or one per observation"),
+        (SPACES[0], [0, 1], (), "shape .* for 1 observation.*: pass one skill"),
+        (SPACES[0], [1.0, 0.0, 0.0, 0.0, 0.0], (), "shape .* for 1 observation.*: pass one skill"),
+        (SPACES[1], 5, (), "from 0 to 4"),
+        (SPACES[1], [1.0, 0.0, 0.0], (), "a vector of 2 numbers, not of 3: .* from 0 to 4"),
+        (SPACES[1], [3.0, 4.0], (), "not a vector of length 5: divide it by its length"),
+        (SPACES[1], [[1.0, 0.0], [0.0, 1.0]], (3,), "shape .* for 3 observation.*: pass one skill, or one per observation"),
+        (SPACES[1], [np.nan, 0.0], (), "not finite: pass a vector of finite numbers"),
+        (SPACES[3], [0.0, 0.0, 1.5], (), "from -1 to 1: pass such a vector"),
+        (SPACES[4], [0.0, 0.0, -0.5], (), "from 0 to 1: pass such a vector"),
     ],
 )
-def test_bad_arguments(kwargs, message):
+def test_unknown_skills_are_refused(space, skill, batch_shape, message):
     with pytest.raises(ValueError, match=message):
-        VecSkillObservation(counters(), **kwargs)
+        space.encode(skill, batch_shape)
 
 
-def test_reset_keeps_a_skill_that_was_drawn_and_not_followed():
-    """SB3's evaluate_policy resets at its start, also right after the last episode of the evaluation before."""
-    clock = SkillClock(1, 4, duration=None, order="cycle")
-    skills = []
-    for _ in range(6):
-        clock.reset()
-        skills.append(clock.skills[0])
-        for step in range(3):
-            clock.tick(np.array([step == 2]))
-    assert skills == [0, 1, 2, 3, 0, 1]
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("discrete", 1), "pass n_skills >= 2"),
+        (("discrete", 2.5), "pass n_skills >= 2"),
+        (("sphere", 1, 2), "pass n_skills >= 2"),
+        (("torus", 4, 2), "Unknown skill_type 'torus': choose one of 'discrete', 'sphere', 'cube', 'unit_cube'"),
+        (("sphere", 4), "needs the size of its vectors, not None: pass skill_dim"),
+        (("cube", 4, 2.5), "pass skill_dim"),
+        (("cube", 4, True), "pass skill_dim"),
+        (("cube", 4, 0), "set skill_dim above 0"),
+        (("sphere", 4, 1), "pass skill_dim >= 2"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_skill_space(*arguments)
+
+
+def test_whole_numbers_of_other_types_are_indices():
+    for skill in (1, 1.0, np.int32(1), np.float64(1.0)):
+        assert check_skill(skill, 2) == 1 and type(check_skill(skill, 2)) is int

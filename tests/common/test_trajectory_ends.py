@@ -8,7 +8,10 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import CeSD
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.skills import append_skill
+from sb3_cesd.common.observations import add_skill, skill_observation_space
+from sb3_cesd.common.skills import DiscreteSkills
+
+SKILLS = DiscreteSkills(2)
 
 
 def windows_of(buffer, *times):
@@ -17,22 +20,24 @@ def windows_of(buffer, *times):
     return [buffer._window_lengths(times, th.full_like(times, env)).tolist() for env in range(buffer.n_envs)]
 
 
+def observe(time):
+    return add_skill(np.full((2, 1), time, np.float32), SKILLS.encode(0, (2,)))
+
+
 def fill(n_added, dones=(False, False), size=10):
-    buffer = SkillReplayBuffer(
-        2 * size, spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (1,)), "cpu", n_envs=2, n_skills=2, n_steps=3, gamma=0.9
-    )
+    space = skill_observation_space(spaces.Box(-1, 1, (1,)), SKILLS)
+    kwargs = {"n_envs": 2, "skill_space": SKILLS, "n_steps": 3, "gamma": 0.9}
+    buffer = SkillReplayBuffer(2 * size, space, spaces.Box(-1, 1, (1,)), "cpu", **kwargs)
     for time in range(n_added):
-        obs = append_skill(np.full((2, 1), time, np.float32), 0, 2)
         done = np.array(dones) & (time == n_added - 1)
-        next_obs = append_skill(np.full((2, 1), time + 1 if time + 1 < n_added else -1, np.float32), 0, 2)
-        buffer.add(obs, next_obs, np.zeros((2, 1)), np.ones(2), done, [{}, {}])
+        next_obs = observe(time + 1 if time + 1 < n_added else -1)
+        buffer.add(observe(time), next_obs, np.zeros((2, 1)), np.ones(2), done, [{}, {}])
     return buffer
 
 
 def add_one(buffer):
     """What follows looks like the same episode, as an environment may that always starts in one state."""
-    obs = append_skill(np.full((2, 1), -1, np.float32), 0, 2)
-    buffer.add(obs, obs, np.zeros((2, 1)), np.ones(2), np.zeros(2), [{}, {}])
+    buffer.add(observe(-1), observe(-1), np.zeros((2, 1)), np.ones(2), np.zeros(2), [{}, {}])
 
 
 @pytest.mark.parametrize("n_added", [5, 10, 14])
@@ -94,12 +99,14 @@ def set_skill(model, tmp_path):
 def test_every_way_to_go_on_after_a_reset(make_model, tmp_path, go_on):
     model = go_on(make_model(make_vec_env("Pendulum-v1", 2)).learn(60), tmp_path)
     buffer = model.replay_buffer
+    next_observations, observations = buffer.next_observations["observation"], buffer.observations["observation"]
     # Pendulum's episodes last 200 steps: only the reset parts steps 29 and 30
-    assert (buffer.next_observations[29] != buffer.observations[30]).any()
+    assert (next_observations[29] != observations[30]).any()
     assert windows_of(buffer, 27, 28, 29, 30) == [[3, 2, 1, 3]] * 2
 
 
 def test_training_that_goes_on_without_a_reset_is_not_cut(make_model):
     model = make_model(make_vec_env("Pendulum-v1", 2)).learn(60).learn(30, reset_num_timesteps=False)
-    assert (model.replay_buffer.next_observations[29] == model.replay_buffer.observations[30]).all()
-    assert windows_of(model.replay_buffer, 27, 28, 29, 30) == [[3, 3, 3, 3]] * 2
+    buffer = model.replay_buffer
+    assert (buffer.next_observations["observation"][29] == buffer.observations["observation"][30]).all()
+    assert windows_of(buffer, 27, 28, 29, 30) == [[3, 3, 3, 3]] * 2

@@ -5,34 +5,64 @@ import torch as th
 from batches import make_samples
 from torch.nn import functional as F
 
+from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder, IdentityEncoder, make_encoder
 
+SKILLS = DiscreteSkills(4)
 
-def test_contrastive_loss_equals_its_formula():
-    th.manual_seed(0)
-    encoder = ContrastiveEncoder(6, 2, 5, features_dim=4, net_arch=[8, 8], temperature=0.5).double()
-    obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
-    skills = th.randint(5, (12,))
-    loss = encoder.loss(make_samples(obs, next_obs, skills))
 
-    query = F.normalize(encoder.skill_net(F.one_hot(skills, 5).double()), dim=1)
+def released_loss(encoder, obs, next_obs, vectors):
+    """CIC's loss as it is released, with the vectors of the skills of the batch: one query per transition."""
+    query = F.normalize(encoder.skill_net(vectors), dim=1)
     key = F.normalize(encoder.pred_net(th.cat([encoder(obs), encoder(next_obs)], dim=1)), dim=1)
-    similarity = query @ key.T / 0.5
-    expected = 0.0
-    for j in range(12):
-        negatives = max(similarity[j].exp().sum() - math.exp(1 / 0.5), 1e-6)
-        expected += -th.log(similarity[j, j].exp() / (negatives + 1e-6)) / 12
-    th.testing.assert_close(loss, expected)
+    similarity = query @ key.T / encoder.temperature
+    loss = 0.0
+    for j in range(len(obs)):
+        negatives = max(similarity[j].exp().sum() - math.exp(1 / encoder.temperature), 1e-6)
+        loss += -th.log(similarity[j, j].exp() / (negatives + 1e-6)) / len(obs)
+    return loss
 
+
+def assert_same_gradients(loss, expected, encoder):
+    th.testing.assert_close(loss, expected)
     gradients = th.autograd.grad(loss, list(encoder.parameters()))
     expected_gradients = th.autograd.grad(expected, list(encoder.parameters()))
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        th.testing.assert_close(gradient, expected_gradient)
+    assert all(gradient.abs().max() > 0 for gradient in gradients)
+
+
+@pytest.mark.parametrize("skill_space", [DiscreteSkills(5), SphereSkills(3, 5), CubeSkills(64, 5, low=0.0)], ids=repr)
+def test_contrastive_loss_equals_its_formula(skill_space):
+    th.manual_seed(0)
+    encoder = ContrastiveEncoder(6, 2, skill_space, features_dim=4, net_arch=[8, 8], temperature=0.5).double()
+    obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
+    skills = th.randint(5, (12,)) if skill_space.discrete else skill_space.draw_tensor(12, th.device("cpu")).double()
+    expected = released_loss(encoder, obs, next_obs, skill_space.embed(skills, th.float64))
+    assert_same_gradients(encoder.loss(make_samples(obs, next_obs, skills)), expected, encoder)
+
+
+def test_contrastive_loss_of_vectors_equals_that_of_indices_where_they_are_one_hot():
+    """Discrete skills have n_skills queries, continuous ones as many as there are transitions."""
+    th.manual_seed(0)
+    discrete = ContrastiveEncoder(6, 2, DiscreteSkills(5), features_dim=4, net_arch=[8]).double()
+    continuous = ContrastiveEncoder(6, 2, CubeSkills(5, 5, low=0.0), features_dim=4, net_arch=[8]).double()
+    continuous.load_state_dict(discrete.state_dict())
+    obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
+    skills = th.randint(5, (12,))
+    expected = discrete.loss(make_samples(obs, next_obs, skills))
+    loss = continuous.loss(make_samples(obs, next_obs, F.one_hot(skills, 5).double()))
+    th.testing.assert_close(loss, expected)
+    gradients = (
+        th.autograd.grad(each, list(encoder.parameters())) for each, encoder in ((loss, continuous), (expected, discrete))
+    )
+    for gradient, expected_gradient in zip(*gradients, strict=True):
         th.testing.assert_close(gradient, expected_gradient)
 
 
 def test_contrastive_encoder_learns_to_tell_skills_apart():
     th.manual_seed(0)
-    encoder = ContrastiveEncoder(2, 2, 3, features_dim=4, net_arch=[32])
+    encoder = ContrastiveEncoder(2, 2, DiscreteSkills(3), features_dim=4, net_arch=[32])
     optimizer = th.optim.Adam(encoder.parameters(), lr=1e-2)
     directions = th.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     losses = []
@@ -51,7 +81,7 @@ def test_contrastive_encoder_learns_to_tell_skills_apart():
 
 def test_fourier_features_approximate_the_gaussian_kernel():
     th.manual_seed(0)
-    encoder = FourierEncoder(3, 2, 4, features_dim=20_000, length_scale=2.0)
+    encoder = FourierEncoder(3, 2, SKILLS, features_dim=20_000, length_scale=2.0)
     x = th.randn(10, 3) * 2
     kernel = th.exp(-th.cdist(x, x).square() / (2 * 2.0**2))
     features = encoder(x)
@@ -61,7 +91,7 @@ def test_fourier_features_approximate_the_gaussian_kernel():
 
 def test_icm_loss_equals_its_formula():
     th.manual_seed(0)
-    encoder = ICMEncoder(6, 2, 5, features_dim=4, net_arch=[8]).double()
+    encoder = ICMEncoder(6, 2, SKILLS, features_dim=4, net_arch=[8]).double()
     obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
     actions = th.rand(12, 2, dtype=th.float64)
     loss = encoder.loss(make_samples(obs, next_obs, th.zeros(12), actions))
@@ -78,7 +108,7 @@ def test_icm_loss_equals_its_formula():
 def test_icm_features_keep_what_actions_change():
     """The first coordinate follows the action, the second is noise that no action explains."""
     th.manual_seed(0)
-    encoder = ICMEncoder(2, 1, 4, features_dim=2, net_arch=[32])
+    encoder = ICMEncoder(2, 1, SKILLS, features_dim=2, net_arch=[32])
     optimizer = th.optim.Adam(encoder.parameters(), lr=3e-3)
     for _ in range(400):
         actions, noise = th.rand(256, 1) * 2 - 1, th.randn(2, 256, 1)
@@ -96,7 +126,7 @@ def test_icm_features_keep_what_actions_change():
 
 def test_identity():
     x = th.randn(4, 3)
-    assert IdentityEncoder(3, 2, 4)(x) is x
+    assert IdentityEncoder(3, 2, SKILLS)(x) is x
 
 
 @pytest.mark.parametrize(
@@ -111,4 +141,4 @@ def test_identity():
 )
 def test_bad_arguments(name, kwargs, message):
     with pytest.raises(ValueError, match=message):
-        make_encoder(name, 3, 2, 4, kwargs)
+        make_encoder(name, 3, 2, SKILLS, kwargs)

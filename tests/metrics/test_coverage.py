@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.metrics import CumulativeMazeCoverage, maze_coverage, torso_coverage
 
 

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
-from sb3_cesd.envs.maze_layouts import LAYOUTS
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.metrics.plots import draw_maze_panels, draw_torso_panels
 
 
@@ -36,6 +36,15 @@ def test_legend_tells_skills():
     (legend,) = draw_maze_panels(LAYOUTS["tree"], {"CeSD": states}, legend=True).legends
     assert [text.get_text() for text in legend.get_texts()] == [str(skill) for skill in range(12)]
     assert len({line.get_color() for line in legend.get_lines()}) == 12
+
+
+def test_legend_calls_skills_by_their_vectors(tmp_path):
+    labels = [f"({x:.2f}, -0.71)" for x in range(16)]
+    figure = draw_maze_panels(LAYOUTS["tree"], {"APT": np.zeros((16, 2, 5, 2))}, legend=True, panel_width=4.5, labels=labels)
+    figure.savefig(tmp_path / "maze.png")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == labels
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0, "all of them fit"
 
 
 def test_torso_panels_on_the_ground_and_on_a_line(tmp_path):

@@ -1,12 +1,16 @@
+from itertools import islice
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import CeSD
-from sb3_cesd.envs.maze_vec_env import MazeVecEnv
+from sb3_cesd import APT, CeSD
+from sb3_cesd.common.playing import play
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure
+from sb3_cesd.metrics.rollouts import record
 
 
 class Compass:
@@ -146,6 +150,131 @@ def test_observations_come_with_the_places_of_the_same_rollouts():
     rollouts = collect_rollouts(Patience(), env, n_rollouts=1, n_steps=5, position_fn=env_positions)
     assert rollouts.states.shape == (3, 1, 6, 3) and rollouts.observations.shape == (3, 1, 6, 1)
     assert rollouts.observations[:, 0, :, 0].tolist() == [[0, 1, 2, 2, 2, 2], [0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 4, 5]]
+
+
+class Described(Plane):
+    """The plane, seen as a dictionary whose keys are not in the order of the space."""
+
+    observation_space = gym.spaces.Dict(
+        {"y": gym.spaces.Box(-9, 9, (1, 1), np.float32), "x": gym.spaces.Box(-9, 9, (1,), np.float32)}
+    )
+
+    def reset(self, **kwargs):
+        state, info = super().reset(**kwargs)
+        return self.described(state), info
+
+    def step(self, action):
+        state, *rest = super().step(action)
+        return self.described(state), *rest
+
+    def described(self, state):
+        return {"x": state[:1], "y": state[None, 1:]}
+
+
+def test_dictionaries_are_recorded_as_rows():
+    class DictCompass(Compass):
+        def predict(self, observation, *, deterministic, skill):
+            return super().predict(
+                np.concatenate([observation["x"], observation["y"][:, 0]], axis=1), deterministic=True, skill=skill
+            )
+
+    env = DummyVecEnv([Described] * 5)
+    rollouts = collect_rollouts(DictCompass(), env, n_rollouts=3, reset_options={"position": (2.0, 1.0)})
+    plain = collect_rollouts(Compass(), DummyVecEnv([Plane] * 5), n_rollouts=3, reset_options={"position": (2.0, 1.0)})
+    # As the space orders them, the ends of episodes included
+    order = [["x", "y"].index(name) for name in env.observation_space.spaces]
+    assert np.array_equal(rollouts.states, plain.states[..., order]) and rollouts.states.dtype == np.float32
+    assert rollouts.states[0, 0, 50, order.index(0)] == pytest.approx(4.5, abs=1e-4)
+
+
+def test_clusters_of_dictionaries_are_those_of_the_model(make_model):
+    class Places(gym.ObservationWrapper):
+        observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-9, 9, (1,)), "b": gym.spaces.Box(-9, 9, (1,))})
+
+        def observation(self, observation):
+            return {"a": observation[:1], "b": observation[1:]}
+
+    model = make_model(make_vec_env("MazeSquareA-v0", wrapper_class=Places))
+    metrics, rollouts = play_and_measure(model, make_vec_env("MazeSquareA-v0", wrapper_class=Places), n_rollouts=2, n_steps=9)
+    states, skills = rollouts._replace(states=rollouts.observations).per_state()
+    clusters = model.predict_clusters({"a": states[:, :1], "b": states[:, 1:]})
+    assert metrics["on_cluster_share"] == np.mean(clusters == skills)
+    assert np.unique(rollouts.observations[..., 0]).size > 9, "and the entries differ"
+
+
+def test_observations_and_actions_of_any_shape():
+    class Grid(Plane):
+        observation_space = gym.spaces.Box(-np.inf, np.inf, (2, 1), np.float32)
+        action_space = gym.spaces.Box(-0.95, 0.95, (1, 2), np.float32)
+
+        def reset(self, **kwargs):
+            state, info = super().reset(**kwargs)
+            return state[:, None], info
+
+        def step(self, action):
+            state, *rest = super().step(action[0])
+            return state[:, None], *rest
+
+    class GridCompass(Compass):
+        def predict(self, observation, *, deterministic, skill):
+            actions, _ = super().predict(observation[..., 0], deterministic=deterministic, skill=skill)
+            return actions[:, None], None
+
+    rollouts = collect_rollouts(GridCompass(), DummyVecEnv([Grid] * 4), n_rollouts=1, noise_std=0.1, seed=0)
+    plain = collect_rollouts(Compass(), DummyVecEnv([Plane] * 4), n_rollouts=1, noise_std=0.1, seed=0)
+    assert np.array_equal(rollouts.states, plain.states)
+
+
+def test_continuous_skills_are_those_that_an_index_stands_for(tiny):
+    arguments = {**tiny, "intrinsic_kwargs": {"encoder": "identity"}}
+    model = APT("MlpPolicy", "MazeSquareA-v0", seed=0, skill_type="sphere", skill_dim=2, **arguments)
+    env = MazeVecEnv("square_a", 4)
+    metrics, rollouts = play_and_measure(model, env, n_rollouts=2, n_steps=10)
+    assert set(metrics) == {"coverage", "mutual_information", "knn_accuracy", "particle_entropy"}
+    assert rollouts.skills.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
+
+    class Vectors:
+        """The same skills, by their vectors."""
+
+        n_skills = 4
+
+        def predict(self, observation, *, deterministic, skill):
+            angles = np.pi / 2 * skill
+            return model.predict(observation, skill=np.stack([np.cos(angles), np.sin(angles)], axis=-1))
+
+    by_vectors = collect_rollouts(Vectors(), env, n_rollouts=2, n_steps=10, seed=0)
+    assert by_vectors.states == pytest.approx(rollouts.states, abs=1e-5)
+    assert np.abs(rollouts.states[0, :, -1] - rollouts.states[2, :, -1]).max() > 1e-3
+
+
+class Film(Countdown):
+    """An image tells the step."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    render_mode = "rgb_array"
+
+    def render(self):
+        return np.full((2, 3, 3), self.step_count, dtype=np.uint8)
+
+
+def test_images_end_with_the_episode():
+    recording = record(Patience(), DummyVecEnv([Film] * 3), np.arange(3), n_steps=5, frame_steps={0, 2, 3, 5})
+    assert [[image[0, 0, 0] for image in frames] for frames in recording.frames] == [[0], [0, 2, 3], [0, 2, 3, 5]]
+    assert recording.lengths.tolist() == [2, 4, 5] and recording.places is None
+    assert record(Patience(), DummyVecEnv([Film] * 3), np.arange(3), n_steps=5).frames == [[], [], []]
+
+
+def test_moments_of_playing():
+    """Rewards are those of the environment, and the end of an episode is seen before the next one begins."""
+    env = VecNormalize(DummyVecEnv([Countdown] * 3), norm_obs=False)
+    moments = list(islice(play(Patience(), env, np.arange(3)), 7))
+    assert [moment.observations[:, 0].tolist() for moment in moments] == [
+        [0, 0, 0], [1, 1, 1], [2, 2, 2], [1, 3, 3], [2, 4, 4], [1, 1, 5], [2, 2, 6],
+    ]  # fmt: skip
+    assert [moment.rewards.tolist() for moment in moments] == [[0, 0, 0]] + [[1, 1, 1]] * 6
+    assert [moment.dones.tolist() for moment in moments[1:5]] == [
+        [False, False, False], [True, False, False], [False, False, False], [True, True, False],
+    ]  # fmt: skip
 
 
 def test_a_model_is_played_once_and_measured_to_the_end_of_its_episodes():

@@ -12,18 +12,20 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
-from sb3_cesd import APT, CIC, DADS, DIAYN, CeSD, VecSkillObservation
+from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, VecSkillObservation
+from sb3_cesd.common.observations import add_skill
 from sb3_cesd.intrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import finetuning
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 SMALL = {"net_arch": [16]}
 #: Arguments of the intrinsic rewards of the other methods
-BASELINES = {
+OTHERS = {
     DIAYN: SMALL,
     DADS: SMALL,
     CIC: {**SMALL, "features_dim": 4, "entropy_kwargs": {"k": 3}},
     APT: {"encoder_kwargs": {**SMALL, "features_dim": 4}, "entropy_kwargs": {"k": 3}},
+    RND: {**SMALL, "features_dim": 4},
 }
 
 
@@ -105,7 +107,7 @@ def test_moments_are_loaded_on_demand(released, finetune):
 def test_arguments_are_those_of_the_pretraining_unless_changed(make_model, finetune):
     model = make_model(gamma=0.9, n_steps=2, exploration_noise=0.1, learning_rate=1e-3, gradient_steps=None).learn(60)
     tuned = finetune(model=model, batch_size=16, tau=0.5, env=make_vec_env("Pendulum-v1", 3))
-    for name in ("gamma", "n_steps", "exploration_noise", "buffer_size", "learning_rate", "policy_kwargs", "encoder_kwargs"):
+    for name in ("gamma", "n_steps", "exploration_noise", "buffer_size", "learning_rate", "policy_kwargs", "intrinsic_kwargs"):
         assert getattr(tuned, name) == getattr(model, name), name
     assert (tuned.batch_size, tuned.tau, tuned.learning_starts) == (16, 0.5, 40)
     assert tuned.replay_buffer.gamma == 0.9 and tuned.gradient_steps == 3
@@ -140,14 +142,16 @@ def test_only_one_head_exists_and_all_that_exists_is_trained(finetune, request, 
 def test_reward_of_the_task_reaches_the_critic(finetune):
     """Hand-made: with a discount of 0, values are regressed on the n-step return in the buffer."""
     model = finetune(skill=1, target_policy_noise=0.0)
-    batch = make_samples(th.as_tensor(OBS), th.as_tensor(OBS), th.tensor([1, 1]), th.zeros(2, 1))
+    batch = make_samples(th.as_tensor(OBS), th.as_tensor(OBS), th.tensor([3, 1]), th.zeros(2, 1))
     returns = th.tensor([[2.0], [-5.0]])
-    batch = batch._replace(rewards=returns, discounts=th.zeros(2, 1), pairs=batch.pairs._replace(rewards=returns))
+    batch = batch._replace(rewards=returns, discounts=th.zeros(2, 1))
     relabelled = model.intrinsic.relabel(batch)
-    assert relabelled is batch and model.intrinsic.logs["train/n_step_return"].item() == -1.5
-    q_values = model.critic.q_values(batch.observations, batch.actions, batch.skills)
+    assert relabelled.rewards is returns and model.intrinsic.logs["train/n_step_return"].item() == -1.5
+    assert all(value is getattr(batch, name) for name, value in relabelled._asdict().items() if name != "skills")
+    assert relabelled.skills.tolist() == [1, 1], "of the skill that learns, whoever acted"
+    q_values = model.critic.q_values(batch.observations, batch.actions, th.tensor([1, 1]))
     expected = sum(((q - returns) ** 2).mean() for q in q_values)
-    th.testing.assert_close(model.critic_loss(relabelled), expected)
+    th.testing.assert_close(model.critic_loss(model._task_batch(relabelled)), expected)
 
 
 def test_the_buffer_holds_the_reward_of_the_task(finetune):
@@ -155,7 +159,8 @@ def test_the_buffer_holds_the_reward_of_the_task(finetune):
     assert isinstance(model.intrinsic, ExtrinsicReward)
     buffer = model.replay_buffer
     samples = buffer.sample(200)
-    assert (samples.rewards < 0).all() and (samples.pairs.rewards == samples.rewards).all()
+    pairs = model._task_batch(model.intrinsic.relabel(samples)).pairs
+    assert (samples.rewards < 0).all() and (pairs.rewards == samples.rewards).all()
     rewards = buffer.rewards[:80]
     assert 3 * rewards.min() <= samples.rewards.min() < samples.rewards.max() <= rewards.max()
 
@@ -194,7 +199,7 @@ def test_skill_is_followed_in_training_predictions_and_evaluations(finetune):
         assert (actions == model.predict(OBS, skill=2)[0]).all()
     assert (model.predict(OBS, skill=1)[0] != actions).any()
     # An observation that bears another skill does not count
-    other = np.concatenate([OBS, np.eye(4, dtype=np.float32)[[0, 1]]], axis=1)
+    other = add_skill(OBS, np.eye(4, dtype=np.float32)[[0, 1]])
     assert (model.predict(other)[0] == actions).all()
     reference, _ = evaluate_policy(model, seeded_env(), 3, warn=False)
     for env in (seeded_env(), VecSkillObservation(seeded_env(), 4)):
@@ -287,7 +292,7 @@ def test_first_steps_only_collect(finetune, warm_up):
     model.learn(60)
     assert model._n_updates == 0 and all(equal(policy, model.policy.state_dict()).values())
     buffer = model.replay_buffer
-    expected = model.policy.scale_action(model.predict(buffer.observations[:60, 0])[0])
+    expected = model.policy.scale_action(model.predict(buffer.observations["observation"][:60, 0])[0])
     np.testing.assert_allclose(expected, buffer.actions[:60, 0], atol=1e-5) if warm_up == "policy" else None
     assert (np.abs(expected - buffer.actions[:60, 0]) > 0.01).any() == (warm_up == "random")
 
@@ -342,23 +347,25 @@ def test_buffer_of_the_pretraining_is_left_out(pretrained, finetune, tmp_path):
 def test_normalised_observations(make_model, tmp_path):
     env = VecNormalize(make_vec_env("Pendulum-v1"))
     pretrained = make_model(env).learn(100)
-    model = CeSD.from_pretrained(saved(pretrained), env, skill="best", n_eval_episodes=1, device="cpu")
+    model = CeSD.from_pretrained(saved(pretrained), env, skill="best", n_eval_episodes=1, warm_up="random", device="cpu")
     assert (model.zero_shot.returns < -100).all(), "not normalised"
     model.learn(80)
     assert model.get_vec_normalize_env() is env and model._n_updates == 20
 
 
-@pytest.mark.parametrize("model_class", list(BASELINES))
+@pytest.mark.parametrize("model_class", list(OTHERS))
 def test_other_methods_fine_tune_as_well(model_class, tmp_path):
     kwargs = {"n_skills": 4, "learning_starts": 40, "batch_size": 32, "buffer_size": 1000, "device": "cpu"}
-    kwargs.update(policy_kwargs={"net_arch": [16, 16]}, intrinsic_kwargs=BASELINES[model_class])
+    kwargs.update(policy_kwargs={"net_arch": [16, 16]}, intrinsic_kwargs=OTHERS[model_class])
     pretrained = model_class("MlpPolicy", "Pendulum-v1", seed=0, **kwargs).learn(80)
     pretrained.save(tmp_path / "model.zip")
-    model = model_class.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", skill=1, seed=3, device="cpu")
+    model = model_class.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", skill=1, warm_up="random", seed=3, device="cpu")
     assert all(equal(model.actor.state_dict(), pretrained.actor.state_dict()).values())
     same = equal(model.critic.state_dict(), pretrained.critic.state_dict())
     assert same["trunk.0.weight"] and not same["q_networks.0.0.weight"]
-    assert model.learn(80).replay_buffer.skills[:80].tolist() == [[1]] * 80
+    vectors = model.skill_space.vectors
+    assert (model.learn(80).replay_buffer.skills[:80] == model.skill_space.decode(vectors[1])).all()
+    assert (model.predict(OBS)[0] == model.predict(OBS, skill=1)[0]).all()
     model.save(tmp_path / "tuned.zip")
     assert (model_class.load(tmp_path / "tuned.zip").predict(OBS)[0] == model.predict(OBS)[0]).all()
     scratch = model_class("MlpPolicy", "Pendulum-v1", reward="extrinsic", **kwargs).learn(80)

@@ -5,6 +5,8 @@ import torch as th
 from torch import nn
 
 from sb3_cesd import CeSD
+from sb3_cesd.common.skill_clock import SkillClock
+from sb3_cesd.common.skills import DiscreteSkills
 
 
 def test_target_starts_as_the_critic(make_model):
@@ -58,9 +60,7 @@ def test_discount_and_window_reach_the_buffer(make_model, gamma, n_steps):
 
 
 def test_clock_of_seed_restarts_a_cycle():
-    from sb3_cesd.common.skills import SkillClock
-
-    clock = SkillClock(3, 5, order="cycle")
+    clock = SkillClock(3, DiscreteSkills(5), order="cycle")
     clock.reset()
     clock.seed(0)
     clock.reset()

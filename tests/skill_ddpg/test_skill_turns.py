@@ -7,7 +7,21 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push
 
 from sb3_cesd import CeSD
-from sb3_cesd.skill_ddpg.skill_turns import SkillTurns
+from sb3_cesd.common.skill_clock import SkillTurns
+
+
+def acting_skills(n_envs, n_steps):
+    """Who acts in turns of ``n_steps`` steps of each environment, shape ``(n_steps, n_envs)``."""
+    return (np.arange(n_envs) + np.arange(n_steps)[:, None] * 4 // n_steps) % 4
+
+
+def learning_skills(model):
+    """Skills that learn from transitions of the replay buffer."""
+    return set(model.intrinsic.relabel(model.replay_buffer.sample(200)).skills.tolist())
+
+
+def skills_of(observations):
+    return observations["skill"].argmax(axis=1)
 
 
 @pytest.mark.parametrize(("n_envs", "n_timesteps"), [(1, 24), (3, 24), (2, 8), (8, 8)])
@@ -37,14 +51,16 @@ def test_all_skills_act_before_one_of_them_learns(finetune, n_envs):
     model = finetune(make_vec_env("Pendulum-v1", n_envs), skill=1, warm_up="skills", learning_starts=80, exploration_noise=0.0)
     model.learn(80)
     buffer = model.replay_buffer
-    acting = (np.arange(n_envs) + np.arange(n_steps)[:, None] * 4 // n_steps) % 4
-    expected = [model.predict(buffer.observations[:n_steps, env], skill=acting[:, env])[0] for env in range(n_envs)]
+    acting = acting_skills(n_envs, n_steps)
+    observations = buffer.observations["observation"][:n_steps]
+    expected = [model.predict(observations[:, env], skill=acting[:, env])[0] for env in range(n_envs)]
     np.testing.assert_allclose(model.policy.scale_action(np.stack(expected, 1)), buffer.actions[:n_steps], atol=1e-5)
-    assert model._n_updates == 0 and model.skill == 1 and (buffer.skills[:n_steps] == 1).all(), "all is there to learn from"
+    assert model._n_updates == 0 and model.skill == 1 and (buffer.skills[:n_steps] == acting).all(), "who acted"
+    assert learning_skills(model) == {1}, "all is there to learn from"
     own = model.policy.scale_action(model.predict(model._last_obs, skill=1)[0])
     model.learn(20 * n_envs, reset_num_timesteps=False)
     np.testing.assert_allclose(own, buffer.actions[n_steps], atol=1e-5)
-    assert model._n_updates > 0 and model.skill_turns.over
+    assert model._n_updates > 0 and model.skill_turns.over and (buffer.skills[n_steps : n_steps + 20] == 1).all()
 
 
 @pytest.mark.parametrize("n_envs", [1, 2])
@@ -60,16 +76,17 @@ def test_the_best_of_them_goes_on(make_model, finetune, capsys, n_envs, normaliz
     model.learn(80)
     # The reward is the action
     scaled = model.replay_buffer.actions[: 80 // n_envs, :, 0]
-    acting = (np.arange(n_envs) + np.arange(80 // n_envs)[:, None] * 4 // (80 // n_envs)) % 4
+    acting = acting_skills(n_envs, 80 // n_envs)
     pushes = [scaled[acting == skill].mean() for skill in range(4)]
     np.testing.assert_allclose(model.skill_turns.mean_rewards(), pushes, rtol=1e-4, atol=1e-5)
     assert model.skill == model.policy.skill == np.argmax(pushes) and len(set(pushes)) == 4
     assert f"Fine-tuning skill {model.skill}\n" in capsys.readouterr().out
-    assert (model.replay_buffer.skills[: 80 // n_envs] == model.skill).all()
-    assert (model._last_obs[:, -4:].argmax(axis=1) == model.skill).all()
-    assert (model.env.reset()[:, -4:].argmax(axis=1) == model.skill).all()
+    assert (model.replay_buffer.skills[: 80 // n_envs] == acting).all() and learning_skills(model) == {model.skill}
+    assert (skills_of(model._last_obs) == model.skill).all()
+    assert (skills_of(model.env.reset()) == model.skill).all()
     model.learn(20, reset_num_timesteps=False)
-    assert (model.replay_buffer.skills[: 100 // n_envs] == model.skill).all() and model._n_updates > 0
+    assert (model.replay_buffer.skills[80 // n_envs : 100 // n_envs] == model.skill).all() and model._n_updates > 0
+    assert learning_skills(model) == {model.skill}
 
 
 def test_returns_are_logged_for_the_skill_that_acted(finetune):
@@ -89,7 +106,9 @@ def test_goes_on_after_it_was_saved_amid_the_turns(finetune, tmp_path):
         each.learn(60, reset_num_timesteps=False)
     assert loaded.skill_turns.over and (loaded.skill, str(loaded.skill_turns)) == (model.skill, str(model.skill_turns))
     assert (loaded.replay_buffer.actions[:90] == model.replay_buffer.actions[:90]).all()
-    assert (loaded.replay_buffer.skills[:90] == model.skill).all()
+    assert (loaded.replay_buffer.skills[:90] == model.replay_buffer.skills[:90]).all()
+    assert (loaded.replay_buffer.skills[:80] == acting_skills(1, 80)).all()
+    assert (loaded.replay_buffer.skills[80:90] == model.skill).all() and learning_skills(loaded) == {model.skill}
 
 
 def test_it_happens_once(finetune):

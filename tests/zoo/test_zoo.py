@@ -1,41 +1,19 @@
 """RL Zoo's commands as a user types them, each in a process of its own and from an empty folder."""
 
 import os
-import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from stable_baselines3 import PPO
-from stable_baselines3.common.env_util import make_vec_env
+from rl_zoo import SMALL, run
 from stable_baselines3.common.save_util import load_from_pkl
 
-from sb3_cesd import CeSD, search_spaces, zoo
-from sb3_cesd.envs.gl import egl_works
-from sb3_cesd.envs.registration import ENVS
+from sb3_cesd import METHODS, CeSD
+from sb3_cesd.envs.robots.gl import egl_works
 
-SMALL = [
-    "-params",
-    "n_skills:4",
-    "learning_starts:100",
-    "batch_size:32",
-    "buffer_size:2000",
-    "policy_kwargs:dict(net_arch=[16,16])",
-    "encoder_kwargs:dict(net_arch=[16])",
-    "entropy_kwargs:dict(k=3)",
-]
-
-
-def run(folder, *arguments, module="rl_zoo3.train", success=True):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", module] if module else []
-    result = subprocess.run(
-        [*command, *map(str, arguments)], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert (result.returncode == 0) == success, result.stdout[-3000:] + result.stderr[-3000:]
-    return result.stdout + result.stderr
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +41,7 @@ def test_train_writes_what_rl_zoo_writes(trained):
 
 
 def test_default_config_is_ours(trained):
-    assert "hyperparams/cesd.yml" in trained[1].replace(os.sep, "/")
+    assert "Loading hyperparameters from: sb3_cesd.zoo.hyperparams.cesd\n" in trained[1]
 
 
 def test_continue_training(trained):
@@ -137,7 +115,10 @@ def test_other_methods_fine_tune_and_record_videos(tmp_path):
     small += ["policy_kwargs:dict(net_arch=[16,16])", "intrinsic_kwargs:dict(net_arch=[16])"]
     run(tmp_path, "--algo", "diayn", "--env", "Quadruped-v0", "-n", 100, "--eval-freq", -1, *small)
     agent = "logs/diayn/Quadruped-v0_1/Quadruped-v0.zip"
-    options = ["-n", 100, "--eval-freq", -1, *small, "skill:'best'", "n_eval_episodes:1"]
+    options = ["-n", 100, "--eval-freq", -1, *small, "skill:'best'"]
+    output = run(tmp_path, "--algo", "diayn", "--env", "QuadrupedJump-v0", "-i", agent, *options)
+    assert "Mean reward per step of each skill" in output
+    options += ["n_eval_episodes:1", "warm_up:'random'"]
     output = run(tmp_path, "--algo", "diayn", "--env", "QuadrupedJump-v0", "-i", agent, *options)
     assert "(took 3000 steps, not part of num_timesteps)" in output
     run(
@@ -211,139 +192,26 @@ def test_config_by_bare_name(tmp_path):
         tmp_path, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "--eval-freq", -1, "--conf-file", "cesd_laptop.yml"
     )
     assert "('n_skills', 8)" in output
+    # So does the path of our file, from the repository
+    folder = Path(os.path.relpath(ROOT / "hyperparams", tmp_path))
+    output = run(
+        tmp_path,
+        "--algo",
+        "cesd",
+        "--env",
+        "Walker-v0",
+        "-n",
+        20,
+        "--eval-freq",
+        -1,
+        "--conf-file",
+        folder / "cesd_laptop.yml",
+    )
+    assert "('n_skills', 8)" in output
     # A file of the user comes first
     (tmp_path / "cesd_laptop.yml").write_text("default: {policy: MlpPolicy, n_timesteps: 20, n_skills: 3, batch_size: 32}\n")
     output = run(tmp_path, "--algo", "cesd", "--env", "Walker-v0", "--eval-freq", -1, "--conf-file", "cesd_laptop.yml")
     assert "('n_skills', 3)" in output
-
-
-@pytest.mark.slow
-def test_tuning_in_two_processes_with_one_storage(tmp_path):
-    import optuna
-
-    arguments = [
-        "--algo", "cesd", "--env", "Pendulum-v1", "-n", "200", "-optimize", "--n-trials", "2", "--n-evaluations", "1",
-        "--eval-episodes", "1", "--storage", "study.log", "--study-name", "skills", "--sampler", "random", "--no-optim-plots",
-        "--n-startup-trials", "0", "-params", "learning_starts:100", "buffer_size:2000",
-    ]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "rl_zoo3.train", *arguments, "--seed", str(seed)],
-            cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for seed in (0, 1)
-    ]  # fmt: skip
-    outputs = [process.communicate(timeout=400)[0] for process in processes]
-    for process, output in zip(processes, outputs, strict=True):
-        assert process.returncode == 0, output[-3000:]
-
-    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "study.log"))
-    study = optuna.load_study(study_name="skills", storage=optuna.storages.JournalStorage(backend))
-    assert len(study.trials) == 4
-    assert {trial.state for trial in study.trials} <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
-    # A trial can be trained by its number
-    output = run(
-        tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 20, "--eval-freq", -1,
-        "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
-    )  # fmt: skip
-    assert "Loading from Optuna study" in output
-    model = CeSD.load(tmp_path / "trial/cesd/Pendulum-v1_1/Pendulum-v1.zip")
-    expected = search_spaces.convert_cesd(study.trials[1].params)
-    assert model.learning_rate(1) == expected.pop("learning_rate")
-    assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
-    assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
-
-
-def test_sampler_and_converter_agree_and_every_draw_makes_a_model():
-    import optuna
-
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    seen = set()
-    for _ in range(12):
-        trial = study.ask()
-        params = zoo.ALGORITHMS["cesd"].sample(trial, 1, 1, {})
-        assert params == search_spaces.convert_cesd(trial.params)
-        if params["policy_kwargs"]["net_arch"]["pi"] != [1024, 1024]:
-            CeSD("MlpPolicy", "Pendulum-v1", buffer_size=100, **params)
-        seen.add((params["encoder"], params["relabel_kwargs"]["critic"]))
-    assert len(seen) > 4
-
-
-@pytest.mark.parametrize("name", ["cesd", "cesd_laptop"])
-def test_tuning_loses_nothing_of_our_files(name):
-    """A trial replaces ``*_kwargs`` as a whole, so it has to draw all that the files set in them."""
-    import optuna
-
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    draws = [zoo.ALGORITHMS["cesd"].sample(study.ask(), 1, 1, {}) for _ in range(10)]
-    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
-    for env_id, entry in entries.items():
-        # Mazes have settings of their own, of the constructor's defaults they name some that are not searched
-        if env_id.startswith("Maze"):
-            continue
-        for kwargs in ("prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs"):
-            assert all(set(entry.get(kwargs, {})) <= set(draw[kwargs]) for draw in draws)
-
-
-@pytest.mark.parametrize("n_envs, n_episodes, expected", [(1, 5, 8), (2, 4, 4), (3, 4, 12), (8, 1, 8)])
-def test_objective_is_the_mean_over_all_skills(make_model, n_envs, n_episodes, expected):
-    import optuna
-    import rl_zoo3.exp_manager
-
-    followed = {}
-
-    class Spy(rl_zoo3.exp_manager.TrialEvalCallback):
-        def _log_success_callback(self, locals_, globals_):
-            """Called for every step that counts."""
-            if locals_["done"]:
-                skill = int(locals_["observations"][locals_["i"], -4:].argmax())
-                followed.setdefault(self.n_calls, []).append(skill)
-
-    trial = optuna.create_study().ask()
-    env = make_vec_env("Pendulum-v1", n_envs)
-    make_model().learn(100, callback=Spy(env, trial, n_eval_episodes=n_episodes, eval_freq=50))
-    assert list(followed) == [50, 100]
-    for skills in followed.values():
-        assert sorted(skills) == sorted([0, 1, 2, 3] * (expected // 4))
-
-
-def test_objective_of_a_task_is_left_alone(make_model):
-    import optuna
-    import rl_zoo3.exp_manager
-
-    env = make_vec_env("Pendulum-v1")
-    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
-    callback.init_callback(make_model(reward="extrinsic"))
-    assert callback.n_eval_episodes == 5
-
-
-def test_objective_of_other_algorithms_is_left_alone():
-    import optuna
-    import rl_zoo3.exp_manager
-
-    env = make_vec_env("Pendulum-v1")
-    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
-    callback.init_callback(PPO("MlpPolicy", env))
-    assert callback.n_eval_episodes == 5
-
-
-def test_bad_draw_is_pruned(tmp_path):
-    """A learning rate that diverges ends the trial, not the study."""
-    code = (
-        "import sys; sys.argv[1:] = ['--algo', 'cesd', '--env', 'Pendulum-v1', '-n', '200', '-optimize', '--n-trials', '1',"
-        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '-params',"
-        " 'learning_starts:100', 'buffer_size:2000']\n"
-        "import rl_zoo3.train\n"
-        "from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER\n"
-        "sample = HYPERPARAMS_SAMPLER['cesd']\n"
-        "def bad(*args): return {**sample(*args), 'learning_rate': 1e30}\n"
-        "HYPERPARAMS_SAMPLER['cesd'] = bad\n"
-        "try: rl_zoo3.train.train()\n"
-        "except ValueError as error: assert 'No trials are completed' in str(error), error\n"
-    )
-    output = run(tmp_path, sys.executable, "-c", code, module=None)
-    assert "pruned" in output and "training has diverged" in output
 
 
 def test_other_algorithms_are_left_alone(tmp_path):
@@ -353,47 +221,39 @@ def test_other_algorithms_are_left_alone(tmp_path):
     assert "rl_zoo3/hyperparams/ppo.yml" in output.replace(os.sep, "/")
 
 
-@pytest.mark.parametrize("name", ["cesd", "cesd_laptop", "cesd_released"])
-def test_hyperparameters_hold_every_robot_and_a_default(name):
-    entries = yaml.safe_load((zoo.hyperparams_folder() / f"{name}.yml").read_text())
-    assert {env_id for env_id in ENVS if not env_id.startswith("Maze")} | {"default"} <= set(entries)
-    for env_id, entry in entries.items():
-        if env_id.startswith("Maze"):
-            continue
-        alpha = 0.1 if env_id.startswith("Jaco") else 1.0
-        assert entry["alpha"] == alpha, env_id
-        iterations = {"Walk": 6, "Quad": 5, "Jaco": 4}.get(env_id[:4])
-        assert iterations is None or entry["prototype_kwargs"]["sinkhorn_iterations"] == iterations
-    check_tasks(name, entries)
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", [name for name in METHODS if name != "cesd"])
+def test_other_methods_train_then_enjoy(tmp_path, algo):
+    run(tmp_path, "--algo", algo, "--env", "MazeCorridor-v0", "-n", 1100, "--eval-freq", -1, "--num-threads", 1)
+    model = METHODS[algo].load(tmp_path / f"logs/{algo}/MazeCorridor-v0_1/MazeCorridor-v0.zip")
+    assert model.n_skills == 10 and model.skill_duration is None and model._n_updates == 20
+    assert model.intrinsic_kwargs, "those of the maze's entry"
+    options = ["-f", "logs", "-n", 60, "--no-render"]
+    output = run(tmp_path, "--algo", algo, "--env", "MazeCorridor-v0", *options, module="rl_zoo3.enjoy")
+    assert "Episode Length 50" in output
 
 
-def check_tasks(name, entries):
-    """Domains are for pre-training, what they are followed by in an id is a task."""
-    for env_id, entry in entries.items():
-        if env_id.startswith("Maze"):
-            continue
-        is_task = env_id not in ("default", "Walker-v0", "Quadruped-v0", "Jaco-v0")
-        n_timesteps = (5e4 if is_task else 2e5) if "laptop" in name else (1e5 if is_task else 2e6)
-        assert float(entry["n_timesteps"]) == n_timesteps, env_id
-        assert entry.get("reward") == ("extrinsic" if is_task else None), env_id
-        domain = next((each for each in ("Walker", "Quadruped", "Jaco") if env_id.startswith(each)), None)
-        if is_task:
-            assert {**entries[f"{domain}-v0"], "n_timesteps": entry["n_timesteps"], "reward": "extrinsic"} == entry
+@pytest.mark.slow
+def test_config_of_another_method_by_its_bare_name(tmp_path):
+    arguments = ["--conf-file", "apt_laptop.yml", "--eval-freq", -1, "-n", 20, "--num-threads", 1]
+    run(tmp_path, "--algo", "apt", "--env", "Pendulum-v1", *arguments)
+    model = METHODS["apt"].load(tmp_path / "logs/apt/Pendulum-v1_1/Pendulum-v1.zip")
+    assert model.batch_size == 256 and model.intrinsic.entropy.k == 8 and model.intrinsic.encoder.features_dim == 256
 
 
-@pytest.mark.parametrize("name", ["diayn", "dads", "cic", "apt"])
-@pytest.mark.parametrize("scale", ["", "_laptop"])
-def test_tasks_of_other_methods(name, scale):
-    check_tasks(name + scale, yaml.safe_load((zoo.hyperparams_folder() / f"{name}{scale}.yml").read_text()))
-
-
-def test_released_setting_is_written_out():
-    """Every choice is named, so that it does not follow the defaults of the constructor."""
-    entry = yaml.safe_load((zoo.hyperparams_folder() / "cesd_released.yml").read_text())["Quadruped-v0"]
-    assert entry["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
-    assert entry["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0}
-    assert entry["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
-    assert entry["prototype_kwargs"] == {
-        "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next",
-    }  # fmt: skip
-    assert entry["encoder"] == "contrastive"
+def test_train_without_the_hook(tmp_path):
+    """As with ``pip install --target``: no .pth file is read."""
+    arguments = ["--algo", "rnd", "--env", "Pendulum-v1", "-n", 130, "--eval-freq", -1, "--seed", 4, "--num-threads", 1]
+    arguments += ["--conf-file", "rnd_laptop.yml", *SMALL[:-1], "intrinsic_kwargs:dict(net_arch=[16])"]
+    paths = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+    without = {"module": "sb3_cesd.train", "options": ["-S"], "PYTHONPATH": paths}
+    refused = run(tmp_path, *arguments, success=False, **{**without, "module": "rl_zoo3.train"})
+    assert "invalid choice: 'rnd'" in refused
+    for folder, how in (("without", without), ("with", {})):
+        output = run(tmp_path, "-f", folder, *arguments, **how)
+        assert "Loading hyperparameters from: sb3_cesd.zoo.hyperparams.rnd_laptop\n" in output
+    first, second = (
+        METHODS["rnd"].load(tmp_path / f"{folder}/rnd/Pendulum-v1_1/Pendulum-v1.zip").policy.state_dict()
+        for folder in ("without", "with")
+    )
+    assert all(bool((first[name] == second[name]).all()) for name in first)

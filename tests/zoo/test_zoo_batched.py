@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from test_zoo import SMALL, run
+from rl_zoo import SMALL, run
 
 from sb3_cesd import CeSD
 
@@ -50,7 +50,7 @@ def test_manager_makes_batched_environments(tmp_path, monkeypatch):
 
     from rl_zoo3.exp_manager import ExperimentManager
 
-    from sb3_cesd.envs.robot_vec_env import RobotVecEnv
+    from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 
     monkeypatch.chdir(tmp_path)
     kinds = {}

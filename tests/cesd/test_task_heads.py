@@ -1,0 +1,187 @@
+"""Fine-tuning as it is released: all heads regress the return of the task, with the actions of one skill."""
+
+import numpy as np
+import pytest
+import torch as th
+from batches import make_samples
+from torch.nn import functional as F
+from tuning import saved
+
+from sb3_cesd import CeSD
+
+N_SKILLS, SKILL = 4, 2
+RELEASED_TASK = {"net_arch": [16, 16], "shared_value": False, "task_ensemble_size": N_SKILLS}
+
+
+@pytest.fixture
+def pretrained(make_released):
+    return make_released(policy_kwargs={"net_arch": [16, 16], "shared_value": False}).learn(100)
+
+
+@pytest.fixture
+def make_task(pretrained):
+    """The released fine-tuning of one skill."""
+
+    def make(**kwargs):
+        arguments = {"skill": SKILL, "warm_up": "random", "policy_kwargs": RELEASED_TASK, "learning_starts": 40, "seed": 3}
+        return CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", device="cpu", **{**arguments, **kwargs})
+
+    return make
+
+
+@pytest.fixture
+def samples():
+    """In float64, collected by several skills, with ends of episodes."""
+    th.manual_seed(1)
+    observations, next_observations = th.randn(2, 10, 3, dtype=th.float64)
+    batch = make_samples(observations, next_observations, th.arange(10) % N_SKILLS, th.rand(10, 1, dtype=th.float64) * 2 - 1)
+    return batch._replace(
+        rewards=th.rand(10, 1, dtype=th.float64),
+        dones=(th.rand(10, 1) < 0.3).double(),
+        discounts=0.97 ** th.randint(1, 4, (10, 1)).double(),
+    )
+
+
+def assert_same_gradients(loss, expected, parameters):
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    gradients = th.autograd.grad(loss, parameters, allow_unused=True)
+    expected_gradients = th.autograd.grad(expected, parameters, allow_unused=True)
+    n_compared = 0
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert (gradient is None) == (expected_gradient is None)
+        if gradient is not None:
+            assert (gradient - expected_gradient).norm() <= 1e-9 * expected_gradient.norm()
+            n_compared += 1
+    assert n_compared >= 4
+    return gradients
+
+
+def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples):
+    model = make_task(target_policy_noise=0.0)
+    model.policy.double()
+    batch = model._task_batch(model.intrinsic.relabel(samples))
+    skill = th.full((10,), SKILL)
+
+    # The mean over all heads and transitions, no mask: every head sees the return of every transition
+    with th.no_grad():
+        next_actions = model.actor.act(samples.next_observations, skill)
+        next_q = th.minimum(*model.critic_target.q_values_dense(samples.next_observations, next_actions))
+        target = samples.rewards + (1 - samples.dones) * samples.discounts * next_q  # (n_heads, batch_size, 1)
+    q_values = model.critic.q_values_dense(samples.observations, samples.actions)
+    assert q_values[0].shape == target.shape == (N_SKILLS, 10, 1)
+    expected = sum(F.mse_loss(q, target) for q in q_values)
+    assert_same_gradients(model.critic_loss(batch), expected, list(model.critic.parameters()))
+
+    # The actor improves on the head of the skill alone, in the mean over all heads
+    actions = model.actor.act(samples.observations, skill)
+    mask = F.one_hot(skill, N_SKILLS).T[:, :, None].double()
+    expected = -(th.minimum(*model.critic.q_values_dense(samples.observations, actions)) * mask).mean()
+    parameters = [*model.actor.parameters(), *model.critic.parameters()]
+    gradients = assert_same_gradients(model.actor_loss(batch), expected, parameters)
+    heads = {id(parameter): gradient for parameter, gradient in zip(parameters, gradients, strict=True)}
+    # Summed over both critics, as the minimum may be that of one of them
+    of_heads = sum(heads[id(q_network.layers[0].weight)].abs().amax(dim=(1, 2)) for q_network in model.critic.q_networks)
+    assert (of_heads > 0).tolist() == [head == SKILL for head in range(N_SKILLS)]
+
+
+def test_all_heads_learn_from_every_transition(make_task):
+    model = make_task()
+    weight = model.critic.q_networks[0].layers[0].weight
+    before = weight.detach().clone()
+    assert model.policy.n_heads == len(weight) == N_SKILLS
+    model.learn(80)
+    assert all((weight[head] != before[head]).any() for head in range(N_SKILLS))
+    seen = model._task_batch(model.intrinsic.relabel(model.replay_buffer.sample(32)))
+    assert len(seen.pairs.rows) == N_SKILLS * 32
+    for head in range(N_SKILLS):
+        assert sorted(seen.pairs.rows[seen.pairs.skills == head].tolist()) == list(range(32))
+    assert (seen.pairs.target_skills == SKILL).all() and (seen.actor_skills == SKILL).all()
+    assert (seen.pairs.rewards == seen.rewards.repeat(N_SKILLS, 1)).all()
+
+
+def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
+    """Algorithm 2 of the paper."""
+    model = make_task(policy_kwargs={"net_arch": [16, 16], "shared_value": False}, target_policy_noise=0.0)
+    assert model.policy.n_heads == 1
+    model.policy.double()
+    batch = model._task_batch(model.intrinsic.relabel(samples))
+    assert len(batch.pairs.rows) == 10 and (batch.pairs.skills == SKILL).all()
+    with th.no_grad():
+        next_actions = model.actor.act(samples.next_observations, th.full((10,), SKILL))
+        next_q = th.minimum(*model.critic_target.q_values_dense(samples.next_observations, next_actions))[0]
+        target = samples.rewards + (1 - samples.dones) * samples.discounts * next_q
+    q_values = model.critic.q_values_dense(samples.observations, samples.actions)
+    expected = sum(F.mse_loss(q[0], target) for q in q_values)
+    assert_same_gradients(model.critic_loss(batch), expected, list(model.critic.parameters()))
+
+
+def test_pretraining_does_not_ask_for_the_number_of_heads_of_a_task(make_released):
+    model = make_released(policy_kwargs={"net_arch": [16, 16], "task_ensemble_size": 2})
+    assert model.policy.n_heads == N_SKILLS
+    scratch = make_released(policy_kwargs={"net_arch": [16, 16], "task_ensemble_size": 2}, reward="extrinsic")
+    assert scratch.policy.n_heads == 2
+
+
+@pytest.mark.parametrize("task_ensemble_size", [3, 0, 8])
+def test_heads_of_a_task_serve_equally_many_skills(make_task, task_ensemble_size):
+    with pytest.raises(ValueError, match="task_ensemble_size"):
+        make_task(policy_kwargs={**RELEASED_TASK, "task_ensemble_size": task_ensemble_size})
+
+
+def test_it_is_saved_and_loaded(make_task):
+    model = make_task().learn(60)
+    loaded = CeSD.load(saved(model), "Pendulum-v1", device="cpu")
+    assert loaded.policy.n_heads == N_SKILLS and loaded.skill == SKILL
+    for name, value in model.policy.state_dict().items():
+        assert (value == loaded.policy.state_dict()[name]).all(), name
+    assert loaded.learn(60, reset_num_timesteps=False)._n_updates > model._n_updates
+
+
+# What is transferred
+
+
+def trunks(model):
+    return model.critic.trunk[0].weight, model.critic_target.trunk[0].weight
+
+
+@pytest.mark.parametrize("no_target", [False, True])
+def test_target_critic_is_a_copy_or_starts_fresh(make_task, pretrained, no_target):
+    model = make_task(transfer=["actor", "critic_trunk", *["no_target"] * no_target])
+    trunk, target_trunk = trunks(model)
+    assert (trunk == pretrained.critic.trunk[0].weight).all()
+    assert (target_trunk == trunk).all() == (not no_target)
+    # Heads start fresh, those of the target like those of the critic
+    fresh = make_task(transfer=["no_target"])
+    assert (fresh.critic.trunk[0].weight != trunk).any()
+    assert (fresh.critic_target.trunk[0].weight == fresh.critic.trunk[0].weight).all()
+    if no_target:
+        assert (target_trunk == fresh.critic_target.trunk[0].weight).all(), "as initialised"
+    for ours, theirs in zip(model.critic.q_networks.parameters(), model.critic_target.q_networks.parameters(), strict=True):
+        assert (ours == theirs).all()
+
+
+def test_polyak_averaging_brings_a_fresh_target_to_the_critic(make_task):
+    model = make_task(transfer=["actor", "critic_trunk", "no_target"], learning_rate=1e-9, tau=0.2)
+    trunk, target_trunk = trunks(model)
+    distance = (trunk - target_trunk).norm().item()
+    model.learn(60)
+    assert model._n_updates == 10
+    assert (trunk - target_trunk).norm().item() == pytest.approx(0.8**10 * distance, rel=1e-3)
+
+
+def test_transfer_names_its_parts(make_task):
+    with pytest.raises(ValueError, match=r"transfer=.*'nothing'.*: choose some of .*'no_target'"):
+        make_task(transfer=["nothing"])
+
+
+def test_head_of_the_skill_goes_to_where_the_skill_finds_it(make_task, pretrained):
+    """With one head per skill all heads are loaded, with one head that of the skill."""
+    whole = make_task(transfer=["critic_trunk", "critic_head"])
+    single = make_task(transfer=["critic_trunk", "critic_head"], policy_kwargs={"net_arch": [16, 16], "shared_value": False})
+    obs, actions = th.randn(5, 3), th.rand(5, 1)
+    expected = pretrained.critic.q_values(obs, actions, th.full((5,), SKILL))
+    for model in (whole, single):
+        for values, theirs in zip(model.critic.q_values(obs, actions, th.full((5,), SKILL)), expected, strict=True):
+            th.testing.assert_close(values, theirs)
+    assert (whole.critic.q_networks[0].layers[0].weight == pretrained.critic.q_networks[0].layers[0].weight).all()
+    assert np.isfinite(whole.learn(60).actor.mu[0].weight.detach().numpy()).all()

@@ -1,0 +1,106 @@
+"""The layout of observations with a skill."""
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+
+from sb3_cesd.common.observations import (
+    add_skill,
+    check_plain_space,
+    entries_of,
+    plain_form,
+    plain_space,
+    short,
+    skill_observation_space,
+    state_dim,
+    to_features,
+    to_states,
+)
+from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
+
+BOX = spaces.Box(np.array([-1, -2], np.float32), np.array([3, np.inf], np.float32))
+IMAGE = spaces.Box(0, 255, (3, 40, 40), np.uint8)
+MATRIX = spaces.Box(-1, 1, (2, 3), np.float64)
+DICT = spaces.Dict({"arm": MATRIX, "camera": IMAGE, "place": BOX})
+SPACES = [BOX, IMAGE, MATRIX, DICT]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=short)
+@pytest.mark.parametrize("skill_space", [DiscreteSkills(4), SphereSkills(3)], ids=repr)
+def test_spaces_with_a_skill_and_back(space, skill_space):
+    with_skill = skill_observation_space(space, skill_space)
+    entries = dict(space.spaces) if isinstance(space, spaces.Dict) else {"observation": space}
+    assert dict(with_skill.spaces) == {**entries, "skill": skill_space.box}
+    assert plain_space(with_skill) == space
+
+
+def test_a_dictionary_that_has_a_key_observation_stays_one():
+    space = spaces.Dict({"observation": BOX, "goal": BOX})
+    assert plain_space(skill_observation_space(space, DiscreteSkills(4))) == space
+
+
+@pytest.mark.parametrize("space", SPACES, ids=short)
+@pytest.mark.parametrize("n_envs", [None, 5])
+def test_observations_with_a_skill_and_back(space, n_envs):
+    skill_space = DiscreteSkills(4)
+    space.seed(0)
+    one = space.sample()
+    several = {name: np.stack([value] * n_envs) for name, value in entries_of(one).items()} if n_envs else entries_of(one)
+    observation = plain_form(several)
+    vectors = skill_space.encode(2, () if n_envs is None else (n_envs,))
+    with_skill = add_skill(observation, vectors)
+    assert with_skill["skill"] is vectors and entries_of(with_skill).keys() == entries_of(observation).keys()
+    assert all((value == several[name]).all() for name, value in entries_of(with_skill).items())
+    other = skill_space.encode(1, vectors.shape[:-1])
+    assert add_skill(with_skill, other)["skill"] is other, "a skill that is there is replaced"
+    if n_envs is None:
+        assert skill_observation_space(space, skill_space).contains(with_skill)
+
+
+def test_states_are_flat_numbers_of_all_entries_in_their_order():
+    rng = np.random.default_rng(0)
+    image = th.as_tensor(rng.integers(0, 256, (5, 3, 40, 40), np.uint8))
+    matrix, box = th.randn(5, 2, 3), th.randn(5, 2)
+    states = to_states({"place": box, "arm": matrix, "camera": image}, DICT)
+    # Images as SB3 scales them; in the order of the space, whatever that of the observation
+    expected = th.cat([matrix.flatten(1), image.flatten(1) / 255, box], dim=1)
+    th.testing.assert_close(states, expected)
+    assert states.shape == (5, state_dim(DICT)) == (5, 6 + 3 * 40 * 40 + 2)
+    assert to_states(box, BOX) is box, "vectors stay as they are"
+    assert to_states(matrix, MATRIX).shape == (5, 6)
+
+
+def test_features_are_floating_point_and_images_are_scaled_on_demand():
+    image = th.full((2, 3, 40, 40), 255, dtype=th.uint8)
+    assert (to_features(image, IMAGE) == 1).all()
+    unscaled = to_features({"camera": image}, spaces.Dict({"camera": IMAGE}), normalize_images=False)["camera"]
+    assert (unscaled == 255).all() and unscaled.is_floating_point()
+    doubles = th.zeros(2, 2, dtype=th.float64)
+    assert to_features(doubles, BOX) is doubles, "nor is precision lost"
+    assert to_features(th.ones(2, 2, dtype=th.int64), BOX).dtype == th.float32
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Discrete(3), r"is Discrete\(3\): flatten it first"),
+        (spaces.Tuple([BOX]), "flatten it first"),
+        (spaces.Dict({"skill": BOX}), "a key 'skill' of its own.*: rename it"),
+        (spaces.Dict({"place": BOX, "mode": spaces.Discrete(3)}), "'mode' is none: convert it"),
+        (spaces.Dict({"inner": spaces.Dict({"place": BOX})}), "'inner' is none: convert it"),
+    ],
+)
+def test_spaces_without_room_for_a_skill(space, message):
+    with pytest.raises(ValueError, match=message):
+        check_plain_space(space)
+
+
+def test_long_spaces_are_described_in_a_few_words():
+    assert short(spaces.Box(-1, 1, (78,))) == "Box(-1, 1, (78,), float32)"
+    assert short(BOX) == "Box((2,), float32)"
+    assert (
+        short(spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": IMAGE}))
+        == "Dict(a: Box(0, 1, (2,), float32), b: Box(0, 255, (3, 40, 40), uint8))"
+    )
+    assert short(spaces.Discrete(3)) == "Discrete(3)"

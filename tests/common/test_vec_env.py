@@ -1,0 +1,273 @@
+"""Environments whose observations tell the skill that is to act."""
+
+import copy
+import pickle
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+
+from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import DiscreteSkills, SphereSkills, make_skill_space
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+
+SKILLS, SPHERE = DiscreteSkills(4), SphereSkills(3, 4)
+each_type = pytest.mark.parametrize("skill_type", ["discrete", "sphere", "cube", "unit_cube"])
+
+
+class Counter(gym.Env):
+    """Observes the time step; an episode lasts five."""
+
+    observation_space = spaces.Box(0, 10, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self.observe(), 1.0, False, self.time == 5, {}
+
+    def observe(self):
+        return np.full(2, self.time, np.float32)
+
+
+class Camera(Counter):
+    """Observes an image of one shade, the time step."""
+
+    observation_space = spaces.Box(0, 255, (3, 40, 40), np.uint8)
+
+    def observe(self):
+        return np.full((3, 40, 40), self.time, np.uint8)
+
+
+class Entries(Counter):
+    """Observes a vector and an image."""
+
+    observation_space = spaces.Dict({"place": Counter.observation_space, "camera": Camera.observation_space})
+
+    def observe(self):
+        return {"place": Counter.observe(self), "camera": Camera.observe(self)}
+
+
+def counters(n_envs=1, env_class=Counter):
+    return DummyVecEnv([env_class] * n_envs)
+
+
+def told(observation):
+    return observation["skill"].argmax(axis=-1)
+
+
+def test_observation_after_a_step_bears_the_next_skill_and_the_terminal_one_the_old():
+    env = VecSkillObservation(counters(), 50)
+    env.seed(0)
+    obs = env.reset()
+    for step in range(1, 11):
+        followed = told(obs)[0]
+        obs, _, dones, infos = env.step(np.zeros((1, 1)))
+        assert infos[0]["skill"] == followed and type(infos[0]["skill"]) is int
+        if step % 5 == 0:
+            terminal = infos[0]["terminal_observation"]
+            assert terminal["observation"].tolist() == [5, 5] and told(terminal) == followed
+            assert dones[0] and obs["observation"].tolist() == [[0, 0]]
+            assert told(obs)[0] == env.skills[0] != followed
+
+
+@each_type
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, {"skill_duration": 2}, {"order": "cycle"}, {"skill": 1}, {"turns": 2}, {"turns": None}, {"set_skill": 3}],
+    ids=str,
+)
+def test_observations_and_infos_always_name_who_acts(skill_type, kwargs):
+    """With all orders: a policy sees nothing else, so that the skill of the last observation is the one that acts."""
+    space = make_skill_space(skill_type, 4, 3)
+    kwargs = dict(kwargs)
+    then, set_skill = kwargs.pop("turns", "none"), kwargs.pop("set_skill", None)
+    env = VecSkillObservation(counters(2), space, **kwargs)
+    env.seed(0)
+    if then != "none":
+        env.take_turns(SkillTurns(4, 16, then))
+    obs = env.reset()
+    seen = []
+    for step in range(20):
+        if step == 7 and set_skill is not None:
+            env.set_skill(set_skill)
+        assert obs["skill"].shape == (2, space.dim) and env.observation_space["skill"].contains(obs["skill"][0])
+        assert (env.skills == space.decode(obs["skill"])).all()
+        acting, (obs, _, dones, infos) = obs["skill"], env.step(np.zeros((2, 1)))
+        seen.append(acting)
+        for idx in range(2):
+            assert (infos[idx]["skill"] == space.decode(acting[idx])).all()
+            if dones[idx]:
+                assert (infos[idx]["terminal_observation"]["skill"] == acting[idx]).all()
+    n_seen = len(np.unique(np.concatenate(seen), axis=0))
+    assert n_seen == 1 if "skill" in kwargs else n_seen > 2
+    if set_skill is not None:
+        assert (np.stack(seen[8:]) == space.vectors[3]).all()
+
+
+@pytest.mark.parametrize("env_class", [Camera, Entries])
+@pytest.mark.parametrize("space", [SKILLS, SPHERE], ids=repr)
+def test_images_and_dictionaries_keep_their_entries(env_class, space):
+    env = VecSkillObservation(counters(2, env_class), space)
+    plain = env_class.observation_space
+    entries = dict(plain.spaces) if isinstance(plain, spaces.Dict) else {"observation": plain}
+    assert dict(env.observation_space.spaces) == {**entries, "skill": space.box}
+    obs = env.reset()
+    for time in range(1, 8):
+        acting = obs["skill"]
+        obs, _, dones, infos = env.step(np.zeros((2, 1)))
+        assert obs.keys() == {*entries, "skill"}
+        for name, entry in entries.items():
+            assert obs[name].dtype == entry.dtype and obs[name].shape == (2, *entry.shape)
+            assert (obs[name] == time % 5).all()
+            if dones[0]:
+                terminal = infos[0]["terminal_observation"]
+                assert (terminal[name] == 5).all() and (terminal["skill"] == acting[0]).all()
+
+
+def test_cycle_holds_every_skill_once_in_n_skills_episodes():
+    env = VecSkillObservation(counters(2), 4, skill_duration=None, order="cycle")
+    env.reset()
+    skills = list(env.skills)
+    for _ in range(15):
+        _, _, dones, _ = env.step(np.zeros((2, 1)))
+        skills += list(env.skills[dones])
+    assert sorted(skills) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_seed_repeats_the_skills():
+    skills = []
+    for _ in range(2):
+        env = VecSkillObservation(make_vec_env("Pendulum-v1", 3), 10, skill_duration=2)
+        env.seed(4)
+        env.reset()
+        skills.append([told(env.step(np.zeros((3, 1)))[0]).tolist() for _ in range(20)])
+    assert skills[0] == skills[1]
+    assert len({tuple(row) for row in skills[0]}) > 5
+
+
+def test_set_skill_fixes_and_frees():
+    env = VecSkillObservation(counters(3), 10, skill_duration=1)
+    env.set_skill(7)
+    assert (told(env.reset()) == 7).all()
+    assert (told(env.step(np.zeros((3, 1)))[0]) == 7).all()
+    env.set_skill(None)
+    assert any((told(env.step(np.zeros((3, 1)))[0]) != 7).any() for _ in range(5))
+
+
+def test_wrapping_twice_is_wrapping_once():
+    env = add_skill_observation(counters(), SKILLS, 50)
+    assert add_skill_observation(env, DiscreteSkills(4), 50) is env
+
+
+@pytest.mark.parametrize("other", [DiscreteSkills(5), SphereSkills(4, 4), SphereSkills(3, 5)], ids=repr)
+def test_other_skills_are_refused(other):
+    with pytest.raises(ValueError, match=rf"wrapped for 4 skills .*, the model has {other.n_skills} .* or wrap it for the"):
+        add_skill_observation(add_skill_observation(counters(), SKILLS, 50), other, 50)
+
+
+def test_stacking_the_skill_is_refused():
+    with pytest.raises(ValueError, match="apply it before VecSkillObservation"):
+        add_skill_observation(VecFrameStack(VecSkillObservation(counters(), 4), 2), SKILLS, 50)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"norm_obs_keys": ["observation", "skill"]}])
+def test_normalising_the_skill_is_refused(kwargs):
+    wrapped = add_skill_observation(counters(), SKILLS, 50)
+    with pytest.raises(ValueError, match=r"would normalise the skill: pass VecNormalize\(env\) alone .* norm_obs_keys"):
+        add_skill_observation(VecNormalize(wrapped, **kwargs), SKILLS, 50)
+
+
+@pytest.mark.parametrize("kwargs", [{"norm_obs_keys": ["observation"]}, {"norm_obs": False}])
+def test_normalising_the_rest_is_accepted(kwargs):
+    env = VecNormalize(add_skill_observation(counters(2), SKILLS, 50), **kwargs)
+    assert add_skill_observation(env, SKILLS, 50) is env
+    env.reset()
+    for _ in range(8):
+        obs, _, _, _ = env.step(np.zeros((2, 1)))
+        assert (obs["skill"] == SKILLS.encode(env.skills, (2,))).all(), "one-hot still"
+    assert (obs["observation"] != env.get_original_obs()["observation"]).any() == ("norm_obs_keys" in kwargs)
+
+
+def test_turns_compare_rewards_that_are_not_normalised():
+    env = VecSkillObservation(VecNormalize(counters(2)), SKILLS)
+    turns = SkillTurns(4, 16)
+    env.take_turns(turns)
+    env.reset()
+    for _ in range(8):
+        env.step(np.zeros((2, 1)))
+    assert turns.mean_rewards().tolist() == [1.0] * 4
+
+
+class KeyOfItsOwn(Counter):
+    observation_space = spaces.Dict({"skill": Counter.observation_space, "place": Counter.observation_space})
+
+
+class Discrete(Counter):
+    observation_space = spaces.Discrete(5)
+
+
+class Mixed(Counter):
+    observation_space = spaces.Dict({"place": Counter.observation_space, "mode": spaces.Discrete(5)})
+
+
+@pytest.mark.parametrize(
+    ("env_class", "message"),
+    [
+        (KeyOfItsOwn, "a key 'skill' of its own.*: rename it"),
+        (Discrete, r"is Discrete\(5\): flatten it first"),
+        (Mixed, "but 'mode' is none: convert it, .* or leave it out"),
+    ],
+)
+def test_spaces_that_have_no_room_for_a_skill_are_refused(env_class, message):
+    with pytest.raises(ValueError, match=message):
+        VecSkillObservation(counters(1, env_class), 4)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"skill_space": 1}, "pass n_skills >= 2"),
+        ({"skill_space": 4, "skill_duration": 0}, "positive integer or None"),
+        ({"skill_space": 4, "skill": 4}, "from 0 to 3"),
+        ({"skill_space": 4, "skill": -1}, "from 0 to 3"),
+        ({"skill_space": 4, "order": "sorted"}, "'random' or 'cycle'"),
+    ],
+)
+def test_bad_arguments(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        VecSkillObservation(counters(), **kwargs)
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize("space", [SKILLS, SPHERE], ids=repr)
+def test_copies_go_on_alike(clone, space):
+    env = VecSkillObservation(counters(2, Entries), space, skill_duration=2)
+    env.seed(1)
+    env.reset()
+    env.step(np.zeros((2, 1)))
+    twin = clone(env)
+    # What VecEnvWrapper looks up
+    assert twin.getattr_depth_check("clock", already_found=False) is None and twin.skill_space == space
+    for _ in range(12):
+        (obs, *_, infos), (twin_obs, *_, twin_infos) = env.step(np.zeros((2, 1))), twin.step(np.zeros((2, 1)))
+        assert obs.keys() == twin_obs.keys() and all((obs[name] == twin_obs[name]).all() for name in obs)
+        assert all(np.array_equal(ours["skill"], theirs["skill"]) for ours, theirs in zip(infos, twin_infos, strict=True))
+
+
+def test_cloudpickle_takes_environments_of_a_function():
+    class Local(Counter):
+        pass
+
+    env = VecSkillObservation(counters(2, Local), SKILLS)
+    env.reset()
+    twin = cloudpickle.loads(cloudpickle.dumps(env))
+    assert (twin.skills == env.skills).all() and twin.step(np.zeros((2, 1)))[0]["observation"].tolist() == [[1, 1]] * 2

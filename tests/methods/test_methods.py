@@ -1,0 +1,184 @@
+"""What every method of the registry has to do, as users run it. A new method is tested here as soon as its file is there."""
+
+import copy
+import inspect
+import math
+
+import numpy as np
+import pytest
+import torch as th
+from small import make_small, small_reward
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from tuning import saved
+
+import sb3_cesd
+from sb3_cesd import SkillDDPG, methods
+from sb3_cesd.common.skills import SKILL_TYPES
+from sb3_cesd.registry import METHODS, find_methods
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+#: With all skills that a method has, not only those of its paper
+every_skill_type = pytest.mark.parametrize(
+    ("method", "skill_type"),
+    [
+        (method, skill_type)
+        for method in METHODS.values()
+        for skill_type in SKILL_TYPES
+        if skill_type == "discrete" or method.discrete_because is None
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+
+
+def test_registry_holds_one_method_per_file(tmp_path, monkeypatch):
+    """By the name of the class, in lower case; a file that is added is found."""
+    assert next(iter(METHODS)) == "cesd"
+    assert {"cesd", "diayn", "dads", "cic", "apt", "rnd"} <= METHODS.keys()
+    for name, method in METHODS.items():
+        assert issubclass(method, SkillDDPG) and method.__name__.lower() == name
+        assert getattr(sb3_cesd, method.__name__) is method and method.__name__ in sb3_cesd.__all__
+    (tmp_path / "added.py").write_text(
+        "from sb3_cesd.methods.diayn import DIAYN\n\n\nclass Added(DIAYN):\n    defaults = {'batch_size': 64}\n"
+    )
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    found = find_methods()
+    assert found.pop("added").__module__ == "sb3_cesd.methods.added" and found == METHODS
+    with pytest.raises(AttributeError, match="has no attribute 'PPO'"):
+        sb3_cesd.PPO  # noqa: B018
+
+
+@every_method
+def test_has_all_that_a_method_is_made_of(method):
+    """Sizes that it knows, arguments with defaults, and words for both."""
+    parameters = inspect.signature(method.reward_class).parameters
+    assert list(parameters)[:3] == ["obs_dim", "action_dim", "skill_space"]
+    assert all(parameter.default is not inspect.Parameter.empty for parameter in list(parameters.values())[3:])
+    assert all(f":param {name}:" in method.reward_class.__doc__ for name in parameters)
+    assert "Paper: " in method.__doc__ and "https://arxiv.org/abs/" in method.__doc__
+    # One list of arguments: a method changes defaults alone
+    assert list(inspect.signature(method).parameters) == list(inspect.signature(SkillDDPG).parameters)
+
+
+@every_method
+def test_trains_everything_it_has(method):
+    model = make_small(method)
+    before = copy.deepcopy(model.get_parameters()["policy"])
+    intrinsic = {name: value.clone() for name, value in model.intrinsic.named_parameters()}
+    model.learn(120)
+    after = model.get_parameters()["policy"]
+    assert all((after[name] != value).any() for name, value in before.items())
+    learned = {name for name, value in model.intrinsic.named_parameters() if value.requires_grad}
+    assert {name for name, value in model.intrinsic.named_parameters() if (value != intrinsic[name]).any()} == learned
+    logged = set(model.logger.name_to_value)
+    assert {"intrinsic/reward", "train/critic_loss", "train/actor_loss"} <= logged
+    own_losses = {name for name in logged if name.endswith("_loss")} - {"train/critic_loss", "train/actor_loss"}
+    assert bool(own_losses) == bool(learned)
+
+
+@every_method
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_loaded_model_learns_on_to_the_last_bit(method, n_envs, tmp_path):
+    model = make_small(method, make_vec_env("Pendulum-v1", n_envs)).learn(120)
+    model.save(tmp_path / "model")
+    model.save_replay_buffer(tmp_path / "buffer")
+    loaded = method.load(tmp_path / "model", make_vec_env("Pendulum-v1", n_envs))
+    loaded.load_replay_buffer(tmp_path / "buffer")
+    results = []
+    for each in (model, loaded):
+        th.manual_seed(3), np.random.seed(3)
+        each.env.seed(3)
+        each._last_obs = None
+        each.learn(60, reset_num_timesteps=False)
+        results.append({**each.get_parameters()["policy"], **each.intrinsic.state_dict()})
+    assert all((results[0][name] == value).all() for name, value in results[1].items())
+
+
+@every_method
+def test_plays_every_skill_and_evaluates(method):
+    model = make_small(method).learn(80)
+    obs = np.array([1.0, 0.0, 0.5], dtype=np.float32)
+    actions = [model.predict(obs, skill=skill)[0].item() for skill in range(4)]
+    assert len(set(actions)) == 4
+    for skill, vector in enumerate(model.skill_space.vectors):
+        assert model.predict({"observation": obs, "skill": vector})[0].item() == actions[skill]
+    returns, lengths = evaluate_policy(model, make_vec_env("Pendulum-v1"), 4, return_episode_rewards=True, warn=False)
+    assert len(returns) == 4 and lengths == [200] * 4
+
+
+@every_method
+def test_fine_tunes_a_skill_with_all_its_arguments(method):
+    changed = {"n_steps": 2, "batch_size": 16, "gamma": 0.9, "exploration_noise": 0.1}
+    pretrained = make_small(method, **changed).learn(80)
+    model = method.from_pretrained(saved(pretrained), "Pendulum-v1", skill=2, learning_starts=40, device="cpu", seed=1)
+    assert all((value == pretrained.actor.state_dict()[name]).all() for name, value in model.actor.state_dict().items())
+    for name in ("n_skills", "skill_type", "skill_dim", "intrinsic_kwargs", "policy_kwargs", *changed):
+        assert getattr(model, name) == getattr(pretrained, name), name
+    before = copy.deepcopy(model.actor.state_dict())
+    model.learn(80)
+    assert model.skill == model.skill_space.name_of(2) and model._n_updates > 0
+    assert any((value != before[name]).any() for name, value in model.actor.state_dict().items())
+
+
+@every_skill_type
+def test_learns_skills_of_every_type_that_it_has(method, skill_type):
+    model = make_small(method, make_vec_env("Pendulum-v1", 2), skill_type=skill_type, skill_dim=3, skill_duration=7).learn(100)
+    acted = model.replay_buffer.skills[:50]
+    assert acted.shape == ((50, 2) if skill_type == "discrete" else (50, 2, 3))
+    assert all(np.isfinite(value).all() for value in (parameter.numpy() for parameter in model.policy.state_dict().values()))
+    if skill_type != "discrete":
+        assert len(np.unique(acted.reshape(-1, 3), axis=0)) == 16, "two at first, and one in each environment every 7 steps"
+        vectors = model.skill_space.draw(2, np.random.default_rng(1))
+        first, second = (model.predict(np.zeros(3, np.float32), skill=vector)[0] for vector in vectors)
+        assert first != second
+    loaded = method.load(saved(model), device="cpu")
+    assert loaded.skill_space == model.skill_space and loaded.skill_type == skill_type
+
+
+@every_method
+def test_continuous_skills_are_refused_with_a_reason_where_there_are_none(method):
+    if method.discrete_because is None:
+        assert make_small(method, skill_type="sphere", skill_dim=2).skill_space.dim == 2
+        return
+    message = f"{method.__name__} has discrete skills only, {method.discrete_because}: leave skill_type='sphere' out, or use a"
+    with pytest.raises(ValueError, match=message):
+        make_small(method, skill_type="sphere", skill_dim=2)
+
+
+@every_method
+def test_clusters_are_indices_of_skills_where_there_are_any(method):
+    obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    clusters = make_small(method).predict_clusters(obs)
+    assert clusters is None or (clusters.shape == (50,) and 0 <= clusters.min() and clusters.max() < 4)
+
+
+@every_method
+def test_misspelt_arguments_of_the_reward_are_refused(method):
+    known = sorted(list(inspect.signature(method.reward_class).parameters)[3:])
+    with pytest.raises(ValueError, match=f"intrinsic_kwargs has no 'hidden': use some of {', '.join(known)}"):
+        make_small(method, intrinsic_kwargs={"hidden": 3})
+
+
+@every_method
+def test_a_model_of_another_method_is_refused(method):
+    other = next(each for each in METHODS.values() if each is not method)
+    file = saved(make_small(other))
+    with pytest.raises(ValueError, match=rf"not saved by {method.__name__} but by {other.__name__}: load it with the class"):
+        method.load(file)
+
+
+@every_method
+def test_tuning_draws_arguments_of_the_reward_within_their_ranges(method):
+    optuna = pytest.importorskip("optuna")
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(6):
+        params = method.convert_hyperparams(method.draw_hyperparams(study.ask()))
+        assert 0.95 <= params["gamma"] <= 0.999 and math.log2(params["n_skills"]) % 1 == 0
+        assert params["intrinsic_kwargs"].keys() <= inspect.signature(method.reward_class).parameters.keys()
+
+
+def test_small_arguments_are_those_that_a_reward_has():
+    """What these tests rest on: networks of one small layer, wherever a method lets them be chosen."""
+    for method in METHODS.values():
+        widths = [weight.shape[0] for weight in make_small(method).intrinsic.parameters() if weight.dim() == 2]
+        assert small_reward(method.reward_class) and max(widths) <= 50

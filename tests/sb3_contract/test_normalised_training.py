@@ -1,0 +1,98 @@
+"""``VecNormalize`` inside of the skill and around it."""
+
+import numpy as np
+import pytest
+import torch as th
+from learned import differences, parameters_of
+from small import make_small
+from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalization, unwrap_vec_normalize
+from tuning import Push, saved
+
+from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.registry import METHODS
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+def inside(env, skill_space, **kwargs):
+    return VecSkillObservation(VecNormalize(env, **kwargs), skill_space, skill_duration=7)
+
+
+def outside(env, skill_space, **kwargs):
+    env = VecSkillObservation(env, skill_space, skill_duration=7)
+    return VecNormalize(env, norm_obs_keys=["observation"], **kwargs)
+
+
+@every_method
+@pytest.mark.parametrize("norm_reward", [True, False])
+def test_both_learn_the_same(method, norm_reward):
+    """To the last bit; the skill is left alone by either."""
+    skill_space = make_small(method).skill_space
+    models = []
+    for wrap in (inside, outside):
+        env = wrap(make_vec_env(Push, 2), skill_space, norm_reward=norm_reward, clip_obs=1.5)
+        models.append(make_small(method, env, skill_duration=7).learn(150))
+    first, second = models
+    assert not differences(first, second)
+    for name, array in first.replay_buffer._arrays().items():
+        assert (second.replay_buffer._arrays()[name] == array).all(), name
+    assert all(th.isfinite(parameter).all() for parameter in parameters_of(first))
+    observation = first.replay_buffer.sample(200, first.get_vec_normalize_env()).observations
+    assert np.abs(observation.numpy()).max() == 1.5 and observation.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
+    assert (first.env.reset()["skill"] == second.env.reset()["skill"]).all()
+    assert all(skill_space.box.contains(skill) for skill in second.env.reset()["skill"])
+
+
+def _means(statistics):
+    return [each.mean for each in (statistics.values() if isinstance(statistics, dict) else [statistics])]
+
+
+@pytest.mark.parametrize("wrap", [inside, outside])
+def test_loads_evaluates_and_learns_on(wrap, tmp_path):
+    skill_space = make_small(CeSD).skill_space
+    model = make_small(CeSD, wrap(make_vec_env("Pendulum-v1", 2), skill_space))
+    evaluation = wrap(make_vec_env("Pendulum-v1"), skill_space, training=False, norm_reward=False)
+    checkpoint = CheckpointCallback(100, str(tmp_path), save_vecnormalize=True, save_replay_buffer=True)
+    callback = EvalCallback(evaluation, eval_freq=100, n_eval_episodes=1, verbose=0)
+    model.learn(200, callback=[checkpoint, callback])
+    statistics = model.get_vec_normalize_env().obs_rms
+    assert len(_means(statistics)) == 1, "none of the skill"
+    env = wrap(make_vec_env("Pendulum-v1", 2), skill_space)
+    loaded = CeSD.load(tmp_path / "rl_model_200_steps", env, device="cpu")
+    loaded.load_replay_buffer(tmp_path / "rl_model_replay_buffer_200_steps")
+    for each in (loaded.env, evaluation):
+        sync_envs_normalization(model.env, each)
+        (mean,), (expected,) = _means(unwrap_vec_normalize(each).obs_rms), _means(statistics)
+        assert (mean == expected).all() and np.abs(mean).max() > 0
+    assert np.isfinite(evaluate_policy(loaded, evaluation, 1)[0])
+    assert loaded.learn(60, reset_num_timesteps=False)._n_updates > model._n_updates
+
+
+@pytest.mark.parametrize("wrap", [inside, outside])
+def test_the_best_skill_is_found_by_rewards_that_are_not_normalised(wrap):
+    pretrained = make_small(CeSD, Push(), seed=1).learn(60)
+    env = wrap(make_vec_env(Push, 2), pretrained.skill_space, clip_reward=0.01)
+    model = CeSD.from_pretrained(
+        saved(pretrained), env, skill="best", learning_starts=80, exploration_noise=0.0, device="cpu"
+    ).learn(80)
+    rewards, acted = model.replay_buffer.rewards[:40], model.replay_buffer.skills[:40]
+    assert np.abs(rewards).max() > 0.01, "rewards of the environment"
+    means = [rewards[acted == skill].mean() for skill in range(4)]
+    assert model.skill == np.argmax(means)
+    np.testing.assert_allclose(model.skill_turns.mean_rewards(), means, rtol=1e-4)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_friendly_error_where_only_training_is_normalised(wrapped):
+    """SB3's own."""
+    model = make_small(CeSD, VecNormalize(make_vec_env("Pendulum-v1")))
+    env = make_vec_env("Pendulum-v1")
+    callback = EvalCallback(VecSkillObservation(env, 4) if wrapped else env, eval_freq=20, verbose=0)
+    with (
+        pytest.warns(UserWarning, match="not of the same type"),
+        pytest.raises(AssertionError, match="not being wrapped the same way"),
+    ):
+        model.learn(40, callback=callback)

@@ -1,0 +1,262 @@
+"""Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from learned import differences
+from small import make_small
+from spaces_to_learn_in import RandomEnv
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
+from tuning import saved
+
+from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.registry import METHODS
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+FIRST = spaces.Box(0, 255, (3, 36, 36), np.uint8)
+LAST = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+SPACES = {
+    "vectors": spaces.Dict({"position": spaces.Box(-5, 5, (2,)), "velocity": spaces.Box(-1, 1, (3,))}),
+    "one entry": spaces.Dict({"position": spaces.Box(-5, 5, (4,))}),
+    "channels first": FIRST,
+    "channels last": LAST,
+    "image and vector": spaces.Dict({"camera": LAST, "speed": spaces.Box(-1, 1, (2,))}),
+    "matrix": spaces.Box(-1, 1, (2, 3)),
+    "double": spaces.Box(-1, 1, (3,), np.float64),
+    "integer": spaces.Box(-9, 9, (3,), np.int64),
+    "byte": spaces.Box(0, 9, (3,), np.uint8),
+}
+SIZES = {
+    "vectors": 5,
+    "one entry": 4,
+    "channels first": 3888,
+    "channels last": 3888,
+    "image and vector": 3890,
+    "matrix": 6,
+    "double": 3,
+    "integer": 3,
+    "byte": 3,
+}
+
+
+#: All spaces for one method, all methods for some spaces
+METHODS_AND_SPACES = [(CeSD, name) for name in SPACES] + [
+    (method, name) for method in METHODS.values() if method is not CeSD for name in ("vectors", "image and vector")
+]
+TINY = {"buffer_size": 200, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}}
+
+
+def make_env(name, n_envs=1):
+    return make_vec_env(lambda: RandomEnv(SPACES[name]), n_envs)
+
+
+def samples_of(name, n):
+    """Several observations as an environment returns them."""
+    space = SPACES[name]
+    space.seed(1)
+    samples = [space.sample() for _ in range(n)]
+    if isinstance(space, spaces.Dict):
+        return {key: np.stack([sample[key] for sample in samples]) for key in space.spaces}
+    return np.stack(samples)
+
+
+def first_of(observations):
+    if isinstance(observations, dict):
+        return {key: value[0] for key, value in observations.items()}
+    return observations[0]
+
+
+@pytest.mark.parametrize(("method", "name"), METHODS_AND_SPACES)
+def test_learns_predicts_and_loads(method, name):
+    model = make_small(method, make_env(name, 2), **TINY).learn(60)
+    assert model._n_updates > 0 and model.obs_dim == SIZES[name]
+    loaded = method.load(saved(model), make_env(name), device="cpu", buffer_size=100)
+    assert not differences(model, loaded)
+    observations = samples_of(name, 3)
+    expected, _ = model.predict(observations, skill=[0, 3, 1])
+    assert expected.shape == (3, 1) and np.isfinite(expected).all() and len(np.unique(expected)) == 3
+    assert (loaded.predict(observations, skill=[0, 3, 1])[0] == expected).all()
+    np.testing.assert_allclose(model.predict(first_of(observations), skill=0)[0], expected[0], atol=1e-5)
+    with_skills = observations if isinstance(observations, dict) else {"observation": observations}
+    with_skills = {**with_skills, "skill": model.skill_space.vectors[[0, 3, 1]]}
+    assert (model.predict(with_skills)[0] == expected).all()
+    assert loaded.learn(46).num_timesteps == 46
+
+
+@pytest.mark.filterwarnings("ignore:Training and eval env are not of the same type")
+@pytest.mark.parametrize(("method", "name"), METHODS_AND_SPACES)
+def test_fine_tunes_and_evaluates(method, name):
+    """Also where only the environments of training have their images transposed."""
+    pretrained = make_small(method, make_env(name), **TINY).learn(50)
+    model = method.from_pretrained(saved(pretrained), make_env(name), skill="best", learning_starts=40, device="cpu")
+    callback = EvalCallback(make_env(name), eval_freq=30, n_eval_episodes=2, verbose=0)
+    model.learn(60, callback=callback)
+    assert model._n_updates > 0 and callback.n_calls == 60
+    for env in (make_env(name), VecSkillObservation(make_env(name), model.skill_space)):
+        assert np.isfinite([callback.last_mean_reward, evaluate_policy(model, env, 2)[0]]).all()
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_observations_with_a_skill_lie_in_their_space(name, n_envs):
+    """As SB3's check_env asks for, of resets, steps and ends of episodes."""
+    env = VecSkillObservation(make_env(name, n_envs), 4, skill_duration=7)
+    batch = env.reset()
+    for _ in range(45):
+        for idx in range(n_envs):
+            assert env.observation_space.contains({key: value[idx] for key, value in batch.items()})
+        batch, _, dones, infos = env.step(np.zeros((n_envs, 1), np.float32))
+        for done, info in zip(dones, infos, strict=True):
+            assert 0 <= info["skill"] < 4 and ("terminal_observation" in info) == done
+            assert not done or env.observation_space.contains(info["terminal_observation"])
+    plain = SPACES[name]
+    keys = [*plain.spaces] if isinstance(plain, spaces.Dict) else ["observation"]
+    assert set(env.observation_space.spaces) == {*keys, "skill"}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_buffer_keeps_observations_as_they_are(name):
+    """An image stays an image of bytes."""
+    model = make_small(CeSD, make_env(name), **TINY)
+    seen = []
+    model.learn(30, callback=lambda local, _: seen.append(local["self"]._last_obs) or True)
+    for key, space in model.observation_space.spaces.items():
+        if key == "skill":
+            continue
+        stored = model.replay_buffer.observations[key]
+        assert stored.dtype == space.dtype and stored.shape == (200, 1, *space.shape)
+        assert (stored[:30] == np.stack([observation[key] for observation in seen])).all()
+
+
+def test_extractors_are_those_of_sb3():
+    assert isinstance(make_small(CeSD, make_env("vectors")).actor.features_extractor, CombinedExtractor)
+    assert isinstance(make_small(CeSD, make_env("channels first")).actor.features_extractor, FlattenExtractor)
+    model = make_small(CeSD, make_env("channels last"))
+    assert isinstance(model.env.venv, VecTransposeImage) and model.plain_space.shape == (3, 36, 36)
+
+
+def test_images_are_scaled_unless_the_user_does_so():
+    observations = samples_of("channels first", 2)
+    scaled, raw = (
+        make_small(CeSD, make_env("channels first"), buffer_size=50, policy_kwargs={"net_arch": [8], "normalize_images": flag})
+        for flag in (True, False)
+    )
+    raw.policy.load_state_dict(scaled.policy.state_dict())
+    layer = raw.actor.mu[0]
+    layer.weight.data[:, :3888] /= 255
+    np.testing.assert_allclose(raw.predict(observations, skill=1)[0], scaled.predict(observations, skill=1)[0], atol=1e-5)
+    assert (scaled.predict(observations, skill=1)[0] != scaled.predict(observations * 0, skill=1)[0]).any()
+
+
+def test_a_dictionary_learns_as_the_vector_of_its_entries():
+    """The entries in the order of the space, as SB3 concatenates them."""
+    flat = spaces.Box(-1, 1, (5,))
+    parts = spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (3,))})
+
+    class Split(RandomEnv):
+        def __init__(self):
+            super().__init__(flat)
+            self.inner, self.observation_space = flat, parts
+
+        def reset(self, *, seed=None, options=None):
+            observation, info = Whole.reset(self, seed=seed)
+            return {"a": observation[:2], "b": observation[2:]}, info
+
+        def step(self, action):
+            observation, *rest = Whole.step(self, action)
+            return {"a": observation[:2], "b": observation[2:]}, *rest
+
+    class Whole(RandomEnv):
+        def __init__(self):
+            super().__init__(flat)
+
+        def reset(self, *, seed=None, options=None):
+            if seed is not None:
+                self.random = np.random.default_rng(seed)
+            self.time = 0
+            return self.random.uniform(-1, 1, 5).astype(np.float32), {}
+
+        def step(self, action):
+            self.time += 1
+            return self.random.uniform(-1, 1, 5).astype(np.float32), 0.0, False, self.time == 20, {}
+
+    whole, split = (make_small(CeSD, env_class()).learn(80) for env_class in (Whole, Split))
+    assert not differences(whole, split)
+
+
+@every_method
+def test_frames_are_stacked_before_the_skill_is_added(method):
+    stacked = VecFrameStack(make_vec_env("Pendulum-v1", 2), 3)
+    model = make_small(method, stacked).learn(80)
+    assert model.obs_dim == 9 and model.plain_space.shape == (9,)
+    buffer = model.replay_buffer.observations["observation"]
+    assert (buffer[10, :, :6] == buffer[9, :, 3:]).all(), "the newest frames come last"
+    loaded = method.load(saved(model), VecFrameStack(make_vec_env("Pendulum-v1"), 3), device="cpu").learn(50)
+    assert np.isfinite(evaluate_policy(loaded, VecFrameStack(make_vec_env("Pendulum-v1"), 3), 1)[0])
+
+
+@pytest.mark.parametrize("name", ["channels last", "vectors", "image and vector"])
+def test_frames_of_images_and_dictionaries_are_stacked(name):
+    env = VecFrameStack(make_env(name, 2), 2)
+    model = make_small(CeSD, env, **TINY).learn(60)
+    assert model.obs_dim == 2 * SIZES[name] and model._n_updates > 0
+
+
+@pytest.mark.parametrize("keys", [None, ["position"], ["position", "velocity"]])
+def test_dictionaries_are_normalised(keys):
+    env = VecNormalize(make_env("vectors", 2), norm_obs_keys=keys)
+    model = make_small(CeSD, env).learn(120)
+    samples = model.replay_buffer.sample(200, env)
+    stored = model.replay_buffer.observations["position"][:60]
+    assert np.abs(stored).max() > 4, "raw in the buffer"
+    assert samples.observations["position"].std(dim=0).numpy() == pytest.approx(1, abs=0.2)
+    std = samples.observations["velocity"].std(dim=0).numpy()
+    assert std == pytest.approx(1 if keys != ["position"] else 3**-0.5, abs=0.15)
+    loaded = CeSD.load(saved(model), VecNormalize(make_env("vectors"), norm_obs_keys=keys), device="cpu").learn(50)
+    assert loaded._n_updates > model._n_updates
+
+
+def test_entries_of_a_dictionary_are_named_where_they_are_not_finite():
+    class Broken(RandomEnv):
+        def step(self, action):
+            observation, *rest = super().step(action)
+            if self.time == 7:
+                observation["velocity"][1] = np.nan
+            return observation, *rest
+
+    with pytest.raises(ValueError, match=r"^Broken, environment 0, time step 7: the observation 'velocity' .*\[1\] = nan"):
+        make_small(CeSD, Broken(SPACES["vectors"])).learn(30)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda observation: {"position": observation["position"]},
+            r"entries \['position'\], this model takes \['position', 'vel",
+        ),
+        (lambda observation: observation["position"], r"entries \['observation'\], this model takes"),
+        (
+            lambda observation: {**observation, "velocity": np.zeros(4)},
+            r"'?velocity'? of shape \(4,\): this model takes shape \(3,\)",
+        ),
+        (lambda observation: {**observation, "velocity": np.zeros((2, 3))}, "different numbers of environments"),
+    ],
+)
+def test_other_observations_are_refused(change, message):
+    model = make_small(CeSD, make_env("vectors"))
+    with pytest.raises(ValueError, match=message):
+        model.predict(change(first_of(samples_of("vectors", 1))))
+
+
+@pytest.mark.parametrize(("first", "second"), [("vectors", "one entry"), ("double", "channels first"), ("vectors", "double")])
+def test_environments_with_other_spaces_are_refused(first, second):
+    model = make_small(CeSD, make_env(first), buffer_size=50)
+    with pytest.raises(ValueError, match=r"spaces do not match.*Pass the environment the model was trained on"):
+        CeSD.load(saved(model), make_env(second), device="cpu")
+    with pytest.raises(ValueError, match="spaces do not match"):
+        model.set_env(make_env(second))

@@ -1,0 +1,136 @@
+"""One list of arguments for all methods, none of which is lost on the way."""
+
+import inspect
+
+import pytest
+from small import make_small
+from tuning import saved
+
+from sb3_cesd import DADS, DIAYN, CeSD, SkillDDPG
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments, with_defaults
+
+
+class OneStep(DIAYN):
+    defaults = {"n_steps": 1, "batch_size": 48}  # noqa: RUF012
+
+
+class OneStepWithNoise(OneStep):
+    defaults = {"exploration_noise": 0.5, "batch_size": 24}  # noqa: RUF012
+
+
+def defaults_of(method):
+    parameters = inspect.signature(method).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.default is not inspect.Parameter.empty}
+
+
+def make(method, **kwargs):
+    """With the defaults of the method for what the small models of other tests choose."""
+    given = {"batch_size": defaults_of(method)["batch_size"], **kwargs}
+    return make_small(method, **given)
+
+
+def test_defaults_of_a_method_are_those_of_its_signature_and_of_its_models():
+    expected = {**defaults_of(DIAYN), "n_steps": 1, "batch_size": 48}
+    assert defaults_of(OneStep) == expected != defaults_of(DIAYN)
+    model = OneStep("MlpPolicy", "Pendulum-v1", n_skills=4, buffer_size=100, policy_kwargs={"net_arch": [8]})
+    assert (model.n_steps, model.batch_size, model.replay_buffer.n_steps) == (1, 48, 1)
+    assert make_small(OneStep, n_steps=5).n_steps == 5, "they are defaults only"
+    assert make_small(DIAYN).n_steps == 3 and defaults_of(SkillDDPG)["batch_size"] == 1024, "and of this method alone"
+
+
+def test_defaults_of_a_subclass_add_to_those_of_the_class_above():
+    assert defaults_of(OneStepWithNoise) == {**defaults_of(OneStep), "exploration_noise": 0.5, "batch_size": 24}
+    model = make(OneStepWithNoise)
+    assert (model.n_steps, model.exploration_noise, model.batch_size) == (1, 0.5, 24)
+
+
+@pytest.mark.parametrize("method", [OneStep, OneStepWithNoise])
+def test_fine_tuning_loses_no_argument_of_a_method_with_defaults(method):
+    pretrained = make(method, exploration_noise=0.05, gamma=0.9).learn(80)
+    for model in (
+        method.from_pretrained(saved(pretrained), "Pendulum-v1", device="cpu"),
+        method.load(saved(pretrained), "Pendulum-v1", reward="extrinsic", device="cpu"),
+        method.load(saved(pretrained), device="cpu"),
+    ):
+        assert (model.n_steps, model.batch_size) == (1, pretrained.batch_size)
+        assert (model.exploration_noise, model.gamma) == (0.05, 0.9)
+    model = method.from_pretrained(saved(pretrained), "Pendulum-v1", device="cpu", n_steps=2)
+    assert (model.n_steps, model.replay_buffer.n_steps, model.batch_size) == (2, 2, pretrained.batch_size)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_arguments_of_a_model_make_another_like_it(method):
+    """Each argument of the constructor, changed from its default, is told again."""
+    changed = {
+        "skill_duration": 7,
+        "learning_rate": 1e-3,
+        "tau": 0.05,
+        "train_freq": 4,
+        "exploration_noise": 0.3,
+        "noise_correlation": 0.5,
+        "target_policy_noise": 0.1,
+        "target_noise_clip": 0.2,
+        "warm_up": "policy",
+        "stats_window_size": 7,
+        "n_steps": 2,
+    }
+    model = make_small(method, **changed)
+    told = constructor_arguments(model)
+    names = [name for name in inspect.signature(method.__init__).parameters if name not in OF_THE_RUN]
+    assert list(told) == names and told["gradient_steps"] is None, "one update per transition, for any number of environments"
+    assert told["train_freq"].frequency == changed.pop("train_freq")
+    assert {name: told[name] for name in changed} == changed
+    again = constructor_arguments(method("MlpPolicy", "Pendulum-v1", device="cpu", **told))
+    assert {name: value for name, value in again.items() if told[name] != value} == {}
+    assert constructor_arguments(make_small(method, gradient_steps=3))["gradient_steps"] == 3
+
+
+@pytest.mark.parametrize("signature", ["self, *args, n_steps=1, **kwargs", "self, policy, env, **kwargs", "self, *args"])
+def test_a_constructor_that_does_not_name_its_arguments_is_refused(signature):
+    namespace = {}
+    exec(f"def __init__({signature}): pass", namespace)
+    with pytest.raises(
+        TypeError, match=r"Hidden takes \*args or \*\*kwargs.*: name all of them, or change defaults by the class"
+    ):
+        type("Hidden", (DIAYN,), {"__init__": namespace["__init__"]})
+
+
+@pytest.mark.parametrize("name", ["n_step", "policy", "net_arch"])
+def test_defaults_of_unknown_arguments_are_refused(name):
+    with pytest.raises(TypeError, match=f"defaults has {name}, which the constructor has not: use its optional arguments"):
+        type("Misspelt", (CeSD,), {"defaults": {name: 1}})
+
+
+def test_an_argument_that_is_not_kept_is_noticed_when_it_would_be_lost():
+    class Forgetful(DIAYN):
+        def __init__(self, policy, env, bonus=1.0, device="auto", _init_setup_model=True):
+            super().__init__(policy, env, device=device, buffer_size=100, policy_kwargs={"net_arch": [8]})
+
+    with pytest.raises(AttributeError, match=r"Forgetful does not keep bonus as an attribute.*: set self\.bonus in its"):
+        constructor_arguments(Forgetful("MlpPolicy", "Pendulum-v1"))
+
+
+def test_a_method_with_a_constructor_of_its_own_keeps_its_argument():
+    class Own(DADS):
+        defaults = {"bonus": 2.0}  # noqa: RUF012
+
+        def __init__(self, policy, env, n_skills=16, bonus=1.0, device="auto", _init_setup_model=True):
+            self.bonus = bonus
+            super().__init__(policy, env, n_skills, buffer_size=100, policy_kwargs={"net_arch": [8]}, device=device)
+
+    model = Own("MlpPolicy", "Pendulum-v1", 5)
+    assert (model.bonus, model.n_skills, model.skill_type) == (2.0, 5, "cube")
+    assert constructor_arguments(model) == {"n_skills": 5, "bonus": 2.0}
+
+
+def test_other_defaults_of_a_function():
+    def function(first, second=2, third=3, *, fourth=4, fifth):
+        """Words."""
+        return first, second, third, fourth, fifth
+
+    changed = with_defaults(function, {"third": 30, "fourth": 40})
+    assert changed(1, fifth=5) == (1, 2, 30, 40, 5) and function(1, fifth=5) == (1, 2, 3, 4, 5)
+    assert changed(1, 7, 8, fourth=9, fifth=5) == (1, 7, 8, 9, 5)
+    assert str(inspect.signature(changed)) == "(first, second=2, third=30, *, fourth=40, fifth)"
+    assert (changed.__doc__, changed.__name__, changed.__module__) == ("Words.", "function", __name__)

@@ -1,0 +1,188 @@
+"""The entries of our configs: what they are composed of, and that methods can be trained with them."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from sb3_cesd import METHODS, CeSD
+from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.cesd.constraint import ClusterConstraint
+from sb3_cesd.cesd.policies import CeSDPolicy
+from sb3_cesd.cesd.prototypes import Prototypes
+from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.envs.registration import ENVS
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
+from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.zoo import hyperparams
+from sb3_cesd.zoo.hyperparams import configs, entries, find_config, hyperparams_folder, merge, read_entry, read_sections
+
+DOMAINS = ("Walker", "Quadruped", "Jaco")
+
+
+def leaves(arguments, prefix=""):
+    """Values by their path."""
+    found = {}
+    for name, value in arguments.items():
+        found.update(leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value})
+    return found
+
+
+def test_configs():
+    names = set(METHODS)
+    assert {*names, *(f"{name}_laptop" for name in names), "cesd_released"} == set(configs())
+
+
+@pytest.mark.parametrize("config", configs())
+def test_entries_hold_every_environment_and_a_default(config):
+    composed = entries(config)
+    assert set(composed) == {"default", *(env_id for env_id in ENVS if "laptop" not in config or "Maze" not in env_id)}
+    for env_id, entry in composed.items():
+        assert isinstance(entry["learning_rate"], float) and entry["policy"] == "MlpPolicy"
+        if env_id.startswith("Maze"):
+            assert (entry["n_timesteps"], entry["n_envs"], entry["n_skills"]) == (36000, 20, 10)
+            assert entry["skill_duration"] is None and entry.get("skill_type", "discrete") == "discrete"
+            continue
+        is_task = env_id not in ("default", *(f"{domain}-v0" for domain in DOMAINS))
+        n_timesteps = (5e4 if is_task else 2e5) if "laptop" in config else (1e5 if is_task else 2e6)
+        assert entry["n_timesteps"] == n_timesteps, env_id
+        assert entry.get("reward", "intrinsic") == ("extrinsic" if is_task else "intrinsic"), env_id
+        if is_task:
+            (domain,) = (each for each in DOMAINS if env_id.startswith(each))
+            assert {**composed[f"{domain}-v0"], "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
+
+
+@pytest.mark.parametrize("config", configs())
+def test_entries_fit_the_constructor(config):
+    method = METHODS[configs()[config][0].removesuffix("_released")]
+    for entry in {str(entry): entry for entry in entries(config).values()}.values():
+        kwargs = {name: value for name, value in entry.items() if name not in ("n_timesteps", "n_envs")}
+        model = method(env="Pendulum-v1", device="cpu", **kwargs)
+        assert model.batch_size == entry["batch_size"] and model.n_skills == entry["n_skills"]
+
+
+@pytest.mark.parametrize("config", ["cesd", "cesd_laptop", "cesd_released"])
+@pytest.mark.parametrize("domain, alpha, iterations", [("Walker", 1.0, 6), ("Quadruped", 1.0, 5), ("Jaco", 0.1, 4)])
+def test_published_values_of_domains(config, domain, alpha, iterations):
+    own = read_entry(config, f"{domain}-v0").get("intrinsic_kwargs")
+    reward = CeSD("MlpPolicy", "Pendulum-v1", buffer_size=100, intrinsic_kwargs=own, device="cpu").intrinsic
+    assert (reward.alpha, reward.prototypes.sinkhorn_iterations) == (alpha, iterations)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_files_state_differences_only(name):
+    common, own = read_sections("common"), read_sections(name)
+    for section in own:
+        shared = leaves(common.get(section) or {})
+        assert not [path for path, value in leaves(own[section]).items() if shared.get(path, ...) == value], section
+
+
+def test_sections_are_merged_at_any_depth(tmp_path, monkeypatch):
+    monkeypatch.setattr(hyperparams, "hyperparams_folder", lambda: tmp_path)
+    (tmp_path / "common.yml").write_text(
+        "base: {policy_kwargs: {net_arch: [8], n_critics: 2}}\nlaptop: {policy_kwargs: {n_critics: 3}}\nlaptop_task: {tau: 1}"
+    )
+    (tmp_path / "rnd.yml").write_text("base: {gamma: 0.5}\nwalker: {policy_kwargs: {net_arch: [4, 4]}, gamma: 0.6}\nlaptop:")
+    composed = entries("rnd_laptop")
+    assert composed["default"] == {"policy_kwargs": {"net_arch": [8], "n_critics": 3}, "gamma": 0.5}
+    walker = {"policy_kwargs": {"net_arch": [4, 4], "n_critics": 3}, "gamma": 0.6}
+    assert composed["Walker-v0"] == walker and composed["WalkerRun-v0"] == {**walker, "tau": 1}
+    assert composed["Jaco-v0"] == composed["default"]
+    # Entries share nothing that a user could change
+    composed["Jaco-v0"]["policy_kwargs"]["net_arch"].append(8)
+    assert composed["default"]["policy_kwargs"]["net_arch"] == [8]
+    # A method without a file has what is shared
+    assert entries("diayn_laptop")["Walker-v0"] == {"policy_kwargs": {"net_arch": [8], "n_critics": 3}}
+
+    (tmp_path / "rnd.yml").write_text("waker: {gamma: 0.6}")
+    with pytest.raises(ValueError, match="unknown sections, waker: use base, published"):
+        entries("rnd")
+
+
+def test_merge_leaves_its_arguments_alone():
+    first, second = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}, {"a": {"c": {"d": 4}}, "e": {"f": 5}}
+    assert merge(first, second) == {"a": {"b": 1, "c": {"d": 4}}, "e": {"f": 5}}
+    assert merge(second, first) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+    assert first == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
+
+
+def test_entry_of_any_environment():
+    assert read_entry("diayn", "Pendulum-v1") == entries("diayn")["default"] == read_entry("diayn", "Walker-v0")
+    with pytest.raises(ValueError, match=r"no config 'cesd_released_laptop': use one of cesd, "):
+        read_entry("cesd_released_laptop", "Walker-v0")
+
+
+def test_what_a_conf_file_means(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("cesd_laptop.yml", "cesd_laptop", "./cesd_laptop.yml", "sb3_cesd.zoo.hyperparams.cesd_laptop"):
+        assert find_config(name) == "cesd_laptop"
+    folder = hyperparams_folder()
+    assert find_config(str(folder / "cesd.yml")) == "cesd" and find_config(str(folder / "rnd_laptop.yml")) == "rnd_laptop"
+    monkeypatch.chdir(folder.parent)
+    assert find_config("hyperparams/cesd_laptop.yml") == "cesd_laptop"
+    monkeypatch.chdir(folder)
+    assert find_config("cesd.yml") == "cesd"
+    # Those of the user
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cesd.yml").touch()
+    for name in ("cesd.yml", str(tmp_path / "cesd.yml"), "mine/cesd.yml", "mine.yml", "mine.module", "common.yml"):
+        assert find_config(name) is None
+
+
+def test_released_setting_is_written_out(monkeypatch):
+    """Every choice is named, so that it follows neither the defaults of the constructor nor what methods share."""
+    composed = entries("cesd_released")
+    read = hyperparams.read_sections
+    monkeypatch.setattr(hyperparams, "read_sections", lambda file: {} if file == "common" else read(file))
+    assert entries("cesd_released") == composed
+
+    def names(function, *others):
+        """Arguments of a constructor but for some."""
+        return {name for name in inspect.signature(function).parameters if name not in ("self", *others)}
+
+    of_the_run = {
+        "env",
+        "cuda_graph",
+        "stats_window_size",
+        "tensorboard_log",
+        "verbose",
+        "seed",
+        "device",
+        "_init_setup_model",
+    }
+    not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage"}
+    sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim"}
+    torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images", "share_features_extractor"}
+    torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
+    for env_id, entry in composed.items():
+        assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
+        policy_kwargs = names(CeSDPolicy, *sizes, *torch_defaults, "is_task", "skill")
+        assert set(entry["policy_kwargs"]) == policy_kwargs
+        assert entry["policy_kwargs"]["task_ensemble_size"] == entry["policy_kwargs"]["ensemble_size"] == entry["n_skills"]
+        own = entry["intrinsic_kwargs"]
+        assert set(own) == names(CeSDReward, *sizes)
+        assert set(own["encoder_kwargs"]) == names(ContrastiveEncoder, *sizes)
+        assert set(own["prototype_kwargs"]) == names(Prototypes, "n_prototypes", "features_dim") | {"learning_rate"}
+        assert set(own["entropy_kwargs"]) == names(ParticleEntropy)
+        assert set(own["constraint_kwargs"]) == names(ClusterConstraint)
+        # The others belong to other choices
+        assert set(own["relabel_kwargs"]) == names(CriticRelabelling, "n_random_heads", "kappa", "actor_probability")
+
+    entry = composed["Quadruped-v0"]
+    own = entry["intrinsic_kwargs"]
+    assert own["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
+    assert own["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0}
+    assert own["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
+    assert own["prototype_kwargs"] == {
+        "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next", "learning_rate": None,
+    }  # fmt: skip
+    assert own["encoder"] == "contrastive" and entry["warm_up"] == "random" and entry["policy_kwargs"]["shared_value"] is False
+
+
+def test_printed_entries(tmp_path):
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "sb3_cesd.zoo.hyperparams", "cesd_laptop"]
+    for env_ids, expected in (([], entries("cesd_laptop")), (["Jaco-v0"], {"Jaco-v0": read_entry("cesd_laptop", "Jaco-v0")})):
+        result = subprocess.run([*command, *env_ids], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert result.returncode == 0 and yaml.safe_load(result.stdout) == expected, result.stderr
