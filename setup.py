@@ -23,6 +23,8 @@ setup(
         "rl-zoo3>=2.9,<3.0",
         "torch>=2.4",
         "numpy",
+        # Exported policies
+        "safetensors>=0.5",
         # Shimmy imports the robots of Gymnasium, which need the extra
         "gymnasium[mujoco]>=1.0,<2.0",
         "shimmy>=2.0,<3.0",
@@ -41,6 +43,7 @@ setup(
     ],
     extras_require={
         "tests": [
+            "hypothesis",
             "pytest",
             "pytest-xdist",
             "ray",

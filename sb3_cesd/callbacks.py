@@ -5,7 +5,8 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
@@ -56,10 +57,8 @@ class SkillMetricsCallback(BaseCallback):
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
+        check_arguments("SkillMetricsCallback", locals())
         super().__init__(verbose)
-        if n_rollouts < 2:
-            raise ValueError(f"n_rollouts={n_rollouts} leaves none to compare with: play at least 2 per skill.")
-        check_positive_integer(eval_freq=eval_freq, n_steps=n_steps)
         self.eval_env = eval_env
         self.eval_freq = eval_freq
         self.n_rollouts = n_rollouts

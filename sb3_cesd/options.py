@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, shapes_of, short
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -40,6 +40,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         gamma: float = 1.0,
         vec_normalize: VecNormalize | None = None,
     ) -> None:
+        check_arguments("SkillOptions", locals())
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
@@ -50,8 +51,6 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
             duration = model.skill_duration
         if duration is None:
             raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
-        check_positive_integer(duration=duration)
-        check_positive(gamma=gamma)
         known = shapes_of(model.plain_space), model.action_space
         if (shapes_of(env.observation_space), env.action_space) != known:
             raise ValueError(

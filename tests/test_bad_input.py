@@ -186,9 +186,7 @@ def test_arguments(make_model, kwargs, message):
 
 
 def test_wrapper_with_another_number_of_skills(make_model):
-    with pytest.raises(
-        ValueError, match=r"pass the environment without VecSkillObservation.*or wrap it for the skills"
-    ):
+    with pytest.raises(ValueError, match=r"pass the environment without VecSkillObservation.*or wrap it for the skills"):
         make_model(VecSkillObservation(make_vec_env("Pendulum-v1"), 6))
 
 

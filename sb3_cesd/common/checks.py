@@ -1,89 +1,49 @@
 """Checks of arguments; every message ends in the remedy."""
 
 import inspect
-import math
-from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+
+from sb3_cesd.common.rules import shown
 
 T = TypeVar("T")
 
 
-def check_positive(**values: float) -> None:
+def check_names(group: str, factory: Callable[..., Any], kwargs: Mapping[str, Any], given: Collection[str] = ()) -> None:
     """
-    Check that numbers are positive.
+    Check that a class or function has arguments of these names.
 
-    :param values: numbers by the name under which the user knows them
-    :raises ValueError: if one is not a finite number above zero
+    :param group: name of the argument that holds the kwargs, e.g. ``"entropy_kwargs"``
+    :param factory: class or function; one with ``**kwargs`` takes any
+    :param kwargs: its arguments, by the user
+    :param given: more of its arguments, which are not the user's to choose
+    :raises ValueError: if there is no such argument
     """
-    for name, value in values.items():
-        if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
-            raise ValueError(f"{name}={value!r} must be a positive number: set {name} above 0.")
+    parameters = inspect.signature(factory).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    known = set(parameters) - set(given) - {"self"}
+    unknown = sorted(set(kwargs) - known)
+    if unknown:
+        instead = f"use some of {', '.join(sorted(known))}" if known else "leave it out"
+        raise ValueError(f"{group} has no {', '.join(map(repr, unknown))}: {instead}.")
 
 
-def check_positive_integer(**values: int) -> None:
+def check_lengths(**arrays: np.ndarray) -> None:
     """
-    Check that numbers are positive integers.
+    Check that arrays have a row for each other's.
 
-    :param values: numbers by the name under which the user knows them
-    :raises ValueError: if one is not an integer above zero
+    :param arrays: arrays by the name under which the user knows them
+    :raises ValueError: if they are of different lengths
     """
-    check_positive(**values)
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise ValueError(f"{name}={value!r} must be an integer: pass a positive integer, e.g. {name}={math.ceil(value)}.")
-
-
-def check_not_negative(**values: float) -> None:
-    """
-    Check that numbers are zero or above.
-
-    :param values: numbers by the name under which the user knows them
-    :raises ValueError: if one is not a finite number, zero or above
-    """
-    for name, value in values.items():
-        if not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name}={value!r} must be zero or a positive number: pass 0 or more.")
-
-
-def check_share(**values: float) -> None:
-    """
-    Check that numbers are from 0 to 1.
-
-    :param values: numbers by the name under which the user knows them
-    :raises ValueError: if one is not a number from 0 to 1
-    """
-    for name, value in values.items():
-        if not (isinstance(value, Real) and 0 <= value <= 1):
-            raise ValueError(f"{name}={value!r} must be a share: pass a number from 0 to 1.")
-
-
-def check_correlation(**values: float) -> None:
-    """
-    Check that numbers are from 0 to below 1.
-
-    :param values: numbers by the name under which the user knows them
-    :raises ValueError: if one is not a number from 0 to below 1
-    """
-    for name, value in values.items():
-        if not (isinstance(value, Real) and 0 <= value < 1):
-            raise ValueError(f"{name}={value!r} must be a correlation: pass a number from 0 (white noise) to below 1.")
-
-
-def check_share_or_steps(**values: float) -> None:
-    """
-    Check that numbers are shares of the training budget, or numbers of environment steps.
-
-    :param values: shares of the training budget (up to 1) or numbers of environment steps (above it), by the name under
-        which the user knows them
-    :raises ValueError: if one is neither
-    """
-    for name, value in values.items():
-        if not (isinstance(value, Real) and (0 <= value <= 1 or (value > 1 and value % 1 == 0))):
-            raise ValueError(
-                f"{name}={value!r} must be a share of the training budget or a number of environment steps: "
-                "pass a number from 0 to 1, or a whole number above 1."
-            )
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listed = " and ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"Numbers of rows differ, {listed}: pass arrays with a row for each other's.")
 
 
 def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
@@ -98,10 +58,7 @@ def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], give
     :raises ValueError: if there is no such argument
     """
     given = {} if given is None else given
-    known = set(inspect.signature(factory).parameters) - set(given)
-    unknown = sorted(set(kwargs) - known)
-    if unknown:
-        raise ValueError(f"{group} has no {', '.join(map(repr, unknown))}: use some of {', '.join(sorted(known))}.")
+    check_names(group, factory, kwargs, given)
     return factory(**kwargs, **given)
 
 
@@ -123,6 +80,43 @@ def choose(
     :return: what the factory returns
     :raises ValueError: if there is no such option or argument
     """
-    if choice not in options:
-        raise ValueError(f"Unknown {name} {choice!r}: choose one of {', '.join(map(repr, options))}.")
+    if not isinstance(choice, str) or choice not in options:
+        raise ValueError(f"Unknown {name} {shown(choice)}: choose one of {', '.join(map(repr, options))}.")
     return build(f"{name}_kwargs", options[choice], kwargs, given)
+
+
+@contextmanager
+def explain_unknown_env(env_id: object) -> Iterator[None]:
+    """
+    End the error of Gymnasium about an id that is not registered with the remedy.
+
+    :param env_id: id of the environment that is made within; anything else is made already
+    :raises ValueError: if there is none of this id, or it does not take its arguments
+    """
+    try:
+        yield
+    except (gym.error.Error, ImportError) as error:
+        missing_dependency = isinstance(error, gym.error.DependencyNotInstalled | ImportError) and ":" not in str(env_id)
+        if missing_dependency or not isinstance(env_id, str):
+            raise
+        raise ValueError(
+            f"There is no environment {env_id!r} ({str(error).rstrip('.')}): check its spelling, or name the module that "
+            f"registers it, as in 'my_module:{env_id.split(':')[-1]}'."
+        ) from error
+
+
+@contextmanager
+def explain_arguments(group: str, kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """
+    End the error of a class that is not ours, about arguments the user chose for it, with the remedy.
+
+    :param group: name of the argument that holds the kwargs
+    :param kwargs: its arguments, by the user; without any, the error is left as it is
+    :raises ValueError: if the arguments are refused
+    """
+    try:
+        yield
+    except (AssertionError, AttributeError, TypeError, ValueError) as error:
+        if not kwargs:
+            raise
+        raise ValueError(f"{group}={shown(kwargs)} is refused ({error}): change or leave out what it names.") from error

@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch as th
 from torch import nn
 
+from sb3_cesd.common.gradient_steps import GradientSteps
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
@@ -42,6 +43,8 @@ class IntrinsicReward(nn.Module, ABC):
         self.skill_space = skill_space
         #: Scalars of the last batch to log, by name
         self.logs: dict[str, th.Tensor] = {}
+        #: Takes the gradient steps; set by the algorithm
+        self.gradient_steps = GradientSteps()
 
     @abstractmethod
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -113,17 +116,15 @@ class IntrinsicReward(nn.Module, ABC):
         """
         return None
 
-    @staticmethod
-    def step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+    def step(self, optimizer: th.optim.Optimizer, loss: th.Tensor, name: str = "intrinsic loss") -> None:
         """
-        Take one gradient step.
+        Take one gradient step, unless it is not finite.
 
         :param optimizer: of what is to change
         :param loss: a scalar
+        :param name: name of the loss, for messages
         """
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        self.gradient_steps.take(name, optimizer, loss)
 
     @property
     def optimizer_names(self) -> list[str]:

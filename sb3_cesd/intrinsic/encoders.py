@@ -8,7 +8,8 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.checks import check_positive, check_positive_integer, choose
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import choose
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -78,9 +79,8 @@ class FourierEncoder(Encoder):
     def __init__(
         self, obs_dim: int, action_dim: int, skill_space: SkillSpace, features_dim: int = 64, length_scale: float = 1.0
     ) -> None:
+        check_arguments("FourierEncoder", locals())
         super().__init__(features_dim)
-        check_positive_integer(features_dim=features_dim)
-        check_positive(length_scale=length_scale)
         self.register_buffer("weight", th.randn(features_dim, obs_dim) / length_scale)
         self.register_buffer("phase", th.rand(features_dim) * 2 * math.pi)
 
@@ -112,9 +112,8 @@ class ContrastiveEncoder(Encoder):
         net_arch: list[int] | None = None,
         temperature: float = 0.5,
     ) -> None:
+        check_arguments("ContrastiveEncoder", locals())
         super().__init__(features_dim)
-        check_positive_integer(features_dim=features_dim)
-        check_positive(temperature=temperature)
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.skill_space = skill_space
         self.temperature = temperature
@@ -163,8 +162,8 @@ class ICMEncoder(Encoder):
         features_dim: int = 512,
         net_arch: list[int] | None = None,
     ) -> None:
+        check_arguments("ICMEncoder", locals())
         super().__init__(features_dim)
-        check_positive_integer(features_dim=features_dim)
         net_arch = [1024] if net_arch is None else net_arch
         self.state_net = create_normalized_mlp(obs_dim, -1, [features_dim])
         self.forward_net = create_orthogonal_mlp(features_dim + action_dim, features_dim, net_arch)

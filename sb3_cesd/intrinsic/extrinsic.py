@@ -6,7 +6,7 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 
 class ExtrinsicReward(IntrinsicReward):
     """
-    The reward of the environment in the place of an intrinsic one.
+    The reward of the environment, in place of an intrinsic one.
 
     Rewards stay as the replay buffer sampled them. All transitions serve the skill that learns the task, also those that
     other skills collected in the warm-up.

@@ -1,7 +1,7 @@
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.checks import check_not_negative, check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.running_mean_std import RunningVariance
 
 
@@ -33,13 +33,8 @@ class ParticleEntropy(nn.Module):
         aggregate: str = "mean",
         log1p: bool = False,
     ) -> None:
+        check_arguments("ParticleEntropy", locals())
         super().__init__()
-        check_positive_integer(k=k)
-        check_not_negative(clip=clip)
-        if scale not in ("variance", "std", "none"):
-            raise ValueError(f"Unknown scale {scale!r} of distances: choose 'variance', 'std' or 'none'.")
-        if aggregate not in ("mean", "kth"):
-            raise ValueError(f"Unknown aggregate {aggregate!r} of the k nearest distances: choose 'mean' or 'kth'.")
         self.k = k
         self.scale = scale
         self.clip = clip

@@ -2,6 +2,7 @@ from typing import Any
 
 import torch as th
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -37,6 +38,7 @@ class APTReward(IntrinsicReward):
         encoder_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        check_arguments("APTReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
         published = {"k": 12, "scale": "variance", "clip": 0.0, "log1p": True}

@@ -1,5 +1,6 @@
 from typing import Any
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.methods.apt import APTReward
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -33,6 +34,7 @@ class CICReward(APTReward):
         temperature: float = 0.5,
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        check_arguments("CICReward", locals())
         encoder_kwargs = {"features_dim": features_dim, "net_arch": net_arch, "temperature": temperature}
         entropy_kwargs = {"k": 16, "clip": 0.0005, **(entropy_kwargs or {})}
         super().__init__(obs_dim, action_dim, skill_space, "contrastive", encoder_kwargs, entropy_kwargs)

@@ -5,7 +5,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -42,9 +42,8 @@ class DADSReward(IntrinsicReward):
         scale: float = 1.0,
         n_prior_samples: int = 100,
     ) -> None:
+        check_arguments("DADSReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
-        check_positive_integer(n_experts=n_experts, n_prior_samples=n_prior_samples)
-        check_positive(scale=scale)
         self.n_experts = n_experts
         self.scale = scale
         self.n_prior_samples = n_prior_samples

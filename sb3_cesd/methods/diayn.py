@@ -4,7 +4,7 @@ from typing import Any
 import torch as th
 from torch.nn import functional as F
 
-from sb3_cesd.common.checks import check_positive
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -33,8 +33,8 @@ class DIAYNReward(IntrinsicReward):
         net_arch: list[int] | None = None,
         scale: float = 1.0,
     ) -> None:
+        check_arguments("DIAYNReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
-        check_positive(scale=scale)
         self.scale = scale
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.discriminator = create_orthogonal_mlp(obs_dim, skill_space.n_skills, net_arch)

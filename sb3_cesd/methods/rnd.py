@@ -4,7 +4,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.running_mean_std import RunningVariance
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
@@ -41,9 +41,8 @@ class RNDReward(IntrinsicReward):
         clip: float = 5.0,
         scale: float = 1.0,
     ) -> None:
+        check_arguments("RNDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
-        check_positive_integer(features_dim=features_dim)
-        check_positive(clip=clip, scale=scale)
         self.clip = clip
         self.scale = scale
         net_arch = [1024, 1024] if net_arch is None else net_arch

@@ -1,5 +1,8 @@
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import check_lengths
+
 
 def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
     """
@@ -9,6 +12,8 @@ def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
     :param skills: skill that visited it, to which the cluster of the same index belongs, shape ``(n,)``
     :return: share of the states that lie in the cluster of their skill, from 0 to 1; 1 / n_skills by chance
     """
+    check_arguments("on_cluster_share", locals())
+    check_lengths(clusters=clusters, skills=skills)
     return float(np.mean(clusters == skills))
 
 
@@ -20,6 +25,7 @@ def cluster_size_entropy(clusters: np.ndarray, n_clusters: int) -> float:
     :param n_clusters: number of clusters
     :return: entropy of the shares of the clusters [nats], from 0 (all states in one) to log(n_clusters) (all of one size)
     """
+    check_arguments("cluster_size_entropy", locals())
     shares = np.bincount(clusters, minlength=n_clusters) / len(clusters)
     used = shares[shares > 0]
     return float(-(used * np.log(used)).sum())

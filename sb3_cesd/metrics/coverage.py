@@ -1,5 +1,6 @@
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.envs.mazes.coverage import bin_indices
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 
@@ -12,6 +13,7 @@ class CumulativeMazeCoverage:
     """
 
     def __init__(self, layout: MazeLayout) -> None:
+        check_arguments("CumulativeMazeCoverage", locals())
         self.layout = layout
         self._visited = np.empty(0, dtype=np.int64)  # indices of bins
 
@@ -49,6 +51,7 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     :return: share of the free bins that were visited, from 0 to 1
     :raises ValueError: if a state can't be reached in this maze
     """
+    check_arguments("maze_coverage", locals())
     return CumulativeMazeCoverage(layout).add(states)
 
 
@@ -60,4 +63,5 @@ def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:
     :param bin_size: side of the bins [m]
     :return: number of occupied bins
     """
+    check_arguments("torso_coverage", locals())
     return len(np.unique(np.floor(positions / bin_size), axis=0))

@@ -1,5 +1,7 @@
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import check_lengths
 from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 
@@ -17,6 +19,9 @@ def knn_accuracy(
     :return: share of right answers, from 0 to 1; 1 / n_skills by chance
     :raises ValueError: if there are fewer than k states
     """
+    check_arguments("knn_accuracy", locals())
+    check_lengths(states=states, skills=skills)
+    check_lengths(held_out_states=held_out_states, held_out_skills=held_out_skills)
     _, indices = nearest_neighbors(held_out_states, states, k)
     votes = skills[indices]  # (n_held_out, k), nearest first
     # Votes for the same skill as each vote; argmax takes the first of the largest
@@ -37,6 +42,7 @@ def distinguishability(states: np.ndarray, k: int = 5) -> float:
     :return: see :func:`knn_accuracy`
     :raises ValueError: if there is only one rollout per skill, or fewer than k states
     """
+    check_arguments("distinguishability", locals())
     n_skills, n_rollouts, _, d = states.shape
     if n_rollouts < 2:
         raise ValueError("With one rollout of each skill none can be held out: record at least two.")

@@ -6,6 +6,8 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
@@ -23,16 +25,9 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     :return: the environment
     :raises ValueError: if there is none of this id
     """
-    try:
+    check_arguments("make_env", locals())
+    with explain_unknown_env(env_id), explain_arguments("env_kwargs", env_kwargs):
         return gym.make(env_id, **env_kwargs)
-    except (gym.error.Error, ImportError) as error:
-        missing_dependency = isinstance(error, gym.error.DependencyNotInstalled | ImportError) and ":" not in env_id
-        if missing_dependency:
-            raise
-        raise ValueError(
-            f"There is no environment {env_id!r} ({str(error).rstrip('.')}): check its spelling, or name the module that "
-            f"registers it, as in 'my_module:{env_id.split(':')[-1]}'."
-        ) from error
 
 
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
@@ -46,6 +41,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     :return: a maze for every rollout, a robot for every skill (stepped together), or a single other environment
     :raises ValueError: if there is no environment of this id
     """
+    check_arguments("make_play_env", locals())
     make = partial(make_env, env_id, **(env_kwargs or {}))
     env = make()
     plain = env.unwrapped

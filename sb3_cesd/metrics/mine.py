@@ -6,6 +6,9 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import check_lengths
+
 
 class MineEstimate(NamedTuple):
     """
@@ -50,7 +53,9 @@ def mine_mutual_information(
     :param seed: seed of weights and batches
     :return: the estimate
     """
-    generator = th.Generator().manual_seed(seed)
+    check_arguments("mine_mutual_information", locals())
+    check_lengths(states=states, skills=skills)
+    generator = th.Generator().manual_seed(int(seed))
     inputs = th.as_tensor(states, dtype=th.float32)
     one_hot = F.one_hot(th.as_tensor(skills, dtype=th.int64)).float()
     network = _make_network(inputs.shape[1] + one_hot.shape[1], net_arch, generator)

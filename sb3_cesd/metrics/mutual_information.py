@@ -1,5 +1,8 @@
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import check_lengths
+
 
 def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size: float = 0.25) -> float:
     """
@@ -12,6 +15,8 @@ def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size:
     :param bin_size: side of the bins, in units of the states
     :return: [nats], from 0 to log(n_skills)
     """
+    check_arguments("plug_in_mutual_information", locals())
+    check_lengths(states=states, skills=skills)
     _, bins = np.unique(np.floor(states / bin_size), axis=0, return_inverse=True)
     _, labels = np.unique(skills, return_inverse=True)
     joint = np.zeros((bins.max() + 1, labels.max() + 1))

@@ -1,5 +1,6 @@
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 
@@ -14,5 +15,6 @@ def particle_entropy(states: np.ndarray, k: int = 16) -> float:
     :return: mean over states of log(1 + mean distance to the k nearest)
     :raises ValueError: if there are fewer than k states
     """
+    check_arguments("particle_entropy", locals())
     distances, _ = nearest_neighbors(states, states, k)
     return float(np.log1p(distances.mean(axis=1)).mean())

@@ -9,6 +9,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, to_states
 from sb3_cesd.common.playing import SkillModel, play
 
@@ -105,6 +106,7 @@ def collect_rollouts(
         observations. It sees environments that have been reset at the end of an episode: the position before is repeated
     :return: the rollouts
     """
+    check_arguments("collect_rollouts", locals())
     assert isinstance(env.action_space, spaces.Box)
     low, high = env.action_space.low, env.action_space.high
     rng = np.random.default_rng(seed)
@@ -114,7 +116,7 @@ def collect_rollouts(
         return np.clip(actions + noise, low, high).astype(actions.dtype)
 
     if seed is not None:
-        env.seed(seed)
+        env.seed(int(seed))
     skills = np.repeat(np.arange(model.n_skills), n_rollouts)
     batches = []
     for batch in np.split(skills, range(env.num_envs, len(skills), env.num_envs)):

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
@@ -50,6 +51,7 @@ def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: 
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     :return: the rollouts
     """
+    check_arguments("play_places", locals())
     # In a maze the observation is the place, and the end of an episode is among them
     sees_place = env_layout(env) is not None and env.observation_space.shape == (2,) and unwrap_vec_normalize(env) is None
     has_position = env.has_attr("position")

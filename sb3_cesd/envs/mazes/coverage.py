@@ -30,11 +30,12 @@ class CoverageReward:
 
     def __init__(self, layout: MazeLayout, n_envs: int) -> None:
         self.layout = layout
-        self._visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
+        #: Whether each bin was visited, shape ``(n_envs, n_free_bins)``
+        self.visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
 
     def forget(self) -> None:
         """Forget which bins were visited."""
-        self._visited[:] = False
+        self.visited[:] = False
 
     def __call__(self, positions: np.ndarray) -> np.ndarray:
         """
@@ -44,6 +45,6 @@ class CoverageReward:
         :return: rewards, shape ``(n_envs,)``, float32
         """
         visited = (np.arange(len(positions)), bin_indices(self.layout, positions))
-        rewards = ~self._visited[visited] / np.float32(self._visited.shape[1])
-        self._visited[visited] = True
+        rewards = ~self.visited[visited] / np.float32(self.visited.shape[1])
+        self.visited[visited] = True
         return rewards

@@ -1,9 +1,11 @@
+import copy
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.mazes.coverage import CoverageReward
 from sb3_cesd.envs.mazes.drawing import draw_trail
 from sb3_cesd.envs.mazes.dynamics import MAX_ACTION, move, place, sample_starts
@@ -87,6 +89,7 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, layout: str, reward: str = "none", render_mode: str | None = None) -> None:
+        check_env_arguments("MazeEnv", locals())
         self.layout = get_layout(layout)
         self.render_mode = check_render_mode(render_mode)
         self.observation_space, self.action_space = maze_spaces(self.layout)
@@ -112,6 +115,25 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         self._trail.append(positions)
         reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
         return positions[0].astype(np.float32), reward, False, False, {}
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the environment goes on.
+
+        :return: what :meth:`set_state` takes
+        """
+        return {"trail": self._trail, "np_random": self.np_random, "coverage": self._coverage and self._coverage.visited}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where another environment of the same maze was.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        self._trail = list(state["trail"])
+        self.np_random = copy.deepcopy(state["np_random"])
+        if self._coverage is not None:
+            self._coverage.visited[:] = state["coverage"]
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """

@@ -1,3 +1,4 @@
+import copy
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.mazes.drawing import draw_trail
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
 from sb3_cesd.envs.mazes.env import check_render_mode, make_coverage, maze_spaces, start_option
@@ -42,9 +44,7 @@ class MazeVecEnv(VecEnv):
         reward: str = "none",
         render_mode: str | None = None,
     ) -> None:
-        for name, value in (("n_envs", n_envs), ("max_episode_steps", max_episode_steps)):
-            if value < 1:
-                raise ValueError(f"{name}={value}: pass at least 1.")
+        check_env_arguments("MazeVecEnv", locals())
         self.layout = get_layout(layout)
         self.max_episode_steps = max_episode_steps
         self.render_mode = check_render_mode(render_mode)  # read by VecEnv.__init__
@@ -97,6 +97,40 @@ class MazeVecEnv(VecEnv):
 
     def close(self) -> None:
         pass
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the environments go on.
+
+        :return: what :meth:`set_state` takes
+        """
+        return {
+            "positions": self._positions,
+            "trails": self._trails,
+            "rng": self._rng,
+            "n_steps": self._n_steps,
+            "returns": self._returns,
+            "coverage": self._coverage and self._coverage.visited,
+            "seconds": time.time() - self._start_time,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where as many other environments of the same maze were.
+
+        :param state: what :meth:`get_state` of the others returned
+        """
+        self._positions = np.array(state["positions"])
+        self._trails = list(state["trails"])
+        self._rng = copy.deepcopy(state["rng"])
+        self._n_steps = state["n_steps"]
+        self._returns[:] = state["returns"]
+        if self._coverage is not None:
+            self._coverage.visited[:] = state["coverage"]
+        self._start_time = time.time() - state["seconds"]
+        # Seeds and options for a reset that is not to come
+        self._reset_seeds()
+        self._reset_options()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
         return self.env_method("render")

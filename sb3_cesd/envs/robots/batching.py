@@ -33,15 +33,20 @@ def make_batched(
     """
     from stable_baselines3.common.env_util import make_vec_env
 
-    return make_vec_env(  # type: ignore[return-value]
-        env_id,
-        n_envs,
-        seed=seed,
-        monitor_dir=monitor_dir,
-        env_kwargs=env_kwargs,
-        vec_env_cls=batch_envs,  # type: ignore[arg-type]
-        vec_env_kwargs={"n_threads": n_threads},
-    )
+    from sb3_cesd.common.allowed import check_arguments
+    from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
+
+    check_arguments("make_batched", locals())
+    with explain_unknown_env(env_id), explain_arguments("env_kwargs", env_kwargs or {}):
+        return make_vec_env(  # type: ignore[return-value]
+            env_id,
+            n_envs,
+            seed=seed,
+            monitor_dir=monitor_dir,
+            env_kwargs=env_kwargs,
+            vec_env_cls=batch_envs,  # type: ignore[arg-type]
+            vec_env_kwargs={"n_threads": n_threads},
+        )
 
 
 def batch_envs(env_fns: Sequence[Callable[[], gym.Env]], n_threads: int | None = None) -> "RobotVecEnv":

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
+from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.gl import REMEDY, import_physics
 
 #: Tasks of each domain; a domain is a module of this folder
@@ -18,14 +19,20 @@ TASKS = {
 #: Camera that shows the robot, and follows it if it can walk away
 CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
 
+#: What dm_control's environments count the steps of an episode with
+COUNTERS = ("_step_count", "_reset_next_step")
+
 
 class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
 
     Observations are float32 vectors in the order of the benchmark. Actions are clipped to [-1, 1], then scaled linearly to the
-    bounds of the actuators. Episodes end by truncation only. A pickled copy starts a new, unseeded episode. After
-    :meth:`close`, :meth:`reset` opens the environment again.
+    bounds of the actuators. Episodes end by truncation, but for one whose simulation diverges (MuJoCo warns of a bad
+    acceleration, say): it is terminated, with the observation before and no reward, since what comes next is not a state of
+    the robot that a value could be bootstrapped from. ``info["physics_warnings"]`` then holds the number of each warning, and
+    ``n_diverged`` counts such episodes. A pickled copy starts a new, unseeded episode. After :meth:`close`, :meth:`reset`
+    opens the environment again.
 
     :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
     :param task: walker: stand, walk, run, flip; quadruped: stand, walk, run, jump; jaco: reach_top_left, reach_top_right,
@@ -43,6 +50,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     observation_space: spaces.Box
     action_space: spaces.Box
     _closed: bool
+    _last_observation: np.ndarray
 
     def __init__(
         self,
@@ -53,6 +61,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         height: int = 240,
         camera: str | int | None = None,
     ) -> None:
+        check_env_arguments("RobotEnv", locals())
         EzPickle.__init__(self, domain, task, render_mode, width, height, camera)
         if domain not in TASKS:
             raise ValueError(f"Unknown domain {domain!r}: choose one of {', '.join(TASKS)}.")
@@ -60,13 +69,16 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             raise ValueError(f"The {domain} has no task {task!r}: choose one of {', '.join(TASKS[domain])}.")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array', 'human' or None.")
+
         if width < 1 or height < 1:
             raise ValueError(f"An image has at least one pixel, not {width} x {height}: pass a positive width and height.")
-
-        self._shimmy, self._robot = import_physics("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}")
+        modules = ("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}", "dm_control.rl.control")
+        self._shimmy, self._robot, self._control = import_physics(*modules)
         self.domain = domain
         self.task = task
         self.render_mode = render_mode
+        #: Episodes that ended as their simulation diverged
+        self.n_diverged = 0
         self.width = width
         self.height = height
         self._camera = CAMERAS[domain] if camera is None else camera
@@ -127,7 +139,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
         if self._window is not None:
             self._show()
-        return self._robot.flatten(observation).astype(np.float32), {}
+        self._last_observation = self._robot.flatten(observation).astype(np.float32)
+        return self._last_observation.copy(), {}
 
     def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
         """
@@ -144,7 +157,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Step the environment.
 
         :param action: action of the shape of the action space
-        :return: the observation, the reward in [0, 1], ``False``, whether the time is over, and an empty dictionary
+        :return: the observation, the reward in [0, 1], whether the simulation diverged, whether the time is over, and an empty
+            dictionary, or the warnings of MuJoCo
         :raises ValueError: if the action has the wrong shape, or is not finite
         :raises RuntimeError: if there is no display for ``render_mode="human"``
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
@@ -154,10 +168,46 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         if action.shape != self.action_space.shape:
             raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
         check_finite(action)
-        observation, reward, terminated, truncated, _ = self._shimmy_env.step(self.scale_action(action))
+        try:
+            observation, reward, terminated, truncated, _ = self._shimmy_env.step(self.scale_action(action))
+        except self._control.PhysicsError:
+            self.n_diverged += 1
+            return self._last_observation.copy(), 0.0, True, False, {"physics_warnings": self._physics_warnings()}
         if self.render_mode == "human":
             self._show()
-        return self._robot.flatten(observation).astype(np.float32), float(reward), terminated, truncated, {}
+        self._last_observation = self._robot.flatten(observation).astype(np.float32)
+        return self._last_observation.copy(), float(reward), terminated, truncated, {}
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the environment goes on.
+
+        :return: what :meth:`set_state` takes
+        """
+        self._check_open()
+        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+        return {
+            "simulation": simulations.get_state(self.physics),
+            "random_state": self.random_state.get_state(),
+            "last_observation": self._last_observation,
+            "n_diverged": self.n_diverged,
+            # dm_control's, of its two kinds of environments; a composer environment ends by the time of the simulation
+            "counters": {name: vars(self._dm_env)[name] for name in COUNTERS if name in vars(self._dm_env)},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where another environment of the same task was.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        # Opens the simulation and compiles its model, if need be
+        self.reset()
+        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+        simulations.set_state(self.physics, state["simulation"])
+        self.random_state.set_state(state["random_state"])
+        self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
+        vars(self._dm_env).update(state["counters"])
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """
@@ -207,6 +257,15 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         self._shimmy_env = self._shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
         self._window: Any = None
         self._closed = False
+
+    def _physics_warnings(self) -> dict[str, int]:
+        """
+        Tell what MuJoCo warned of in this episode.
+
+        :return: number of the warnings by name
+        """
+        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+        return simulations.named_warnings(self.physics.data.warning.number)
 
     def _check_open(self) -> None:
         if self._closed:

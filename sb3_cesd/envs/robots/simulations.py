@@ -1,9 +1,9 @@
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import mujoco
 import numpy as np
-from dm_control.rl.control import PhysicsError
 from mujoco.batch import Batch
 
 from sb3_cesd.envs.robots.batched_physics import FlatObservations, batch_physics
@@ -11,6 +11,40 @@ from sb3_cesd.envs.robots.env import RobotEnv
 
 #: All that determines how a simulation goes on, including the warm start of the solver
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+
+
+def get_state(physics: Any) -> np.ndarray:
+    """
+    Read all that determines how a simulation goes on.
+
+    :param physics: dm_control's Physics
+    :return: the state, shape ``(n,)``
+    """
+    state = np.empty(mujoco.mj_stateSize(physics.model.ptr, STATE))
+    mujoco.mj_getState(physics.model.ptr, physics.data.ptr, state, STATE)
+    return state
+
+
+def set_state(physics: Any, state: np.ndarray) -> None:
+    """
+    Let a simulation go on from a state.
+
+    :param physics: dm_control's Physics
+    :param state: what :func:`get_state` returned, shape ``(n,)``
+    """
+    mujoco.mj_setState(physics.model.ptr, physics.data.ptr, state, STATE)
+    # As dm_control leaves it after a step, with positions and velocities that are those of the state
+    mujoco.mj_step1(physics.model.ptr, physics.data.ptr)
+
+
+def named_warnings(counts: np.ndarray) -> dict[str, int]:
+    """
+    Name the warnings of MuJoCo.
+
+    :param counts: how often each was raised, shape ``(n_warnings,)``
+    :return: those that were raised
+    """
+    return {name: int(count) for name, count in zip(mujoco.mjtWarning.__members__, counts, strict=False) if count > 0}
 
 
 class RobotBatch:
@@ -52,21 +86,38 @@ class RobotBatch:
         mujoco.mj_getState(self._model, self._data, self._batch.state[idx], STATE)
         return observation
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, dict[str, int]]]:
         """
         Step all simulations.
 
         :param actions: actions in the units of the actuators, shape ``(n_envs, action_dim)``
-        :return: the observations, float32, and rewards, shape ``(n_envs,)``
-        :raises dm_control.rl.control.PhysicsError: if a simulation has diverged
+        :return: the observations, float32; rewards, shape ``(n_envs,)``; and the warnings of those that have diverged, whose
+            observation and reward mean nothing, by their index
         """
         self._ctrl[:] = actions
         warnings = self._warnings.copy()
         # As in dm_control, positions and velocities are those of the new state, forces those of the last substep
         self._batch.step(nstep=self._n_substeps, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
-        if (self._warnings > warnings).any():
-            self._complain(self._warnings > warnings)
-        return self._observe(), self._rewards()
+        diverged = np.flatnonzero((self._warnings > warnings).any(axis=1)).tolist()
+        return self._observe(), self._rewards(), {idx: named_warnings(self._warnings[idx]) for idx in diverged}
+
+    def get_state(self) -> np.ndarray:
+        """
+        Read all that determines how the simulations go on.
+
+        :return: their states, shape ``(n_envs, n)``
+        """
+        return self._batch.state.copy()
+
+    def set_state(self, state: np.ndarray) -> None:
+        """
+        Let the simulations go on from other states.
+
+        :param state: what :meth:`get_state` returned, shape ``(n_envs, n)``
+        """
+        self._batch.warning[:] = 0
+        self._batch.state[:] = state
+        self._batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
 
     def positions(self) -> np.ndarray:
         """
@@ -102,14 +153,3 @@ class RobotBatch:
         if self._robot.domain == "jaco":
             return import_module("sb3_cesd.envs.robots.batched_jaco").JacoObservations(self._model, self._batch)
         return FlatObservations(self._task, self._physics, (self._batch.nsim, self._module.OBS_DIM))
-
-    def _complain(self, is_new: np.ndarray) -> None:
-        """
-        Raise an error that names the warnings of a simulation.
-
-        :param is_new: whether a warning is new in a simulation, shape ``(n_envs, n_warnings)``
-        :raises dm_control.rl.control.PhysicsError: always
-        """
-        idx = int(np.argmax(is_new.any(axis=1)))
-        names = [name for name, new in zip(mujoco.mjtWarning.__members__, is_new[idx], strict=False) if new]
-        raise PhysicsError(f"Physics state is invalid in environment {idx}. Warning(s) raised: {', '.join(names)}")

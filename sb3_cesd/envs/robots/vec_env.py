@@ -1,6 +1,6 @@
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +12,7 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.env import TASKS, RobotEnv, check_finite
 from sb3_cesd.envs.robots.gl import import_physics
 
@@ -24,7 +25,8 @@ class RobotVecEnv(VecEnv):
     A vectorized :class:`~sb3_cesd.envs.robots.env.RobotEnv`, whose simulations are stepped by threads.
 
     Observations, rewards and ``infos`` are bit-identical to those of a ``DummyVecEnv`` of single environments in ``Monitor``,
-    with the same seeds. All episodes start and end together. After :meth:`close`, :meth:`reset` opens the environments again.
+    with the same seeds. All episodes start and end together, unless a simulation diverges, whose episode then ends alone.
+    After :meth:`close`, :meth:`reset` opens the environments again.
     :func:`~sb3_cesd.envs.robots.batching.make_batched` makes one from an id.
 
     :param env: an environment of a robot, made by ``gym.make``; it becomes part of this one
@@ -44,9 +46,7 @@ class RobotVecEnv(VecEnv):
         n_threads: int | None = None,
         results_writers: Sequence[ResultsWriter] = (),
     ) -> None:
-        for name, value in (("n_envs", n_envs), ("n_threads", n_threads)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name}={value}: pass at least 1.")
+        check_env_arguments("RobotVecEnv", locals())
         robot = env.unwrapped
         if not isinstance(robot, RobotEnv):
             raise ValueError(
@@ -67,15 +67,19 @@ class RobotVecEnv(VecEnv):
         self._random_states = [np.random.RandomState() for _ in range(n_envs)]
         self._start_positions = np.full((n_envs, 3), np.nan)
         self._has_started = False
-        self._n_steps = 0
+        self._n_steps = np.zeros(n_envs, dtype=int)
         self._returns = np.zeros(n_envs)
+        self._n_diverged = np.zeros(n_envs, dtype=int)
+        self._last_observations = np.zeros((n_envs, *robot.observation_space.shape), dtype=np.float32)
         self._results_writers = results_writers
         self._start_time = time.time()
 
     @property
     def position(self) -> np.ndarray:
         """Return the positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""
-        return self._batch.positions() if self._n_steps > 0 else self._start_positions.copy()
+        if not self._n_steps.any():
+            return self._start_positions.copy()
+        return np.where(self._n_steps[:, None] > 0, self._batch.positions(), self._start_positions)
 
     def reset(self) -> np.ndarray:
         """
@@ -91,11 +95,12 @@ class RobotVecEnv(VecEnv):
         for idx, seed in enumerate(self._seeds):
             if seed is not None:
                 self._random_states[idx] = np.random.RandomState(seed % 2**32)
-        observations = self._start_episodes()
+        observations = self._last_observations
+        self._start_episodes(observations, range(self.num_envs))
         # Seeds and options are only used once
         self._reset_seeds()
         self._reset_options()
-        return observations
+        return observations.copy()
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
@@ -107,22 +112,27 @@ class RobotVecEnv(VecEnv):
         :return: observations, rewards, dones and infos
         :raises ValueError: if the actions have the wrong shape, or are not finite
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
-        :raises dm_control.rl.control.PhysicsError: if a simulation has diverged
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
         self._check_open()
         if not self._has_started:
             raise ResetNeeded("There is no episode to step: call reset() first.")
-        observations, rewards = self._batch.step(self._robot.scale_action(self._checked_actions()))
+        observations, rewards, warnings = self._batch.step(self._robot.scale_action(self._checked_actions()))
+        for idx in warnings:
+            observations[idx], rewards[idx] = self._last_observations[idx], 0.0
+            self._n_diverged[idx] += 1
         self._n_steps += 1
         self._returns += rewards
-        done = self._n_steps == self.max_episode_steps
-        if done:
-            infos = self._final_infos(observations)
-            observations = self._start_episodes()
-        else:
-            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        return observations, rewards.astype(np.float32), np.full(self.num_envs, done), infos
+        dones = self._n_steps == self.max_episode_steps
+        dones[list(warnings)] = True
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        if dones.any():
+            ended = np.flatnonzero(dones).tolist()
+            for idx in ended:
+                infos[idx] = self._final_info(idx, observations[idx].copy(), warnings.get(idx))
+            self._start_episodes(observations, ended)
+        self._last_observations = observations
+        return observations.copy(), rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
         if not self._is_closed:
@@ -130,6 +140,46 @@ class RobotVecEnv(VecEnv):
             self._env.close()
             for writer in self._results_writers:
                 writer.close()
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the environments go on.
+
+        :return: what :meth:`set_state` takes
+        """
+        self._check_open()
+        return {
+            "simulations": self._batch.get_state(),
+            "random_states": [random_state.get_state() for random_state in self._random_states],
+            "start_positions": self._start_positions,
+            "has_started": self._has_started,
+            "n_steps": self._n_steps,
+            "returns": self._returns,
+            "last_observations": self._last_observations,
+            "n_diverged": self._n_diverged,
+            "seconds": time.time() - self._start_time,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where as many other environments of the same task were.
+
+        :param state: what :meth:`get_state` of the others returned
+        """
+        self._check_open()
+        self._batch.set_state(state["simulations"])
+        for random_state, saved in zip(self._random_states, state["random_states"], strict=True):
+            random_state.set_state(saved)
+        self._start_positions[:] = state["start_positions"]
+        self._has_started = state["has_started"]
+        self._n_steps[:] = state["n_steps"]
+        self._returns[:] = state["returns"]
+        self._last_observations = state["last_observations"].copy()
+        self._n_diverged[:] = state["n_diverged"]
+        self._start_time = time.time() - state["seconds"]
+        # Seeds and options for a reset that is not to come
+        self._reset_seeds()
+        self._reset_options()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
         return self.env_method("render")
@@ -145,6 +195,8 @@ class RobotVecEnv(VecEnv):
                 values.append(positions[idx])
             elif attr_name == "random_state":
                 values.append(self._random_states[idx])
+            elif attr_name == "n_diverged":
+                values.append(int(self._n_diverged[idx]))
             elif attr_name == "physics":
                 self._batch.show(idx)
                 values.append(self._robot.physics.copy(share_model=True))
@@ -205,36 +257,35 @@ class RobotVecEnv(VecEnv):
             check_finite(actions[idx], f" of environment {idx}")
         return actions
 
-    def _start_episodes(self) -> np.ndarray:
+    def _start_episodes(self, observations: np.ndarray, indices: Iterable[int]) -> None:
         """
-        Start an episode in each environment.
+        Start an episode in some environments.
 
-        :return: the first observations, shape ``(n_envs, obs_dim)``
+        :param observations: where to put the first observations, shape ``(n_envs, obs_dim)``
+        :param indices: which environments
         """
-        observations = np.empty((self.num_envs, *self._robot.observation_space.shape), dtype=np.float32)
-        for idx, random_state in enumerate(self._random_states):
-            observations[idx] = self._batch.start(idx, random_state)
+        for idx in indices:
+            observations[idx] = self._batch.start(idx, self._random_states[idx])
             self._start_positions[idx] = self._robot.position
+            self._n_steps[idx] = 0
+            self._returns[idx] = 0.0
         self._has_started = True
-        self._n_steps = 0
-        self._returns[:] = 0.0
-        return observations
 
-    def _final_infos(self, observations: np.ndarray) -> list[dict[str, Any]]:
+    def _final_info(self, idx: int, observation: np.ndarray, warnings: dict[str, int] | None) -> dict[str, Any]:
         """
-        Make the ``infos`` of the last step of the episodes, and write the monitor files.
+        Make the ``info`` of the last step of an episode, and write to the monitor file.
 
-        :param observations: last observations of the episodes, shape ``(n_envs, obs_dim)``
-        :return: one dictionary per environment
+        :param idx: the environment
+        :param observation: last observation of the episode, shape ``(obs_dim,)``
+        :param warnings: those of MuJoCo, if the simulation diverged
+        :return: the dictionary
         """
         seconds = round(time.time() - self._start_time, 6)
-        episodes = [{"r": round(total, 6), "l": self._n_steps, "t": seconds} for total in self._returns.tolist()]
-        for writer, episode in zip(self._results_writers, episodes, strict=False):
-            writer.write_row(episode)
-        return [
-            {"TimeLimit.truncated": True, "terminal_observation": observation, "episode": episode}
-            for observation, episode in zip(observations, episodes, strict=True)
-        ]
+        episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}
+        if idx < len(self._results_writers):
+            self._results_writers[idx].write_row(episode)
+        info = {"TimeLimit.truncated": warnings is None, "terminal_observation": observation, "episode": episode}
+        return info if warnings is None else {**info, "physics_warnings": warnings}
 
 
 def time_limit(env: gym.Env) -> int:

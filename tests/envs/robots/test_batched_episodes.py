@@ -77,7 +77,7 @@ def test_wild_states(env_id):
         make_wild(single.domain, env, rng, scale)
         before = env._batch._batch.state.copy()
         actions = rng.uniform(-1, 1, (4, *single.action_space.shape))
-        observations, rewards = env._batch.step(single.scale_action(actions))
+        observations, rewards, _ = env._batch.step(single.scale_action(actions))
         for idx in range(4):
             mujoco.mj_setState(model, data, before[idx], STATE)
             mujoco.mj_forward(model, data)

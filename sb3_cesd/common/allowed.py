@@ -1,0 +1,467 @@
+"""The table of what arguments may be: of all constructors, loaders, wrappers and functions that users call."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import TrainFreq
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from sb3_cesd.common.rules import (
+    ARGUMENTS,
+    BOOLEAN,
+    CORRELATION,
+    COUNT,
+    FUNCTION,
+    N_SKILLS,
+    NOT_NEGATIVE,
+    NOT_NEGATIVE_INTEGER,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    POSITIVE_SHARE,
+    POSITIVE_WHOLE,
+    SEED,
+    SHARE,
+    SHARE_OR_STEPS,
+    SIZES,
+    TEXT,
+    TWO_OR_MORE,
+    WHOLE,
+    Choice,
+    Rule,
+    array,
+    check_by,
+    instance,
+    is_integer,
+    is_number,
+    is_sizes,
+    optional,
+    subclass,
+)
+
+#: Who acts in the first steps
+WARM_UPS = ("random", "policy", "skills")
+REWARDS = ("intrinsic", "extrinsic")
+#: What is done when a loss or a gradient is not finite
+ON_NON_FINITE = ("raise", "skip")
+#: Devices that models run on
+DEVICES = ("cpu", "cuda", "mps", "xpu")
+
+
+def check_arguments(owner: str, values: Mapping[str, Any]) -> None:
+    """
+    Check arguments by the table.
+
+    :param owner: the class or function, a key of :data:`ALLOWED`
+    :param values: arguments by name; names that are not in the table are ignored, as :func:`locals` holds some
+    :raises ValueError: if an argument is not what it may be
+    """
+    check_by(ALLOWED[owner], values)
+
+
+def named(*names: str) -> Rule:
+    """
+    Make a rule of a class of ours. By its name, since such classes use this table.
+
+    :param names: names of classes
+    :return: the rule that a value is an object of one of them
+    """
+    return Rule(
+        f"a {' or '.join(names)}",
+        f"pass an object of {'a subclass of ' if len(names) == 1 else ''}{' or '.join(names)}",
+        lambda value: any(ancestor.__name__ in names for ancestor in type(value).__mro__),
+    )
+
+
+def _is_device(value: Any) -> bool:
+    if isinstance(value, str) and value != "auto":
+        try:
+            value = th.device(value)
+        except RuntimeError:
+            return False
+    return value == "auto" if isinstance(value, str) else isinstance(value, th.device) and value.type in DEVICES
+
+
+def _is_train_freq(value: Any) -> bool:
+    if isinstance(value, TrainFreq):
+        return True
+    if isinstance(value, tuple):
+        is_pair = len(value) == 2 and isinstance(value[1], str) and value[1] in ("step", "episode")
+        return is_pair and is_integer(value[0]) and value[0] > 0
+    return is_integer(value) and value > 0
+
+
+def _is_net_arch(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return set(value) == {"pi", "qf"} and all(map(is_sizes, value.values()))
+    return is_sizes(value)
+
+
+def _is_learning_rate(value: Any) -> bool:
+    if callable(value) and not isinstance(value, type):
+        try:
+            value = float(value(1.0))
+        except (TypeError, ValueError):
+            return False
+    return is_number(value) and value >= 0
+
+
+ENV = Rule(
+    "an environment or the id of one",
+    "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id",
+    lambda value: isinstance(value, gym.Env | VecEnv) or (isinstance(value, str) and len(value) > 0),
+)
+DEVICE = Rule("a device", "pass 'auto', 'cpu' or 'cuda'", _is_device)
+LEARNING_RATE = Rule(
+    "a number from 0 on, or a function of the progress",
+    "pass a number such as 1e-4, or a schedule",
+    _is_learning_rate,
+)
+TRAIN_FREQ = Rule(
+    "a number of steps or a pair such as (5, 'step')",
+    "pass a positive integer, (n, 'step') or (n, 'episode')",
+    _is_train_freq,
+)
+GRADIENT_STEPS = Rule(
+    "a number of updates",
+    "pass 0 or a positive integer, -1 for one per transition, or None",
+    lambda value: value is None or (is_integer(value) and value >= -1),
+)
+NET_ARCH = Rule(
+    "sizes of hidden layers",
+    "pass a list of positive integers, or dict(pi=[...], qf=[...]) of such",
+    _is_net_arch,
+)
+EVAL_ENV = Rule(
+    "environments, an environment or the id of one",
+    "pass such environments, or leave it out",
+    lambda value: value is None or ENV.accepts(value),
+)
+SKILLS = Rule(
+    "a space of skills or a number of them",
+    "pass n_skills >= 2, or a SkillSpace",
+    lambda value: named("SkillSpace").accepts(value) or N_SKILLS.accepts(value),
+)
+FILE = Rule(
+    "a path or an open file",
+    "pass the path of a file, or a file that is open for reading bytes",
+    lambda value: (isinstance(value, str) and len(value) > 0) or hasattr(value, "__fspath__") or hasattr(value, "read"),
+)
+FOLDER = Rule(
+    "the path of a folder",
+    "pass the path of a folder",
+    lambda value: (isinstance(value, str) and len(value) > 0) or hasattr(value, "__fspath__"),
+)
+PARTS_OF_A_MODEL = Rule(
+    "a list of parts of a model",
+    "choose some of 'actor', 'critic_trunk', 'critic_head', 'optimizers', 'no_target', as a list",
+    lambda value: (
+        isinstance(value, list | tuple | set | frozenset)
+        and all(
+            isinstance(part, str) and part in ("actor", "critic_trunk", "critic_head", "optimizers", "no_target")
+            for part in value
+        )
+    ),
+)
+STATE = instance((tuple, type(None)), "what the call before returned", "pass that, or leave it out")
+STARTS = Rule(
+    "where episodes start",
+    "pass an array of True and False, one per environment, or leave it out",
+    lambda value: value is None or (isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "biuf"),
+)
+STATES = array(2, "(n, d)")
+LABELS = array(1, "(n,)", of_integers=True)
+LAYOUT = named("MazeLayout")
+NOT_SUPPORTED = Rule(
+    "False", "leave it out, observations are stored once in any case", lambda value: isinstance(value, bool) and not value
+)
+POLICY = Rule(
+    "the name or the class of a policy",
+    "pass 'MlpPolicy', or a subclass of SkillPolicy",
+    lambda value: isinstance(value, str) or (isinstance(value, type) and hasattr(value, "set_skill")),
+)
+
+#: How a model is told what to do, whatever made it
+_ALGORITHM: dict[str, Rule | Choice] = {
+    "policy": POLICY,
+    "env": optional(ENV, "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id"),
+    "n_skills": N_SKILLS,
+    "skill_duration": optional(POSITIVE_WHOLE),
+    "skill_type": Rule(
+        "the name of a space",
+        "choose one of 'discrete', 'sphere', 'cube', 'unit_cube'",
+        lambda value: isinstance(value, str),
+    ),
+    "skill_dim": optional(
+        Rule(
+            "a positive number",
+            "",
+            lambda value: value > 0,
+            Rule("an integer", "pass {name}, e.g. {name}=2", is_integer),
+        ),
+        "set {name} above 0",
+    ),
+    "intrinsic_kwargs": optional(ARGUMENTS),
+    "learning_rate": LEARNING_RATE,
+    "buffer_size": POSITIVE_INTEGER,
+    "learning_starts": WHOLE,
+    "batch_size": POSITIVE_INTEGER,
+    "tau": SHARE,
+    "gamma": SHARE,
+    "train_freq": TRAIN_FREQ,
+    "gradient_steps": GRADIENT_STEPS,
+    "n_steps": POSITIVE_INTEGER,
+    "action_noise": optional(
+        instance(ActionNoise, "an action noise of Stable-Baselines3", "pass an ActionNoise, e.g. NormalActionNoise")
+    ),
+    "exploration_noise": NOT_NEGATIVE,
+    "noise_correlation": CORRELATION,
+    "target_policy_noise": NOT_NEGATIVE,
+    "target_noise_clip": NOT_NEGATIVE,
+    "reward": Choice(REWARDS),
+    "on_non_finite": Choice(ON_NON_FINITE),
+    "warm_up": Choice(WARM_UPS),
+    "replay_buffer_class": Rule(
+        "a class of replay buffers",
+        "leave replay_buffer_class out, or subclass SkillReplayBuffer",
+        lambda value: value is None or isinstance(value, type),
+    ),
+    "replay_buffer_kwargs": optional(ARGUMENTS),
+    "optimize_memory_usage": NOT_SUPPORTED,
+    "cuda_graph": BOOLEAN,
+    "stats_window_size": POSITIVE_INTEGER,
+    "tensorboard_log": optional(FOLDER),
+    "policy_kwargs": optional(ARGUMENTS),
+    "verbose": NOT_NEGATIVE_INTEGER,
+    "seed": optional(SEED),
+    "device": DEVICE,
+    "_init_setup_model": BOOLEAN,
+}
+_POLICY: dict[str, Rule | Choice] = {
+    "skill_space": optional(named("SkillSpace")),
+    "net_arch": optional(NET_ARCH),
+    "activation_fn": subclass(th.nn.Module, "a class of layers", "pass a class of activations, e.g. torch.nn.ReLU"),
+    "features_extractor_class": optional(
+        subclass(BaseFeaturesExtractor, "a class of features extractors", "pass a subclass of BaseFeaturesExtractor")
+    ),
+    "features_extractor_kwargs": optional(ARGUMENTS),
+    "normalize_images": BOOLEAN,
+    "optimizer_class": subclass(th.optim.Optimizer, "a class of optimizers", "pass one, e.g. torch.optim.Adam"),
+    "optimizer_kwargs": optional(ARGUMENTS),
+    "n_critics": POSITIVE_INTEGER,
+    "share_features_extractor": BOOLEAN,
+}
+#: What the algorithm tells rewards and encoders
+_KNOWN: dict[str, Rule | Choice] = {
+    "obs_dim": POSITIVE_INTEGER,
+    "action_dim": POSITIVE_INTEGER,
+    "skill_space": named("SkillSpace"),
+}
+_ENTROPY: dict[str, Rule | Choice] = {
+    "k": POSITIVE_INTEGER,
+    "scale": Choice(("variance", "std", "none")),
+    "clip": NOT_NEGATIVE,
+    "aggregate": Choice(("mean", "kth")),
+    "log1p": BOOLEAN,
+}
+_ROLLOUTS: dict[str, Rule | Choice] = {
+    "env": instance(VecEnv, "a vectorized environment", "pass a VecEnv, e.g. make_vec_env(id)"),
+    "n_rollouts": POSITIVE_INTEGER,
+    "n_steps": POSITIVE_INTEGER,
+    "noise_std": NOT_NEGATIVE,
+    "deterministic": BOOLEAN,
+    "seed": optional(SEED),
+    "reset_options": optional(ARGUMENTS),
+    "position_fn": optional(FUNCTION),
+}
+_DEFAULT_SIZES = optional(SIZES)
+
+#: What arguments may be, by the class or function that takes them
+ALLOWED: dict[str, dict[str, Rule | Choice]] = {
+    "SkillDDPG": _ALGORITHM,
+    "learn": {
+        "total_timesteps": WHOLE,
+        "log_interval": optional(POSITIVE_INTEGER),
+        "tb_log_name": optional(TEXT),
+        "reset_num_timesteps": BOOLEAN,
+        "progress_bar": BOOLEAN,
+    },
+    "load": {
+        "path": FILE,
+        "env": _ALGORITHM["env"],
+        "device": DEVICE,
+        "custom_objects": optional(ARGUMENTS),
+        "print_system_info": BOOLEAN,
+        "force_reset": BOOLEAN,
+    },
+    "from_pretrained": {
+        "path": FILE,
+        "env": ENV,
+        "transfer": PARTS_OF_A_MODEL,
+        "n_eval_episodes": POSITIVE_INTEGER,
+        "device": DEVICE,
+        "custom_objects": optional(ARGUMENTS),
+    },
+    "predict": {"state": STATE, "episode_start": STARTS, "deterministic": BOOLEAN},
+    "SkillPolicy": _POLICY,
+    "CeSDPolicy": {
+        **_POLICY,
+        "ensemble_size": optional(POSITIVE_INTEGER, "set {name} above 0, or leave it out"),
+        "task_ensemble_size": POSITIVE_INTEGER,
+        "shared_value": BOOLEAN,
+    },
+    # Rewards, and what they are made of
+    "CeSDReward": {
+        **_KNOWN,
+        "alpha": NOT_NEGATIVE,
+        "encoder_kwargs": optional(ARGUMENTS),
+        "prototype_kwargs": optional(ARGUMENTS),
+        "entropy_kwargs": optional(ARGUMENTS),
+        "constraint_kwargs": optional(ARGUMENTS),
+        "relabel_kwargs": optional(ARGUMENTS),
+    },
+    "prototype_kwargs": {"learning_rate": optional(POSITIVE, "set {name} above 0, or to None")},
+    "APTReward": {**_KNOWN, "encoder_kwargs": optional(ARGUMENTS), "entropy_kwargs": optional(ARGUMENTS)},
+    "CICReward": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "temperature": POSITIVE,
+        "entropy_kwargs": optional(ARGUMENTS),
+    },
+    "DADSReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "n_experts": POSITIVE_INTEGER,
+        "scale": POSITIVE,
+        "n_prior_samples": POSITIVE_INTEGER,
+    },
+    "DIAYNReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
+    "RNDReward": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "clip": POSITIVE, "scale": POSITIVE},
+    "FourierEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "length_scale": POSITIVE},
+    "ContrastiveEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "temperature": POSITIVE},
+    "ICMEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES},
+    "ParticleEntropy": _ENTROPY,
+    "Prototypes": {
+        "n_prototypes": POSITIVE_INTEGER,
+        "features_dim": POSITIVE_INTEGER,
+        "temperature": POSITIVE,
+        "sinkhorn_temperature": optional(POSITIVE, "set {name} above 0, or to None"),
+        "sinkhorn_iterations": POSITIVE_INTEGER,
+        "swap": Choice(("next", "self")),
+    },
+    "ClusterConstraint": {"lambda_": POSITIVE, "count": Choice(("released", "paper")), "start": SHARE_OR_STEPS},
+    "CriticRelabelling": {
+        "critic": Choice(("cluster", "union", "hindsight")),
+        "n_random_heads": Rule(
+            "zero or a positive integer",
+            "pass 0 or more, or pass a positive integer, e.g. {name}={example}",
+            lambda value: is_integer(value) and value >= 0,
+        ),
+        "kappa": NOT_NEGATIVE,
+        "actor": Choice(("skill", "random", "cluster")),
+        "actor_probability": SHARE,
+    },
+    # Skills and where they are kept
+    "VecSkillObservation": {
+        "venv": instance(VecEnv, "a vectorized environment", "pass a VecEnv, e.g. make_vec_env(id)"),
+        "skill_space": SKILLS,
+    },
+    "SkillClock": {
+        "n_envs": POSITIVE_INTEGER,
+        "skill_space": named("SkillSpace"),
+        "skill_duration": optional(POSITIVE_WHOLE),
+        "order": Choice(("random", "cycle")),
+    },
+    "CubeSkills": {"low": Rule("a number below 1", "pass -1 or 0", lambda value: is_number(value) and value < 1)},
+    "SkillTurns": {"n_skills": N_SKILLS, "n_timesteps": WHOLE},
+    "SkillReplayBuffer": {
+        "buffer_size": POSITIVE_INTEGER,
+        "device": DEVICE,
+        "n_envs": POSITIVE_INTEGER,
+        "optimize_memory_usage": NOT_SUPPORTED,
+        "handle_timeout_termination": BOOLEAN,
+        "skill_space": named("SkillSpace"),
+        "n_steps": POSITIVE_INTEGER,
+        "gamma": SHARE,
+        "one_step": BOOLEAN,
+        "reward": Choice(REWARDS),
+    },
+    "SkillOptions": {
+        "env": instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)"),
+        "model": Rule(
+            "a model with skills",
+            "pass a pre-trained one, e.g. CeSD.load(path)",
+            lambda value: hasattr(value, "predict") and hasattr(value, "skill_space"),
+        ),
+        "duration": optional(POSITIVE_INTEGER),
+        "gamma": POSITIVE_SHARE,
+        "vec_normalize": optional(instance(VecNormalize, "statistics of observations", "pass the VecNormalize of training")),
+    },
+    "SkillMetricsCallback": {
+        "eval_env": EVAL_ENV,
+        "eval_freq": POSITIVE_INTEGER,
+        "n_rollouts": Rule(
+            "at least two, to compare with", "play at least 2 per skill", lambda value: TWO_OR_MORE.accepts(value)
+        ),
+        "n_steps": POSITIVE_INTEGER,
+        "seed": SEED,
+        "verbose": NOT_NEGATIVE_INTEGER,
+    },
+    "ResumableCheckpoint": {
+        "path": optional(FOLDER),
+        "save_freq": POSITIVE_INTEGER,
+        "keep": POSITIVE_INTEGER,
+        "verbose": NOT_NEGATIVE_INTEGER,
+    },
+    "resume": {"path": FOLDER, "env": ENV, "device": DEVICE},
+    # Environments made by functions; for their classes see sb3_cesd.envs.allowed
+    "make_batched": {
+        "env_id": TEXT,
+        "n_envs": COUNT,
+        "seed": optional(SEED),
+        "n_threads": optional(COUNT),
+        "env_kwargs": optional(ARGUMENTS),
+        "monitor_dir": optional(FOLDER),
+    },
+    # Metrics
+    "collect_rollouts": _ROLLOUTS,
+    "play_places": {"env": _ROLLOUTS["env"], "seed": optional(SEED)},
+    "make_env": {"env_id": TEXT},
+    "make_play_env": {
+        "env_id": TEXT,
+        "n_skills": POSITIVE_INTEGER,
+        "n_rollouts": POSITIVE_INTEGER,
+        "env_kwargs": optional(ARGUMENTS),
+    },
+    "on_cluster_share": {"clusters": LABELS, "skills": LABELS},
+    "cluster_size_entropy": {"clusters": LABELS, "n_clusters": POSITIVE_INTEGER},
+    "CumulativeMazeCoverage": {"layout": LAYOUT},
+    "maze_coverage": {"states": STATES, "layout": LAYOUT},
+    "torso_coverage": {"positions": STATES, "bin_size": POSITIVE},
+    "plug_in_mutual_information": {"states": STATES, "skills": LABELS, "bin_size": POSITIVE},
+    "particle_entropy": {"states": STATES, "k": POSITIVE_INTEGER},
+    "knn_accuracy": {
+        "states": STATES,
+        "skills": LABELS,
+        "held_out_states": STATES,
+        "held_out_skills": LABELS,
+        "k": POSITIVE_INTEGER,
+    },
+    "distinguishability": {"states": array(4, "(n_skills, n_rollouts, n_states, d)"), "k": POSITIVE_INTEGER},
+    "mine_mutual_information": {
+        "states": STATES,
+        "skills": LABELS,
+        "n_iterations": POSITIVE_INTEGER,
+        "batch_size": POSITIVE_INTEGER,
+        "learning_rate": POSITIVE_SHARE,
+        "net_arch": SIZES,
+        "ema": Rule("a share below 1", "pass a number from 0 to below 1", CORRELATION.accepts),
+        "window": POSITIVE_INTEGER,
+        "seed": SEED,
+    },
+}

@@ -1,0 +1,80 @@
+"""What is refused, and what the message says: one row for each refusal, from which the documentation is written."""
+
+from typing import Any, NamedTuple
+
+
+class Case(NamedTuple):
+    """
+    A refusal.
+
+    :param owner: what is called, a key of ``targets.TARGETS``
+    :param argument: the argument that is wrong
+    :param value: its value
+    :param message: pattern of the message
+    """
+
+    owner: str
+    argument: str
+    value: Any
+    message: str
+
+
+NAN = float("nan")
+CASES = [
+    # Truth values and texts are no numbers, and nothing is infinite or not a number
+    Case(
+        "CeSD", "skill_duration", "3", "skill_duration='3' must be a positive integer or None: pass a positive integer or None"
+    ),
+    Case("CeSD", "skill_duration", 0, "skill_duration=0 must be a positive integer or None"),
+    Case("CeSD", "gamma", True, "gamma=True must be a share: pass a number from 0 to 1"),
+    Case("CeSD", "tau", NAN, "tau=nan must be a share"),
+    Case("CeSD", "buffer_size", NAN, "buffer_size=nan must be an integer: pass a positive integer"),
+    Case("CeSD", "batch_size", True, "batch_size=True must be an integer"),
+    Case("CeSD", "n_steps", 1.5, "n_steps=1.5 must be an integer: pass a positive integer, e.g. n_steps=2"),
+    Case("CeSD", "n_skills", 1, "n_skills=1: telling skills apart needs at least two of them, pass n_skills >= 2"),
+    Case("CeSD", "n_skills", 10**6, "n_skills=1000000: pass at most 65536"),
+    Case("CeSD", "learning_starts", NAN, "learning_starts=nan must be a whole number from zero on: pass 0 or a positive"),
+    Case("CeSD", "learning_rate", "1e-4", "learning_rate='1e-4' must be a number from 0 on, or a function"),
+    Case("CeSD", "train_freq", (2, "days"), "train_freq=.* pass a positive integer, .*'step'.* or .*'episode'"),
+    Case("CeSD", "gradient_steps", -2, "gradient_steps=-2 must be a number of updates: pass 0 or a positive integer, -1"),
+    Case("CeSD", "cuda_graph", "x", "cuda_graph='x' must be True or False: pass one of these"),
+    Case("CeSD", "seed", -1, "seed=-1 must be an integer from 0 to 4294967295"),
+    Case("CeSD", "device", "gpu", "device='gpu' must be a device: pass 'auto', 'cpu' or 'cuda'"),
+    Case("CeSD", "reward", "task", "Unknown reward 'task': choose 'intrinsic' or 'extrinsic'"),
+    Case("CeSD", "warm_up", ["skills"], "Unknown warm_up .*: choose 'random', 'policy' or 'skills'"),
+    Case("CeSD", "policy", "CnnPolicy", "Policy CnnPolicy unknown: choose 'MlpPolicy'"),
+    Case("CeSD", "env", None, "env=None: pass an environment to learn in, or load a saved model"),
+    Case("CeSD", "env", "Pendulums-v1", "There is no environment 'Pendulums-v1' .*: check its spelling"),
+    Case("CeSD", "optimize_memory_usage", True, "optimize_memory_usage=True must be False: leave it out"),
+    Case("CeSD", "intrinsic_kwargs", [1], "intrinsic_kwargs=.* must be a dictionary of arguments or None"),
+    Case("CeSD", "intrinsic_kwargs", {"Alpha": 1}, "intrinsic_kwargs has no 'Alpha': use some of alpha, constraint_kwargs"),
+    Case("CeSD", "intrinsic_kwargs", {"entropy_kwargs": {"K": 3}}, r"entropy_kwargs has no 'K': use some of .*\bk\b"),
+    Case("CeSD", "policy_kwargs", {"net_arch": ""}, "net_arch='' must be sizes of hidden layers"),
+    Case("CeSD", "policy_kwargs", {"n_critic": 1}, "policy_kwargs has no 'n_critic': use some of .*n_critics"),
+    Case("CeSD", "policy_kwargs", {"skill": 1}, "policy_kwargs has no 'skill'"),
+    Case(
+        "CeSD", "policy_kwargs", {"net_arch": [8], "optimizer_kwargs": {"beta": 1}}, "optimizer_kwargs has no 'beta': .*betas"
+    ),
+    Case("CeSD", "replay_buffer_kwargs", {"gamma": 0.5}, "replay_buffer_kwargs has no 'gamma': use some of handle_timeout"),
+    Case("load", "device", "gpu", "device='gpu' must be a device"),
+    Case("load, arguments of the constructor", "cuda_graph", "x", "cuda_graph='x' must be True or False"),
+    Case(
+        "from_pretrained", "transfer", "actor", "transfer='actor' must be a list of parts of a model: choose some of 'actor'"
+    ),
+    Case("from_pretrained", "n_eval_episodes", 0, "set n_eval_episodes above 0"),
+    Case("learn", "total_timesteps", "100", "total_timesteps='100' must be a whole number"),
+    Case("predict", "observation", ["a", "b", "c"], "The observation is no array of finite numbers .*: pass what the env"),
+    Case("predict", "observation", [NAN, 0, 0], "The observation is no array of finite numbers"),
+    Case("predict", "skill", "1", "Unknown skill '1': .*choose an integer from 0 to 3"),
+    Case("set_skill", "skill", 4, "Unknown skill 4: .*choose an integer from 0 to 3"),
+    Case("SkillOptions", "gamma", 3, "gamma=3 must be above 0 and at most 1: set gamma above 0, up to 1"),
+    Case("SkillMetricsCallback", "eval_freq", NAN, "eval_freq=nan must be an integer"),
+    Case("SkillMetricsCallback", "n_rollouts", 1, "n_rollouts=1 .*: play at least 2 per skill"),
+    Case("MazeVecEnv", "n_envs", 0, "n_envs=0: pass at least 1"),
+    Case("MazeEnv", "layout", "cube", "Unknown maze 'cube': choose one of square_a"),
+    Case("RobotEnv", "width", 0, "not 0 x 240: pass a positive width and height"),
+    Case("make_batched", "n_threads", True, "n_threads=True must be an integer"),
+    Case("make_batched", "env_id", "Walkers-v0", "There is no environment 'Walkers-v0'"),
+    Case("knn_accuracy", "k", 0, "set k above 0"),
+    Case("particle_entropy", "states", [[1.0]], r"states=.* must be a numpy array of finite numbers of shape \(n, d\)"),
+]

@@ -1,0 +1,224 @@
+"""How everything that users call is called with one argument changed, at small size."""
+
+import io
+from functools import cache
+
+import gymnasium as gym
+import numpy as np
+from small import small_reward
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, SkillDDPG, SkillOptions, VecSkillObservation, make_batched, metrics
+from sb3_cesd.callbacks import SkillMetricsCallback
+from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.cesd.constraint import ClusterConstraint
+from sb3_cesd.cesd.policies import CeSDPolicy
+from sb3_cesd.cesd.prototypes import Prototypes
+from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.observations import skill_observation_space
+from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
+from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills, make_skill_space
+from sb3_cesd.envs.mazes.env import MazeEnv
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder
+from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.skill_ddpg.policies import SkillPolicy
+
+METHODS = (CeSD, APT, CIC, DADS, DIAYN, RND)
+SKILLS = DiscreteSkills(4)
+OBS_SPACE = gym.spaces.Box(-1, 1, (3,))
+ACTION_SPACE = gym.spaces.Box(-1, 1, (1,))
+SIZES = {"obs_dim": 3, "action_dim": 1, "skill_space": SKILLS}
+STATES = np.random.default_rng(0).uniform(-0.4, 0.4, (40, 2))
+LABELS = np.repeat(np.arange(4), 10)
+ROLLOUTS = {"n_rollouts": 2, "n_steps": 2}
+
+
+@cache
+def pendulum() -> VecEnv:
+    """Environments that nobody changes."""
+    return make_vec_env("Pendulum-v1")
+
+
+@cache
+def model() -> CeSD:
+    """A model that has learned a little."""
+    return make(CeSD).learn(60)
+
+
+@cache
+def learner() -> CeSD:
+    """A model that learns."""
+    return make(CeSD)
+
+
+@cache
+def saved() -> bytes:
+    """The bytes of its file."""
+    file = io.BytesIO()
+    model().save(file)
+    return file.getvalue()
+
+
+def make(method, **changed):
+    """A small model; ``changed`` replaces arguments as a whole."""
+    reward = small_reward(method.reward_class) if hasattr(method, "reward_class") else {}
+    arguments = {
+        "policy": "MlpPolicy",
+        "env": "Pendulum-v1",
+        "n_skills": 4,
+        "learning_starts": 40,
+        "batch_size": 32,
+        "buffer_size": 500,
+        "policy_kwargs": {"net_arch": [8, 8]},
+        "intrinsic_kwargs": reward,
+        "reward": "intrinsic" if hasattr(method, "reward_class") else "extrinsic",
+        "seed": 0,
+        "device": "cpu",
+    }
+    return method(**{**arguments, **changed})
+
+
+def policy(policy_class, **changed):
+    spaces = {"observation_space": skill_observation_space(OBS_SPACE, SKILLS), "action_space": ACTION_SPACE}
+    arguments = {**spaces, "lr_schedule": lambda _: 1e-3, "skill_space": SKILLS, "net_arch": [8, 8]}
+    return policy_class(**{**arguments, **changed})
+
+
+def reward(reward_class, **changed):
+    return reward_class(**{**SIZES, **small_reward(reward_class), **changed})
+
+
+def encoder(encoder_class, **changed):
+    small = {} if encoder_class is FourierEncoder else {"net_arch": [8]}
+    return encoder_class(**{**SIZES, "features_dim": 4, **small, **changed})
+
+
+def buffer(**changed):
+    space = skill_observation_space(OBS_SPACE, SKILLS)
+    arguments = {"observation_space": space, "action_space": ACTION_SPACE, "buffer_size": 10, "skill_space": SKILLS}
+    return SkillReplayBuffer(**{**arguments, "device": "cpu", **changed})
+
+
+def load(**changed):
+    return CeSD.load(**{"path": io.BytesIO(saved()), "device": "cpu", **changed})
+
+
+def from_pretrained(**changed):
+    return CeSD.from_pretrained(**{"path": io.BytesIO(saved()), "env": "Pendulum-v1", "device": "cpu", **changed})
+
+
+def nested(group):
+    """Arguments of a dictionary of the intrinsic reward of CeSD."""
+    others = {**small_reward(CeSDReward), "encoder_kwargs": {"net_arch": [8], "features_dim": 4}}
+
+    def call(**changed):
+        return make(CeSD, intrinsic_kwargs={**others, group: {**others.get(group, {}), **changed}})
+
+    return call
+
+
+def played(function):
+    def call(**changed):
+        return function(**{"model": model(), "env": make_vec_env("Pendulum-v1"), **ROLLOUTS, **changed})
+
+    return call
+
+
+def with_defaults(function, **arguments):
+    return lambda **changed: function(**{**arguments, **changed})
+
+
+#: Function whose signature holds the arguments, and what calls it, by a name
+TARGETS = {
+    **{
+        method.__name__: (method.__init__, with_defaults(make, method=method)) for method in (CeSD, APT, CIC, DADS, DIAYN, RND)
+    },
+    "SkillDDPG": (SkillDDPG.__init__, with_defaults(make, method=SkillDDPG)),
+    "load": (SkillDDPG.load, load),
+    "load, arguments of the constructor": (SkillDDPG.__init__, load),
+    "from_pretrained": (SkillDDPG.from_pretrained, from_pretrained),
+    "from_pretrained, arguments of the constructor": (SkillDDPG.__init__, from_pretrained),
+    "learn": (SkillDDPG.learn, lambda **changed: learner().learn(**{"total_timesteps": 2, **changed})),
+    "predict": (SkillDDPG.predict, lambda **changed: model().predict(**{"observation": np.zeros(3, np.float32), **changed})),
+    "set_skill": (SkillDDPG.set_skill, lambda **changed: make(CeSD).set_skill(**changed)),
+    "SkillPolicy": (SkillPolicy.__init__, with_defaults(policy, policy_class=SkillPolicy)),
+    "CeSDPolicy": (CeSDPolicy.__init__, with_defaults(policy, policy_class=CeSDPolicy)),
+    **{
+        method.reward_class.__name__: (method.reward_class.__init__, with_defaults(reward, reward_class=method.reward_class))
+        for method in METHODS
+    },
+    "encoder_kwargs of CeSD": (ContrastiveEncoder.__init__, nested("encoder_kwargs")),
+    "prototype_kwargs of CeSD": (Prototypes.__init__, nested("prototype_kwargs")),
+    "entropy_kwargs of CeSD": (ParticleEntropy.__init__, nested("entropy_kwargs")),
+    "constraint_kwargs of CeSD": (ClusterConstraint.__init__, nested("constraint_kwargs")),
+    "relabel_kwargs of CeSD": (CriticRelabelling.__init__, nested("relabel_kwargs")),
+    **{
+        kind.__name__: (kind.__init__, with_defaults(encoder, encoder_class=kind))
+        for kind in (ContrastiveEncoder, FourierEncoder, ICMEncoder)
+    },
+    "Prototypes": (Prototypes.__init__, with_defaults(Prototypes, n_prototypes=4, features_dim=3)),
+    "ParticleEntropy": (ParticleEntropy.__init__, ParticleEntropy),
+    "ClusterConstraint": (ClusterConstraint.__init__, ClusterConstraint),
+    "CriticRelabelling": (CriticRelabelling.__init__, CriticRelabelling),
+    "SkillReplayBuffer": (SkillReplayBuffer.__init__, buffer),
+    "VecSkillObservation": (
+        VecSkillObservation.__init__,
+        lambda **changed: VecSkillObservation(**{"venv": pendulum(), "skill_space": 4, **changed}),
+    ),
+    "SkillClock": (SkillClock.__init__, with_defaults(SkillClock, n_envs=2, skill_space=SKILLS)),
+    "SkillTurns": (SkillTurns.__init__, with_defaults(SkillTurns, n_skills=4, n_timesteps=2000)),
+    "DiscreteSkills": (DiscreteSkills.__init__, DiscreteSkills),
+    "SphereSkills": (SphereSkills.__init__, with_defaults(SphereSkills, dim=2)),
+    "CubeSkills": (CubeSkills.__init__, with_defaults(CubeSkills, dim=2)),
+    "make_skill_space": (make_skill_space, with_defaults(make_skill_space, name="cube", n_skills=4, dim=2)),
+    "SkillOptions": (
+        SkillOptions.__init__,
+        lambda **changed: SkillOptions(**{"env": gym.make("Pendulum-v1"), "model": model(), **changed}),
+    ),
+    "SkillMetricsCallback": (SkillMetricsCallback.__init__, SkillMetricsCallback),
+    "MazeEnv": (MazeEnv.__init__, with_defaults(MazeEnv, layout="tree")),
+    "MazeVecEnv": (MazeVecEnv.__init__, with_defaults(MazeVecEnv, layout="tree", n_envs=2)),
+    "RobotEnv": (RobotEnv.__init__, with_defaults(RobotEnv, domain="walker", task="walk")),
+    "make_batched": (make_batched, with_defaults(make_batched, env_id="Walker-v0", n_envs=2, n_threads=1)),
+    "collect_rollouts": (metrics.collect_rollouts, played(metrics.collect_rollouts)),
+    "play_and_measure": (
+        metrics.play_and_measure,
+        lambda **changed: metrics.play_and_measure(
+            **{"model": model(), "env": make_vec_env("Pendulum-v1"), "n_rollouts": 4, "n_steps": 5, **changed}
+        ),
+    ),
+    "make_env": (metrics.make_env, with_defaults(metrics.make_env, env_id="Pendulum-v1")),
+    "make_play_env": (
+        metrics.make_play_env,
+        with_defaults(metrics.make_play_env, env_id="Pendulum-v1", n_skills=2, n_rollouts=2),
+    ),
+    "on_cluster_share": (metrics.on_cluster_share, with_defaults(metrics.on_cluster_share, clusters=LABELS, skills=LABELS)),
+    "cluster_size_entropy": (
+        metrics.cluster_size_entropy,
+        with_defaults(metrics.cluster_size_entropy, clusters=LABELS, n_clusters=4),
+    ),
+    "maze_coverage": (metrics.maze_coverage, with_defaults(metrics.maze_coverage, states=STATES, layout=LAYOUTS["tree"])),
+    "torso_coverage": (metrics.torso_coverage, with_defaults(metrics.torso_coverage, positions=STATES)),
+    "plug_in_mutual_information": (
+        metrics.plug_in_mutual_information,
+        with_defaults(metrics.plug_in_mutual_information, states=STATES, skills=LABELS),
+    ),
+    "particle_entropy": (metrics.particle_entropy, with_defaults(metrics.particle_entropy, states=STATES)),
+    "knn_accuracy": (
+        metrics.knn_accuracy,
+        with_defaults(metrics.knn_accuracy, states=STATES, skills=LABELS, held_out_states=STATES, held_out_skills=LABELS),
+    ),
+    "distinguishability": (
+        metrics.distinguishability,
+        with_defaults(metrics.distinguishability, states=STATES.reshape(2, 2, 10, 2)),
+    ),
+    "mine_mutual_information": (
+        metrics.mine_mutual_information,
+        with_defaults(metrics.mine_mutual_information, states=STATES, skills=LABELS, n_iterations=2, batch_size=4),
+    ),
+}

@@ -1,0 +1,68 @@
+"""The refusals that are listed, misspelt names, and what stays as it was."""
+
+import io
+
+import numpy as np
+import pytest
+from cases import CASES
+from outcomes import REMEDY
+from targets import TARGETS, make, pendulum, saved
+
+from sb3_cesd import CeSD
+from sb3_cesd.common.allowed import ALLOWED
+from sb3_cesd.common.rules import shown
+from sb3_cesd.envs import allowed as of_envs
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.owner}-{case.argument}-{shown(case.value)}")
+def test_refused(case):
+    with pytest.raises(ValueError, match=case.message) as refusal:
+        TARGETS[case.owner][1](**{case.argument: case.value})
+    assert REMEDY.search(str(refusal.value))
+
+
+@pytest.mark.parametrize("name", ["gama", "exploration", "alpha", "n_envs", "num_timesteps"])
+def test_misspelt_names_are_refused_by_loaders_with_the_known_ones(name):
+    for loader, load in (("load", CeSD.load), ("from_pretrained", CeSD.from_pretrained)):
+        with pytest.raises(ValueError, match=rf"{loader}\(\) has no '{name}': use some of .*exploration_noise, gamma"):
+            load(io.BytesIO(saved()), env=pendulum(), device="cpu", **{name: 1})
+
+
+def test_plain_numbers_stand_in_messages():
+    with pytest.raises(ValueError, match=r"^n_steps=-7 must"):
+        make(CeSD, n_steps=np.int64(-7))
+    assert shown([np.float32(0.5), (np.int64(3),)]) == "[0.5, (3,)]"
+
+
+def test_numbers_of_numpy_are_as_good(tmp_path):
+    arguments = {"n_skills": np.int64(4), "batch_size": np.int32(16), "seed": np.int64(1), "learning_rate": np.float32(0.5)}
+    make(CeSD, train_freq=np.int64(2), skill_duration=np.int64(5), **arguments).save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", env=pendulum(), seed=np.int64(2), device="cpu")
+    assert (loaded.n_skills, loaded.seed, loaded.skill_duration) == (4, 2, 5)
+
+
+def test_nothing_is_written_if_arguments_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="n_threads"):
+        TARGETS["make_batched"][1](n_threads="2", monitor_dir=str(tmp_path / "monitor"))
+    with pytest.raises(ValueError, match="gamma"):
+        make(CeSD, gamma="x", tensorboard_log=str(tmp_path / "logs"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_skill_is_kept_if_another_is_refused():
+    model = make(CeSD)
+    model.set_skill(2)
+    with pytest.raises(ValueError, match="Unknown skill"):
+        model.set_skill([[1], [2, 3]])
+    assert model.skill == model.policy.skill == 2
+
+
+def test_every_rule_belongs_to_an_argument():
+    """A misspelt name in the table would check nothing."""
+    import inspect
+
+    for owner, rules in {**ALLOWED, **of_envs.ALLOWED}.items():
+        if owner in TARGETS:
+            missing = set(rules) - set(inspect.signature(TARGETS[owner][0]).parameters)
+            # The clock calls it duration
+            assert missing <= {"skill_duration"}, owner
