@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common.vec_env import normalize_like_training
 from sb3_cesd.envs.mazes.layouts import MazeLayout
+from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.metrics import make_env, make_play_env, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
 from sb3_cesd.registry import METHODS
@@ -54,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("model", type=Path, help="model saved by RL Zoo or by model.save")
+    parser.add_argument("model", type=Path, help="model saved by RL Zoo, model.save or export_policy")
     parser.add_argument("--algo", choices=list(METHODS), help="default: told by the folders, else cesd")
     parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
     parser.add_argument("--output", type=Path, help="folder to write to (default: the folder of the model)")
@@ -99,7 +100,7 @@ def not_negative(text: str) -> int:
     return int(text)
 
 
-def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
+def show(args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, env_id: str) -> None:
     """
     Draw, film and measure the skills of a model.
 
@@ -117,7 +118,7 @@ def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
         raise ValueError("--mine is for mazes: robots would need many more rollouts. Leave it out.")
     output = args.output or args.model.parent
     output.mkdir(parents=True, exist_ok=True)
-    vec_normalize = load_vec_normalize(args.model, env_id, env_kwargs)
+    vec_normalize = load_vec_normalize(args.model, env_id)
     if layout is not None:
         env = make_play_env(env_id, model.n_skills, N_MAZE_ROLLOUTS, env_kwargs)
         figure, metrics = show_maze(args, model, env_id, normalize_like_training(env, vec_normalize), layout)
@@ -134,7 +135,7 @@ def show(args: argparse.Namespace, model: SkillDDPG, env_id: str) -> None:
     print(f"Saved {output / 'skills.png'} and {output / 'metrics.json'}")
 
 
-def play_arguments(args: argparse.Namespace, model: SkillDDPG, default_steps: int) -> dict[str, Any]:
+def play_arguments(args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, default_steps: int) -> dict[str, Any]:
     """
     Choose the arguments of stochastic rollouts.
 
@@ -147,7 +148,7 @@ def play_arguments(args: argparse.Namespace, model: SkillDDPG, default_steps: in
 
 
 def show_maze(
-    args: argparse.Namespace, model: SkillDDPG, env_id: str, env: VecEnv, layout: MazeLayout
+    args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, env_id: str, env: VecEnv, layout: MazeLayout
 ) -> tuple[Figure, dict[str, float]]:
     """
     Draw and measure skills in a maze.
@@ -165,14 +166,15 @@ def show_maze(
         rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
         metrics["mutual_information_mine"] = mine_mutual_information(*rollouts.per_rollout()).mutual_information
     drawn = play_places(model, env, reset_options={"position": layout.start_cell}, **play)
-    title = f"{type(model).__name__}, {env_id}, {model.num_timesteps} steps"
+    method = model.algorithm if isinstance(model, ExportedPolicy) else type(model).__name__
+    title = f"{method}, {env_id}, {model.num_timesteps} steps"
     labels = skill_labels(model.skill_space)
     return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels), metrics
 
 
 def show_robot(
     args: argparse.Namespace,
-    model: SkillDDPG,
+    model: SkillDDPG | ExportedPolicy,
     env_id: str,
     make: Callable[..., gym.Env],
     vec_normalize: VecNormalize | None,

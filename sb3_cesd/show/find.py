@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import yaml
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.metrics import make_env
+from sb3_cesd.common.untrusted import load_statistics, read_entry
+from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -24,18 +24,22 @@ def find_algorithm(model_path: Path) -> str:
     return next((name for name in names if name in METHODS), "cesd")
 
 
-def load_model(model_path: Path, algorithm: str) -> SkillDDPG:
+def load_model(model_path: Path, algorithm: str) -> SkillDDPG | ExportedPolicy:
     """
     Load a model whose skills can be shown.
 
-    :param model_path: file of the model
+    :param model_path: file of the model, or of an exported policy
     :param algorithm: name of its method
-    :return: the model
+    :return: the model, or the policy
     :raises ValueError: if there is no such file, it is of another method, or learned a task with one of its skills
     """
     if not model_path.is_file():
         raise ValueError(f"There is no file {model_path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
-    model = METHODS[algorithm].load(model_path, device="cpu")
+    model: SkillDDPG | ExportedPolicy
+    if model_path.suffix == SUFFIX:
+        model = import_policy(model_path)
+    else:
+        model = METHODS[algorithm].load(model_path, device="cpu")
     if model.reward == "extrinsic":
         raise ValueError(
             f"{model_path} learned a task with skill {model.skill} alone: show the pre-trained model, or watch this one by "
@@ -67,30 +71,31 @@ def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
     :return: those of the command line, else of the hyperparameters
+    :raises ValueError: if a file is damaged, or would run code
     """
     env_kwargs: dict[str, Any] = {}
     for name in ("config.yml", "args.yml"):
         path = _zoo_folder(model_path, env_id) / name
         if path.is_file():
-            # RL Zoo writes an OrderedDict
-            saved = dict(yaml.load(path.read_text(), Loader=yaml.UnsafeLoader))
-            env_kwargs = saved.get("env_kwargs") or env_kwargs
+            env_kwargs = read_entry(path, "env_kwargs") or env_kwargs
+            if not isinstance(env_kwargs, dict):
+                raise ValueError(f"{path} has env_kwargs {env_kwargs!r}: write a dictionary, or remove the entry.")
     return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
 
 
-def load_vec_normalize(model_path: Path, env_id: str, env_kwargs: dict[str, Any]) -> VecNormalize | None:
+def load_vec_normalize(model_path: Path, env_id: str) -> VecNormalize | None:
     """
     Load the statistics that RL Zoo saved beside a model.
 
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
-    :param env_kwargs: its arguments
-    :return: the statistics; ``None`` if it was trained without
+    :return: the statistics; ``None`` if it was trained without, or holds them itself, as an exported policy does
+    :raises ValueError: if the file is damaged, or would run code
     """
     path = _zoo_folder(model_path, env_id) / "vecnormalize.pkl"
-    if not path.is_file():
+    if model_path.suffix == SUFFIX or not path.is_file():
         return None
-    return VecNormalize.load(str(path), DummyVecEnv([lambda: make_env(env_id, **env_kwargs)]))
+    return load_statistics(path)
 
 
 def _zoo_folder(model_path: Path, env_id: str) -> Path:

@@ -1,0 +1,197 @@
+"""Files that are there as a whole or not at all, and that tell if they were damaged."""
+
+import hashlib
+import io
+import os
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+AnyPath: TypeAlias = str | Path
+
+#: What stands between a pickled object and its SHA-256
+MARK = b"sb3_cesd:sha256:"
+DIGEST_SIZE = hashlib.sha256().digest_size
+#: Bytes that are read at once
+CHUNK = 1 << 20
+
+
+@contextmanager
+def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
+    """
+    Write a file aside, and put it in its place once it is complete and on the disk.
+
+    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one.
+
+    :param path: the file; its folder is made if it is not there
+    :return: what to write to
+    :raises OSError: if it can't be written; what was there before is untouched
+    """
+    # Not the link to a file, but the file it leads to
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: pass the name of a file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Of a fixed name, so that what a killed process left behind is overwritten by the next
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with open(unfinished, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException as error:
+        unfinished.unlink(missing_ok=True)
+        full = _disk_error(error)
+        if full is None:
+            raise
+        raise OSError(
+            full.errno,
+            f"{path} could not be written ({full.strerror}). What was there before is untouched: free some space, or write to "
+            "another disk",
+        ) from error
+    sync_folder(path.parent)
+
+
+def _disk_error(error: BaseException | None) -> OSError | None:
+    """
+    Find the error of the disk behind that of a library, which may hide it: PyTorch says "unexpected pos".
+
+    :param error: what was raised
+    :return: the error of the disk among what led to it
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno is not None:
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the renaming of a file to the disk, where folders can be opened."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text_whole(path: AnyPath, text: str) -> None:
+    """
+    Write a text file, which is the previous one or the new one whatever happens.
+
+    :param path: the file
+    :param text: what it is to hold
+    """
+    with written_whole(path) as file:
+        file.write(text.encode())
+
+
+def with_suffix(path: AnyPath, suffix: str) -> Path:
+    """
+    Name a file as SB3 does.
+
+    :param path: what the user calls it
+    :param suffix: with the dot, for a name without one
+    :return: the file
+    """
+    path = Path(path)
+    return path if path.suffix else path.with_name(path.name + suffix)
+
+
+class _HashingWriter(io.RawIOBase):
+    """
+    Pass on what is written, and compute its SHA-256.
+
+    :param file: where it goes
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.sha256 = hashlib.sha256()
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """
+        Write and hash.
+
+        :param data: bytes or a buffer
+        :return: number of bytes
+        """
+        self.sha256.update(data)
+        return self.file.write(data)
+
+
+def dump_with_checksum(value: object, file: BinaryIO) -> None:
+    """
+    Pickle an object, followed by a checksum. Other programs read it as any pickle.
+
+    :param value: any object
+    :param file: where to write
+    """
+    writer = _HashingWriter(file)
+    pickle.dump(value, writer, protocol=pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]
+    file.write(MARK + writer.sha256.digest())
+
+
+def load_with_checksum(file: BinaryIO, name: object, remedy: str) -> Any:
+    """
+    Load what :func:`dump_with_checksum` wrote. The checksum tells damage, not who wrote the file: a pickle of a stranger may
+    run any code.
+
+    :param file: where to read, from its place to its end
+    :param name: what the file is called in a message
+    :param remedy: what to do if it is damaged, a sentence
+    :return: the object
+    :raises ValueError: if a byte of it is missing or changed; nothing of it is unpickled then
+    """
+    start = file.tell()
+    check_sum(file, name, remedy)
+    file.seek(start)
+    try:
+        return pickle.load(file)
+    except (AttributeError, ImportError) as error:
+        raise ValueError(f"{name} needs what is not installed here ({error}). {remedy}") from error
+
+
+def check_sum(file: BinaryIO, name: object, remedy: str) -> None:
+    """
+    Check what :func:`dump_with_checksum` wrote, without unpickling it.
+
+    :param file: where to read, from its place to its end
+    :param name: what the file is called in a message
+    :param remedy: what to do if it is damaged, a sentence
+    :raises ValueError: if a byte of it is missing or changed
+    """
+    start = file.tell()
+    size = file.seek(0, os.SEEK_END) - start - len(MARK) - DIGEST_SIZE
+    file.seek(start + max(size, 0))
+    mark, digest = file.read(len(MARK)), file.read()
+    if size < 0 or mark != MARK:
+        raise ValueError(f"{name} is not complete, or was written by another program. {remedy}")
+    file.seek(start)
+    if _sha256(file, size) != digest:
+        raise ValueError(f"{name} is damaged: its content does not match its checksum. {remedy}")
+
+
+def _sha256(file: BinaryIO, size: int) -> bytes:
+    """
+    Hash a part of a file without holding it in memory.
+
+    :param file: read from its place on
+    :param size: number of bytes
+    :return: their SHA-256
+    """
+    sha256 = hashlib.sha256()
+    while size > 0:
+        chunk = file.read(min(CHUNK, size))
+        sha256.update(chunk)
+        size -= len(chunk)
+    return sha256.digest()

@@ -1,0 +1,364 @@
+"""
+Policies as files that run nothing when they are loaded: numbers (safetensors) and a description (JSON in its header).
+
+    export_policy(model, "walker.safetensors")
+    policy = import_policy("walker.safetensors")
+    actions, _ = policy.predict(observations, skill=3)
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from safetensors import safe_open
+from safetensors.torch import save
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor, NatureCNN
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.vec_env import VecNormalize
+from torch.nn.modules import activation
+
+from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
+from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, entries_of, plain_form, skill_observation_space
+from sb3_cesd.common.skills import SkillName, make_skill_space
+from sb3_cesd.common.vec_env import observation_statistics
+from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
+from sb3_cesd.skill_ddpg.networks import SkillActor
+from sb3_cesd.skill_ddpg.policies import SkillPolicy
+from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
+
+SUFFIX = ".safetensors"
+#: Number of the layout of these files
+FORMAT = 1
+#: Features extractors that both sides know
+EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    extractor.__name__: extractor for extractor in (FlattenExtractor, CombinedExtractor, NatureCNN)
+}
+#: What decides on actions: a policy that overrides it can't be exported
+OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
+
+
+class ExportedPolicy(SkillPolicy):
+    """
+    The actor of a model with what it takes to act: ``n_skills``, ``skill_space``, ``plain_space`` and :meth:`predict`.
+
+    It takes observations as the environment returns them: the statistics of a ``VecNormalize`` are in it.
+
+    :param observation_space: observation space with a skill
+    :param action_space: action space
+    :param description: the rest of what the file says
+    :param statistics: mean and variance of the entries of observations that are normalised, by name
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: spaces.Box,
+        description: Mapping[str, Any],
+        statistics: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    ) -> None:
+        #: Name of the method, what it maximised, and how it trained
+        self.algorithm: str = description["algorithm"]
+        self.reward: str = description["reward"]
+        self.num_timesteps: int = description["num_timesteps"]
+        self.exploration_noise: float = description["exploration_noise"]
+        self.statistics = statistics
+        self._clip_obs, self._epsilon = description["clip_obs"], description["epsilon"]
+        super().__init__(
+            observation_space,
+            action_space,
+            lambda _: 0.0,
+            make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim"))),
+            net_arch={"pi": description["net_arch"], "qf": []},
+            activation_fn=_activation(description["activation_fn"]),
+            features_extractor_class=EXTRACTORS[description["features_extractor_class"]],
+            features_extractor_kwargs=description["features_extractor_kwargs"],
+            normalize_images=description["normalize_images"],
+            skill=description["skill"],
+        )
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        self.actor = self.make_actor()
+
+    def set_training_mode(self, mode: bool) -> None:
+        """
+        Put the actor in either training or evaluation mode.
+
+        :param mode: if true, set to training mode, else set to evaluation mode
+        """
+        self.actor.set_training_mode(mode)
+        self.training = mode
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
+        return self.actor(observation)
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        skill: SkillName | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        """
+        Get the action of a skill. See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`.
+
+        :param observation: one or several observations as the environment returns them, with or without a skill
+        :param state: skills of the running episodes, as returned by the call before
+        :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
+        :param deterministic: not used, the policy is deterministic
+        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
+        :return: actions and the state to pass to the next call
+        """
+        if self.statistics and not isinstance(observation, tuple):
+            self._batch_shape(observation)  # explains another shape
+            entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
+            if isinstance(observation, dict) and SKILL in observation:
+                observation = {**entries, SKILL: observation[SKILL]}
+            else:
+                observation = plain_form(entries)  # type: ignore[assignment]
+        return super().predict(observation, state, episode_start, deterministic, skill)
+
+    def predict_clusters(self, observations: Observation) -> None:
+        """
+        Tell that clusters are not exported.
+
+        :param observations: several observations without skills
+        :return: nothing
+        """
+        return None
+
+    def _normalized(self, name: str, value: np.ndarray) -> np.ndarray:
+        """Normalise an entry of observations as ``VecNormalize`` does."""
+        if name not in self.statistics:
+            return value
+        mean, variance = self.statistics[name]
+        return np.clip((value - mean) / np.sqrt(variance + self._epsilon), -self._clip_obs, self._clip_obs).astype(np.float32)
+
+
+def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize | None = None) -> Path:
+    """
+    Write what a model needs to act to a file that strangers can load without running code.
+
+    :param model: the model
+    :param path: the file, or a folder for ``policy.safetensors``
+    :param vec_normalize: statistics of training, if the model was trained with ``VecNormalize`` and is loaded without its
+        environment
+    :return: the file
+    :raises ValueError: if a part of the policy is code of the user
+    """
+    path = Path(path)
+    path = path / f"policy{SUFFIX}" if path.is_dir() else with_suffix(path, SUFFIX)
+    if path.suffix != SUFFIX:
+        raise ValueError(f"{path} would not be known as an exported policy: pass a name that ends in {SUFFIX}.")
+    vec_normalize = vec_normalize or model.get_vec_normalize_env()
+    description = _describe(model, vec_normalize)
+    tensors = {f"actor.{name}": value.detach().cpu().contiguous() for name, value in model.actor.state_dict().items()}
+    description["observation_space"] = _space_to_json("observation_space", model.plain_space, tensors)
+    description["action_space"] = _space_to_json("action_space", model.action_space, tensors)
+    if vec_normalize is not None and vec_normalize.norm_obs:
+        for name, rms in observation_statistics(vec_normalize).items():
+            tensors[f"mean.{name}"], tensors[f"var.{name}"] = (
+                th.from_numpy(np.array(rms.mean)),
+                th.from_numpy(np.array(rms.var)),
+            )
+    text = json.dumps(description)
+    content = save(tensors, {"sb3_cesd": text, "sha256": _checksum(text, tensors)})
+    with written_whole(path) as file:
+        file.write(content)
+    return path
+
+
+def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str, Any]:
+    """
+    Describe a policy in plain data.
+
+    :param model: the model
+    :param vec_normalize: statistics of training
+    :return: all that its file says but for spaces and numbers
+    :raises ValueError: if there are no words for a part
+    """
+    policy, remedy = model.policy, "share the zip that model.save() writes with those who trust you."
+    others = [name for name in OF_PREDICTION if getattr(type(policy), name) is not getattr(SkillPolicy, name)]
+    if others or type(model.actor) is not SkillActor:
+        what = f"{type(policy).__name__}.{others[0]}" if others else type(model.actor).__name__
+        raise ValueError(f"{what} is code, which an exported policy can't hold: use SkillPolicy as it is, or {remedy}")
+    extractor, activation_fn = policy.features_extractor_class, policy.activation_fn
+    if EXTRACTORS.get(extractor.__name__) is not extractor:
+        raise ValueError(
+            f"features_extractor_class={extractor.__name__} is code, which an exported policy can't hold: use one of "
+            f"{', '.join(EXTRACTORS)}, or {remedy}"
+        )
+    if getattr(activation, activation_fn.__name__, None) is not activation_fn:
+        raise ValueError(
+            f"activation_fn={activation_fn.__name__} is code, which an exported policy can't hold: use one of torch.nn, or "
+            f"{remedy}"
+        )
+    kwargs = policy.features_extractor_kwargs
+    try:
+        plain = json.loads(json.dumps(kwargs)) == kwargs
+    except TypeError:
+        plain = False
+    if not plain:
+        raise ValueError(
+            f"features_extractor_kwargs={kwargs!r} can't be written as JSON, which an exported policy is: use plain numbers "
+            f"and texts, or {remedy}"
+        )
+    if vec_normalize is not None and vec_normalize.norm_obs:
+        _check_statistics(model, vec_normalize)
+    return {
+        "format": FORMAT,
+        "algorithm": type(model).__name__,
+        "versions": installed_versions(),
+        "skill_type": model.skill_type,
+        "n_skills": model.n_skills,
+        "skill_dim": model.skill_dim,
+        "skill": model.skill,
+        "reward": model.reward,
+        "num_timesteps": model.num_timesteps,
+        "exploration_noise": float(model.exploration_noise),
+        "net_arch": policy.actor_arch,
+        "activation_fn": activation_fn.__name__,
+        "features_extractor_class": extractor.__name__,
+        "features_extractor_kwargs": kwargs,
+        "normalize_images": policy.normalize_images,
+        "clip_obs": None if vec_normalize is None else float(vec_normalize.clip_obs),
+        "epsilon": None if vec_normalize is None else float(vec_normalize.epsilon),
+    }
+
+
+def _check_statistics(model: SkillDDPG, vec_normalize: VecNormalize) -> None:
+    """
+    Check that statistics are of the observations of a model.
+
+    :param model: the model
+    :param vec_normalize: the statistics
+    :raises ValueError: if they are of others, for instance before frames are stacked
+    """
+    plain = model.plain_space
+    known = plain.spaces if isinstance(plain, spaces.Dict) else {OBSERVATION: plain}
+    for name, rms in observation_statistics(vec_normalize).items():
+        shape = known[name].shape if name in known else None
+        if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
+            raise ValueError(
+                f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes "
+                f"{ {key: space.shape for key, space in known.items()} }: pass those it was trained with, or normalise after "
+                "all other wrappers."
+            )
+
+
+def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]) -> dict[str, Any]:
+    """
+    Describe a space.
+
+    :param name: name of its bounds among the tensors
+    :param space: a Box, or a Dict of them
+    :param tensors: its bounds are added there
+    :return: plain data
+    """
+    if isinstance(space, spaces.Dict):
+        return {"entries": {key: _space_to_json(f"{name}.{key}", child, tensors) for key, child in space.spaces.items()}}
+    assert isinstance(space, spaces.Box)
+    tensors[f"{name}.low"], tensors[f"{name}.high"] = th.from_numpy(space.low.copy()), th.from_numpy(space.high.copy())
+    return {"dtype": str(space.dtype)}
+
+
+def import_policy(path: AnyPath) -> ExportedPolicy:
+    """
+    Load a policy that :func:`export_policy` wrote. Nothing in the file is run.
+
+    :param path: the file, or the folder of ``policy.safetensors``
+    :return: the policy, on the CPU
+    :raises ValueError: if the file is damaged, or something else
+    :raises FileNotFoundError: if there is no such file
+    """
+    path = Path(path)
+    path = path / f"policy{SUFFIX}" if path.is_dir() else path
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}: pass what export_policy wrote.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+        text = header["sb3_cesd"]
+        if header["sha256"] != _checksum(text, tensors):
+            raise ValueError("its content does not match its checksum")
+        description = json.loads(text)
+        if description["format"] > FORMAT:
+            raise ValueError(f"it is of format {description['format']}, this version knows {FORMAT}: install a newer sb3_cesd")
+        policy = _build(description, tensors)
+    except Exception as error:  # whatever a damaged or crafted file leads to
+        raise ValueError(
+            f"{path} is no exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
+            "export_policy, or ask for it again."
+        ) from error
+    warn_of_other_versions(path, description["versions"])
+    return policy
+
+
+def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> ExportedPolicy:
+    """
+    Make a policy of what its file holds.
+
+    :param description: plain data
+    :param tensors: numbers by name
+    :return: the policy
+    """
+    plain = _space_from_json("observation_space", description["observation_space"], tensors)
+    skill_space = make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim")))
+    action_space = _space_from_json("action_space", description["action_space"], tensors)
+    statistics = {
+        name.removeprefix("mean."): (mean.numpy(), tensors[f"var.{name.removeprefix('mean.')}"].numpy())
+        for name, mean in tensors.items()
+        if name.startswith("mean.")
+    }
+    policy = ExportedPolicy(skill_observation_space(plain, skill_space), action_space, description, statistics)  # type: ignore[arg-type]
+    prefix = "actor."
+    policy.actor.load_state_dict(
+        {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}, strict=True
+    )
+    policy.set_training_mode(False)
+    return policy
+
+
+def _space_from_json(name: str, description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> spaces.Box | spaces.Dict:
+    """Undo :func:`_space_to_json`."""
+    if "entries" in description:
+        entries = description["entries"].items()
+        return spaces.Dict({key: _space_from_json(f"{name}.{key}", child, tensors) for key, child in entries})
+    dtype = np.dtype(description["dtype"])
+    return spaces.Box(tensors[f"{name}.low"].numpy(), tensors[f"{name}.high"].numpy(), dtype=dtype.type)
+
+
+def _activation(name: str) -> type[th.nn.Module]:
+    """
+    Find an activation function.
+
+    :param name: its name
+    :return: its class
+    :raises ValueError: if torch.nn has none of that name
+    """
+    found = getattr(activation, name, None)
+    if not (isinstance(found, type) and issubclass(found, th.nn.Module) and found.__module__ == activation.__name__):
+        raise ValueError(f"unknown activation function {name!r}")
+    return found
+
+
+def _checksum(text: str, tensors: Mapping[str, th.Tensor]) -> str:
+    """
+    Hash all that a file holds.
+
+    :param text: the description
+    :param tensors: numbers by name
+    :return: SHA-256, in hexadecimal
+    """
+    sha256 = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        array = tensors[name].numpy()
+        sha256.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha256.update(array.tobytes())
+    return sha256.hexdigest()

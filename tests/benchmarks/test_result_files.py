@@ -1,0 +1,111 @@
+"""CSV files and those of finished runs that were not written to their end."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+RUNS = [{"method": method, "seed": seed} for method in ("a", "b") for seed in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+
+
+def read_rows(path):
+    import runs
+
+    return runs.read_rows(path)
+
+
+def add(path, added=RUNS):
+    import runs
+
+    for run in added:
+        runs.append_row(path, {**run, "score": 0.25, "versions": '{"python": "3.11, or so"}'})
+
+
+def measured(path):
+    """Which runs are done when they are asked for."""
+    from runs import run_missing
+
+    done = []
+
+    def do(run):
+        done.append((run["method"], run["seed"]))
+        return {"score": 0.5}
+
+    run_missing(RUNS, do, path, n_jobs=1)
+    return done
+
+
+@pytest.mark.parametrize("n_lost", [1, 5, 30, 36])
+def test_a_half_written_line_is_done_again_and_no_other(tmp_path, n_lost):
+    path = tmp_path / "runs.csv"
+    add(path)
+    content = path.read_bytes()
+    assert n_lost < len(content.splitlines()[-1])
+    path.write_bytes(content[:-n_lost])
+    with pytest.warns(UserWarning, match="1 of 6 lines are not whole, their runs are done again"):
+        rows = read_rows(path)
+    assert rows.seed.tolist() == [0, 1, 2, 0, 1] and rows.seed.dtype.kind == "i"
+    with pytest.warns(UserWarning, match="not whole"):
+        assert measured(path) == [("b", 2)]
+    assert read_rows(path).seed.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_line_without_a_seed_does_not_make_others_run(tmp_path):
+    path = tmp_path / "runs.csv"
+    add(path, RUNS[:-1])
+    rows = pd.concat([read_rows(path), pd.DataFrame([{"method": "other", "score": 1.0}])])
+    rows.to_csv(path, index=False)
+    assert read_rows(path).seed.dtype.kind == "f", "a gap makes floats of seeds"
+    assert measured(path) == [("b", 2)]
+
+
+def test_a_write_that_fails_leaves_the_rows(tmp_path, monkeypatch):
+    from runs import append_row
+
+    path = tmp_path / "runs.csv"
+    add(path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="untouched: free some space"):
+        append_row(path, {"method": "c", "seed": 0})
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["runs.csv"]
+
+
+def test_files_that_are_no_tables(tmp_path):
+    from runs import run_missing
+
+    path = tmp_path / "runs.csv"
+    path.write_bytes(np.arange(200, dtype=np.uint8).tobytes())
+    with pytest.raises(ValueError, match=r"runs\.csv is damaged .*pass another --output"):
+        read_rows(path)
+    path.write_text("method,score\na,1.0\n")
+    with pytest.raises(ValueError, match=r"has no column 'seed'.*pass another --output"):
+        run_missing(RUNS, pytest.fail, path, n_jobs=1)
+    path.write_text("")
+    assert read_rows(path).empty
+
+
+@pytest.mark.parametrize("content", ["", '[{"method": "a", "se', "[1, 2]", "7"])
+def test_a_damaged_finished_file_costs_its_run_alone(tmp_path, content):
+    from runs import Finished
+
+    finished = Finished(tmp_path / "runs.csv")
+    finished.add(RUNS[0], {"score": 1.0}, "")
+    finished.add(RUNS[1], {"score": 2.0}, "")
+    (file, *_) = sorted(finished.folder.glob("*.json"))
+    file.write_text(content)
+    with pytest.warns(UserWarning, match="is damaged: it was removed, and its run is done again"):
+        assert finished.collect(RUNS) == [(RUNS[1], "")]
+    assert read_rows(tmp_path / "runs.csv").seed.tolist() == [1]
+    assert not list(finished.folder.iterdir())
