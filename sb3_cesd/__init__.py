@@ -30,3 +30,7 @@ def __getattr__(name: str) -> type[SkillDDPG]:
     if name in _CLASSES:
         return _CLASSES[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_CLASSES})

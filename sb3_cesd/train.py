@@ -1,9 +1,13 @@
 """
 ``python -m rl_zoo3.train`` with the methods of this package, where the start-up hook is not installed.
 
-It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker-v0``.
+It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker-v0``. ``-i`` may also be a folder of
+checkpoints, of which it takes the latest.
 """
 
+import sys
+
+from sb3_cesd.checkpoints.folders import with_checkpoints_found
 from sb3_cesd.zoo import register
 
 
@@ -12,6 +16,7 @@ def main() -> None:
     register()
     from rl_zoo3.train import train
 
+    sys.argv[1:] = with_checkpoints_found(sys.argv[1:])
     train()
 
 

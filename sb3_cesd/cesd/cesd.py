@@ -9,7 +9,8 @@ from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
-from sb3_cesd.common.checks import build, check_not_negative, check_positive
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import build
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import frozen, minimum, one_hot
@@ -67,14 +68,13 @@ class CeSDReward(IntrinsicReward):
         constraint_kwargs: dict[str, Any] | None = None,
         relabel_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        check_arguments("CeSDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
-        check_not_negative(alpha=alpha)
         self.alpha = alpha
         self.n_skills = skill_space.n_skills
         prototype_kwargs = dict(prototype_kwargs or {})
+        check_arguments("prototype_kwargs", prototype_kwargs)
         self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
-        if self.prototype_learning_rate is not None:
-            check_positive(learning_rate=self.prototype_learning_rate)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
         shapes = {"n_prototypes": self.n_skills, "features_dim": self.encoder.features_dim}
         self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, shapes)
@@ -111,7 +111,7 @@ class CeSDReward(IntrinsicReward):
     def update(self, samples: SkillReplayBufferSamples) -> None:
         loss = self.encoder.loss(samples)
         if loss is not None:
-            self.step(self.encoder_optimizer, loss)
+            self.step(self.encoder_optimizer, loss, "encoder loss")
             self.logs["train/encoder_loss"] = loss.detach()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -170,7 +170,7 @@ class CeSDReward(IntrinsicReward):
                 features = self.encoder(samples.observations)
         # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
         loss = self.prototypes.loss(self.prototypes.scores(features), self.prototypes.scores(target_features))
-        self.step(self.prototype_optimizer, loss)
+        self.step(self.prototype_optimizer, loss, "prototype loss")
         self.logs["train/prototype_loss"] = loss.detach()
 
     @th.no_grad()
@@ -236,16 +236,12 @@ class CeSD(SkillDDPG):
 
         # Ensemble critic: minimise the TD errors (eq. 1) of the head of each pair
         critic_loss = self.critic_loss(batch)
-        self.critic.optimizer.zero_grad()
-        critic_loss.backward()
-        self.critic.optimizer.step()
+        self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
 
         # Actor: maximise the value of each skill (eq. 2); the gradient flows through the critic, but not into it
         with frozen(self.critic.own_parameters()):
             actor_loss = self.actor_loss(batch)
-        self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
-        actor_loss.backward()
-        self.actor.optimizer.step()  # type: ignore[union-attr]
+        self._gradient_steps.take("actor loss", self.actor.optimizer, actor_loss)  # type: ignore[arg-type]
 
         # Prototypes, by swapped prediction (eq. 4)
         if isinstance(intrinsic, CeSDReward) and batch.features is not None:

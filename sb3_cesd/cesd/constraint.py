@@ -1,6 +1,6 @@
 import torch as th
 
-from sb3_cesd.common.checks import check_positive, check_share_or_steps
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.tensors import one_hot
 
 
@@ -17,10 +17,7 @@ class ClusterConstraint:
     """
 
     def __init__(self, lambda_: float = 1.0, count: str = "paper", start: float = 0.8) -> None:
-        check_positive(lambda_=lambda_)
-        if count not in ("released", "paper"):
-            raise ValueError(f"Unknown count {count!r} of the constraint: choose 'released' or 'paper'.")
-        check_share_or_steps(start=start)
+        check_arguments("ClusterConstraint", locals())
         self.lambda_ = lambda_
         self.count = count
         self.start = start

@@ -7,7 +7,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, route
@@ -192,6 +192,7 @@ class CeSDPolicy(SkillPolicy):
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
     ) -> None:
+        check_arguments("CeSDPolicy", locals())
         self.shared_value = shared_value
         self.ensemble_size = ensemble_size
         self.task_ensemble_size = task_ensemble_size
@@ -241,7 +242,6 @@ class CeSDPolicy(SkillPolicy):
             heads = getattr(self, name)
             if heads is None:
                 continue
-            check_positive_integer(**{name: heads})
             if self.n_skills % heads != 0:
                 raise ValueError(
                     f"{name}={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "

@@ -4,7 +4,7 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.checks import check_positive, check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 
 
 def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:
@@ -50,12 +50,9 @@ class Prototypes(nn.Module):
         sinkhorn_iterations: int = 5,
         swap: str = "self",
     ) -> None:
+        check_arguments("Prototypes", locals())
         super().__init__()
         sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature
-        check_positive(temperature=temperature, sinkhorn_temperature=sinkhorn_temperature)
-        check_positive_integer(sinkhorn_iterations=sinkhorn_iterations)
-        if swap not in ("next", "self"):
-            raise ValueError(f"Unknown swap {swap!r}: choose 'next' or 'self'.")
         self.temperature = temperature
         self.sinkhorn_temperature = sinkhorn_temperature
         self.sinkhorn_iterations = sinkhorn_iterations

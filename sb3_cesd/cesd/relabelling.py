@@ -1,7 +1,7 @@
 import torch as th
 
 from sb3_cesd.cesd.type_aliases import SkillPairs, one_pair_per_transition
-from sb3_cesd.common.checks import check_not_negative, check_positive_integer, check_share
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 
@@ -34,15 +34,7 @@ class CriticRelabelling:
         actor: str = "random",
         actor_probability: float = 0.5,
     ) -> None:
-        if critic not in ("cluster", "union", "hindsight"):
-            raise ValueError(f"Unknown critic relabelling {critic!r}: choose 'cluster', 'union' or 'hindsight'.")
-        if actor not in ("skill", "random", "cluster"):
-            raise ValueError(f"Unknown actor relabelling {actor!r}: choose 'skill', 'random' or 'cluster'.")
-        if n_random_heads != 0:
-            check_not_negative(n_random_heads=n_random_heads)
-            check_positive_integer(n_random_heads=n_random_heads)
-        check_not_negative(kappa=kappa)
-        check_share(actor_probability=actor_probability)
+        check_arguments("CriticRelabelling", locals())
         self.critic = critic
         self.n_random_heads = n_random_heads
         self.kappa = kappa

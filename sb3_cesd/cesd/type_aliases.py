@@ -25,7 +25,7 @@ class SkillPairs(NamedTuple):
 
 class CeSDSamples(NamedTuple):
     """
-    A relabelled batch: that of :class:`~sb3_cesd.common.type_aliases.SkillReplayBufferSamples`, with clusters and pairs.
+    A relabelled batch: a :class:`~sb3_cesd.common.type_aliases.SkillReplayBufferSamples` with clusters and pairs added.
 
     :param observations: s
     :param actions: a, scaled to [-1, 1], shape ``(batch_size, action_dim)``

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.observations import SKILL, entries_of, plain_form, plain_space
@@ -64,8 +65,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         one_step: bool = False,
         reward: str = "intrinsic",
     ) -> None:
-        if optimize_memory_usage:
-            raise ValueError("optimize_memory_usage is not supported: leave it out, observations are stored once in any case.")
+        check_arguments("SkillReplayBuffer", locals())
         # The arrays of ReplayBuffer are not made: they hold each observation twice
         super(ReplayBuffer, self).__init__(
             max(buffer_size // n_envs, 1), plain_space(observation_space), action_space, device, n_envs=n_envs

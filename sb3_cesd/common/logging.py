@@ -29,6 +29,24 @@ class MeanLogs:
             else:
                 self._sums[name], self._shapes[name] = entry, value.shape
 
+    def get_state(self) -> dict[str, tuple[th.Tensor, th.Size]]:
+        """
+        Copy what was added since it was last written.
+
+        :return: what :meth:`set_state` takes
+        """
+        return {name: (total.cpu().clone(), self._shapes[name]) for name, total in self._sums.items()}
+
+    def set_state(self, state: dict[str, tuple[th.Tensor, th.Size]], device: th.device) -> None:
+        """
+        Go on with what another one has added.
+
+        :param state: what :meth:`get_state` of the other returned
+        :param device: where updates run
+        """
+        self._sums = {name: total.to(device, copy=True) for name, (total, _) in state.items()}
+        self._shapes = {name: shape for name, (_, shape) in state.items()}
+
     def flush(self, logger: Logger) -> None:
         """
         Record the means and start anew. Vectors are recorded entry by entry, not on standard output.

@@ -10,7 +10,7 @@ from sb3_cesd.common.observations import Observation, entries_of, plain_form
 
 
 class SkillModel(Protocol):
-    """What plays: a number of skills, and the actions of each for observations without a skill."""
+    """What plays: it has a number of skills, and an action of each for an observation without a skill."""
 
     @property
     def n_skills(self) -> int:

@@ -16,3 +16,14 @@ def preserve_random_state() -> Iterator[None]:
         random.setstate(states[0])
         np.random.set_state(states[1])
         th.set_rng_state(states[2])
+
+
+def seed_to_go_on(seed: int, num_timesteps: int) -> int:
+    """
+    Make the seed of a run that goes on.
+
+    :param seed: seed of the run
+    :param num_timesteps: environment steps so far
+    :return: another seed, which depends on both alone
+    """
+    return int(np.random.SeedSequence([seed, num_timesteps]).generate_state(1)[0] >> 1)

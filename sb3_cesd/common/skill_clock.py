@@ -1,9 +1,16 @@
 """Who acts, and when that changes."""
 
+import copy
+from typing import Any
+
 import numpy as np
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.logging import SkillRewards
-from sb3_cesd.common.skills import SkillName, SkillSpace, is_whole
+from sb3_cesd.common.skills import SkillName, SkillSpace
+
+#: Attributes of a clock that change as time goes by
+STATE = ("vectors", "fixed", "_ages", "_n_drawn", "_rng")
 
 
 class SkillTurns:
@@ -18,6 +25,7 @@ class SkillTurns:
     """
 
     def __init__(self, n_skills: int, n_timesteps: int, then: SkillName | None = None) -> None:
+        check_arguments("SkillTurns", locals())
         if n_timesteps < n_skills:
             raise ValueError(
                 f"learning_starts={n_timesteps} leaves no step for each of {n_skills} skills: raise it, or choose another "
@@ -100,10 +108,7 @@ class SkillClock:
         skill: SkillName | None = None,
         order: str = "random",
     ) -> None:
-        if duration is not None and (not is_whole(duration) or duration < 1):
-            raise ValueError(f"skill_duration={duration}: a skill lasts at least one step, pass a positive integer or None.")
-        if order not in ("random", "cycle"):
-            raise ValueError(f"Unknown order {order!r} of skills: choose 'random' or 'cycle'.")
+        check_arguments("SkillClock", {**locals(), "skill_duration": duration})
         self.skill_space = skill_space
         self.duration = duration
         self.order = order
@@ -149,6 +154,22 @@ class SkillClock:
         :param turns: the turns, which may have begun in another environment
         """
         self.turns = turns
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the clock goes on, but for turns, which the model keeps.
+
+        :return: what :meth:`set_state` takes
+        """
+        return {name: getattr(self, name) for name in STATE}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where another clock for as many environments was.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        vars(self).update(copy.deepcopy(state))
 
     def reset(self) -> None:
         """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""

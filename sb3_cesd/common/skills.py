@@ -1,28 +1,19 @@
 """What a skill is: one of a number of them, or a point of a continuous space."""
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 
-from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.rules import N_SKILLS, POSITIVE_INTEGER, is_whole, shown
 from sb3_cesd.common.tensors import one_hot
 
 #: What users call a skill: an index; of a continuous space also a vector
 SkillName: TypeAlias = int | list[float] | np.ndarray
-
-
-def is_whole(value: object) -> bool:
-    """
-    Tell whole numbers of whatever type from everything else.
-
-    :param value: anything
-    :return: whether it is a whole number
-    """
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer()
 
 
 def check_skill(skill: int, n_skills: int) -> int:
@@ -36,7 +27,7 @@ def check_skill(skill: int, n_skills: int) -> int:
     """
     if not is_whole(skill) or not 0 <= skill < n_skills:
         raise ValueError(
-            f"Unknown skill {skill!r}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
+            f"Unknown skill {shown(skill)}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
         )
     return int(skill)
 
@@ -49,8 +40,7 @@ def check_n_skills(n_skills: int) -> int:
     :return: the number as an int
     :raises ValueError: if there are fewer than two skills
     """
-    if not is_whole(n_skills) or n_skills < 2:
-        raise ValueError(f"n_skills={n_skills!r}: telling skills apart needs at least two of them, pass n_skills >= 2.")
+    N_SKILLS.check("n_skills", n_skills)
     return int(n_skills)
 
 
@@ -118,13 +108,18 @@ class SkillSpace(ABC):
         :return: vectors, shape ``(*batch_shape, dim)``, float32
         :raises ValueError: if there is no such skill, or not as many as there are observations
         """
-        skills = np.asarray(skill)
+        try:
+            skills = np.asarray(skill)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Unknown skill {shown(skill)}: pass an index, a vector, or one per observation.") from error
+        if skills.dtype.kind not in "iuf":
+            check_skill(skill, self.n_skills)  # type: ignore[arg-type]
         is_vector = not self.discrete and skills.ndim > 0 and np.issubdtype(skills.dtype, np.floating)
         given_shape = skills.shape[:-1] if is_vector else skills.shape
         if given_shape not in ((), batch_shape):
             raise ValueError(
                 f"skill of shape {skills.shape} for {batch_shape[0] if batch_shape else 1} observation(s): pass one skill, or "
-                "one per observation."
+                "one per observation" + ("." if self.discrete else "; a vector is one of floats, e.g. [1.0, 0.0].")
             )
         if is_vector:
             self.check_vectors(skills)
@@ -247,7 +242,7 @@ class SphereSkills(SkillSpace):
     """
 
     def __init__(self, dim: int, n_skills: int = 16) -> None:
-        check_positive_integer(skill_dim=dim)
+        POSITIVE_INTEGER.check("skill_dim", dim)
         if dim < 2:
             raise ValueError(f"skill_dim={dim}: a sphere has at least two dimensions, pass skill_dim >= 2.")
         super().__init__(n_skills, int(dim))
@@ -296,7 +291,8 @@ class CubeSkills(SkillSpace):
     """
 
     def __init__(self, dim: int, n_skills: int = 16, low: float = -1.0) -> None:
-        check_positive_integer(skill_dim=dim)
+        POSITIVE_INTEGER.check("skill_dim", dim)
+        check_arguments("CubeSkills", locals())
         self.low = low
         super().__init__(n_skills, int(dim))
 
@@ -336,12 +332,14 @@ def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillS
     :return: the space
     :raises ValueError: if there is no such space, or the size is missing
     """
-    if name == "discrete":
+    if isinstance(name, str) and name == "discrete":
         return DiscreteSkills(n_skills)
-    if name not in SKILL_TYPES:
-        raise ValueError(f"Unknown skill_type {name!r}: choose one of {', '.join(map(repr, SKILL_TYPES))}.")
+    if not isinstance(name, str) or name not in SKILL_TYPES:
+        raise ValueError(f"Unknown skill_type {shown(name)}: choose one of {', '.join(map(repr, SKILL_TYPES))}.")
     if isinstance(dim, bool) or not isinstance(dim, Integral):
-        raise ValueError(f"skill_type={name!r} needs the size of its vectors, not {dim!r}: pass skill_dim, e.g. skill_dim=2.")
+        raise ValueError(
+            f"skill_type={name!r} needs the size of its vectors, not {shown(dim)}: pass skill_dim, e.g. skill_dim=2."
+        )
     if name == "sphere":
         return SphereSkills(int(dim), n_skills)
     return CubeSkills(int(dim), n_skills, low=-1.0 if name == "cube" else 0.0)

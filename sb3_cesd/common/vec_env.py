@@ -6,6 +6,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize, unwrap_vec_wrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, short, skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
@@ -35,6 +36,7 @@ class VecSkillObservation(VecEnvWrapper):
         skill: SkillName | None = None,
         order: str = "random",
     ) -> None:
+        check_arguments("VecSkillObservation", locals())
         self.skill_space = skill_space if isinstance(skill_space, SkillSpace) else DiscreteSkills(skill_space)
         self.clock = SkillClock(venv.num_envs, self.skill_space, skill_duration, skill, order)
         super().__init__(venv, observation_space=skill_observation_space(venv.observation_space, self.skill_space))
@@ -70,6 +72,22 @@ class VecSkillObservation(VecEnvWrapper):
         :param turns: how long, and who acts afterwards
         """
         self.clock.take_turns(turns)
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell who acts for how long already, and who is drawn next; not the state of the environments within.
+
+        :return: what :meth:`set_state` takes
+        """
+        return self.clock.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on with the skills where another wrapper of as many environments was.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        self.clock.set_state(state)
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         self.clock.seed(seed)

@@ -7,6 +7,8 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from sb3_cesd.skill_ddpg.checks import OF_THE_BUFFER
+
 #: Arguments of a constructor that belong to a run, not to a model
 OF_THE_RUN = ("self", "policy", "env", "reward", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 
@@ -67,6 +69,10 @@ def constructor_arguments(model: BaseAlgorithm) -> dict[str, Any]:
             f"self.{missing[0]} in its constructor, so that it can be saved and passed on."
         )
     arguments = {name: getattr(model, name) for name in names}
+    if "replay_buffer_kwargs" in names:
+        # The algorithm adds the others
+        kwargs = arguments["replay_buffer_kwargs"].items()
+        arguments["replay_buffer_kwargs"] = {name: value for name, value in kwargs if name not in OF_THE_BUFFER}
     if "gradient_steps" in names and getattr(model, "updates_follow_steps", False):
         arguments["gradient_steps"] = None
     return arguments

@@ -1,19 +1,23 @@
 """Bad input, found before it can do harm; every message ends in the remedy."""
 
+import inspect
+import math
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from sb3_cesd.common import allowed
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.checks import check_correlation, check_not_negative, check_positive_integer, check_share
+from sb3_cesd.common.checks import check_names, explain_unknown_env
+from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
-
-#: Who acts in the first steps
-WARM_UPS = ("random", "policy", "skills")
-REWARDS = ("intrinsic", "extrinsic")
+from sb3_cesd.common.rules import shown
+from sb3_cesd.common.vec_env import observation_statistics
 
 
 def check_arguments(model: Any) -> None:
@@ -23,20 +27,79 @@ def check_arguments(model: Any) -> None:
     :param model: a model, with its arguments as attributes
     :raises ValueError: if one is out of its range
     """
-    check_positive_integer(buffer_size=model.buffer_size, batch_size=model.batch_size, n_steps=model.n_steps)
-    check_share(tau=model.tau, gamma=model.gamma)
-    for name in ("exploration_noise", "target_policy_noise", "target_noise_clip"):
-        check_not_negative(**{name: getattr(model, name)})
-    check_correlation(noise_correlation=model.noise_correlation)
-    for name, choices in {"reward": REWARDS, "warm_up": WARM_UPS}.items():
-        if getattr(model, name) not in choices:
-            *others, last = map(repr, choices)
-            raise ValueError(f"Unknown {name} {getattr(model, name)!r}: choose {', '.join(others)} or {last}.")
+    allowed.check_arguments("SkillDDPG", vars(model))
     if model.reward == "intrinsic" and not hasattr(model, "reward_class"):
         raise ValueError(
             f"{type(model).__name__} has no intrinsic reward: use a method that has one, such as CeSD, or pass "
             "reward='extrinsic'."
         )
+
+
+#: Arguments of a constructor that another argument of the loaders stands for, or that are a saved model's own
+NOT_TO_CHANGE = ("self", "policy", "env", "device", "_init_setup_model")
+#: Arguments of a policy or a replay buffer that the algorithm knows
+OF_THE_POLICY = ("observation_space", "action_space", "lr_schedule", "skill_space", "is_task", "skill")
+OF_THE_BUFFER = (
+    "buffer_size",
+    "observation_space",
+    "action_space",
+    "device",
+    "n_envs",
+    "optimize_memory_usage",
+    "skill_space",
+    "n_steps",
+    "gamma",
+    "one_step",
+    "reward",
+)
+
+
+def check_constructor_arguments(model_class: Any, values: Mapping[str, Any]) -> None:
+    """
+    Check the arguments of a constructor, or some of them, before anything is made of them.
+
+    :param model_class: class of an algorithm
+    :param values: arguments by name
+    :raises ValueError: if one is not what it may be, or a dictionary among them has arguments that nothing takes
+    """
+    allowed.check_arguments("SkillDDPG", values)
+    policy = values.get("policy", "MlpPolicy")
+    aliases = model_class.policy_aliases
+    if isinstance(policy, str) and policy not in aliases:
+        raise ValueError(f"Policy {policy} unknown: choose {' or '.join(map(repr, aliases))}.")
+    _check_group("policy_kwargs", aliases.get(policy, policy) if isinstance(policy, str) else policy, values, OF_THE_POLICY)
+    if hasattr(model_class, "reward_class"):
+        _check_group("intrinsic_kwargs", model_class.reward_class, values, ("obs_dim", "action_dim", "skill_space"))
+    buffer_class = values.get("replay_buffer_class") or SkillReplayBuffer
+    if issubclass(buffer_class, SkillReplayBuffer):
+        _check_group("replay_buffer_kwargs", buffer_class, values, OF_THE_BUFFER)
+
+
+def _check_group(group: str, factory: type, values: Mapping[str, Any], given: Collection[str]) -> None:
+    kwargs = values.get(group) or {}
+    check_names(group, factory, kwargs, given)
+    for ancestor in factory.__mro__:
+        if ancestor.__name__ in allowed.ALLOWED:
+            allowed.check_arguments(ancestor.__name__, kwargs)
+            break
+
+
+def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], others: Collection[str]) -> None:
+    """
+    Check arguments that change a saved model.
+
+    :param model_class: class of an algorithm
+    :param loader: the method that loads, for the message
+    :param values: arguments by name
+    :param others: names that are no arguments of the constructor
+    :raises ValueError: if there is no such argument, or it is not what it may be
+    """
+    names = [name for name in inspect.signature(model_class.__init__).parameters if name not in NOT_TO_CHANGE]
+    known = sorted({*names, *others})
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"{loader}() has no {', '.join(map(repr, unknown))}: use some of {', '.join(known)}.")
+    check_constructor_arguments(model_class, values)
 
 
 def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> type[SkillReplayBuffer]:
@@ -80,6 +143,37 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
             f"Actions are continuous in this algorithm, but the action space is {action_space}: "
             "use an environment with a Box action space."
         )
+
+
+def make_training_env(env: Any, verbose: int = 0) -> Any:
+    """
+    Make an environment of its id.
+
+    :param env: an environment, or the id of one
+    :param verbose: verbosity level
+    :return: the environment
+    :raises ValueError: if there is none of this id
+    """
+    with explain_unknown_env(env):
+        return maybe_make_env(env, verbose)
+
+
+def check_observation(observation: Any) -> None:
+    """
+    Check that what is to be acted on consists of finite numbers; of which shape, the policy checks.
+
+    :param observation: one or several observations, with or without a skill
+    :raises ValueError: if there is something else in it
+    """
+    entries = observation.items() if isinstance(observation, dict) else [("observation", observation)]
+    for name, value in entries:
+        try:
+            values = np.asarray(value)
+        except (ValueError, TypeError, RuntimeError):
+            values = np.array(None)
+        if not isinstance(value, tuple) and (values.dtype.kind not in "iufb" or not np.isfinite(values).all()):
+            which = "The observation" if name == "observation" else f"Entry {name!r} of the observation"
+            raise ValueError(f"{which} is no array of finite numbers ({shown(value)}): pass what the environment returned.")
 
 
 def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
@@ -151,7 +245,59 @@ def check_finite_action(actions: np.ndarray, step: int) -> None:
     :raises ValueError: if there is NaN or infinity
     """
     if not np.isfinite(actions).all():
-        raise ValueError(
+        raise TrainingDiverged(
             f"The policy returned actions that are not finite at time step {step}: training has diverged. "
             "Lower learning_rate, or normalise the observations with VecNormalize."
+        )
+
+
+def check_learning_rate(learning_rate: float, step: int) -> None:
+    """
+    Check what a schedule returned.
+
+    :param learning_rate: learning rate of the next updates
+    :param step: time step of the training
+    :raises ValueError: unless it is a finite number, zero or above
+    """
+    if not (math.isfinite(learning_rate) and learning_rate >= 0):
+        raise ValueError(
+            f"learning_rate is {learning_rate} at time step {step}: pass zero or a positive number, or a function that "
+            "returns such for the progress that remains, from 1 to 0."
+        )
+
+
+def check_statistics(normalization: VecNormalize, step: int) -> None:
+    """
+    Check that the running statistics of ``VecNormalize`` are finite.
+
+    :param normalization: of the training environment
+    :param step: time step of the training
+    :raises ValueError: if they have overflowed, as numbers of an environment have squares that are not finite
+    """
+    observations = observation_statistics(normalization) if normalization.norm_obs else {}
+    statistics = {**{f"observations {name!r}": rms for name, rms in observations.items()}, "returns": normalization.ret_rms}
+    for name, rms in statistics.items():
+        if not (np.isfinite(rms.mean).all() and np.isfinite(rms.var).all()):
+            kind = "rewards" if name == "returns" else "observations"
+            raise ValueError(
+                f"The running mean or variance of {name} in VecNormalize has overflowed at time step {step}, so that it "
+                f"returns zeros or NaN: the {kind} of the environment are finite, but their squares are not. Nothing was "
+                f"stored. Scale or clip the {kind} before VecNormalize, and start its statistics anew."
+            )
+
+
+def check_finite_model(model: Any) -> None:
+    """
+    Check that all that a model has learned is finite.
+
+    :param model: a model
+    :raises TrainingDiverged: if a weight, running statistic or optimizer state is not
+    """
+    found = list(not_finite(model.get_parameters(), "parameters"))
+    if found:
+        listed = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
+        raise TrainingDiverged(
+            f"{len(found)} tensors of the model are not finite at time step {model.num_timesteps}: {listed}. It was not "
+            "saved; a file that was saved before is untouched. Load that, and lower learning_rate or normalise observations "
+            "and rewards with VecNormalize."
         )

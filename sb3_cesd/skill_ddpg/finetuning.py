@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm, maybe_make_env
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from sb3_cesd.common.checks import check_positive_integer
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
-from sb3_cesd.skill_ddpg.checks import check_env_spaces
+from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
@@ -166,12 +166,13 @@ def make_task_model(
     :param kwargs: arguments of the constructor to change
     :return: a model that has not learned yet
     """
-    saved = read_pretrained_data(path)
+    check_arguments("from_pretrained", {**locals(), "transfer": parts})
+    check_changes(model_class, "from_pretrained", kwargs, ())
     check_transfer(parts)
-    check_positive_integer(n_eval_episodes=n_eval_episodes)
+    saved = read_pretrained_data(path)
     if kwargs.get("reward", "extrinsic") != "extrinsic":
         raise ValueError(f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load().")
-    shapes: dict[str, Any] = {name: kwargs[name] for name in ("n_skills", "skill_type") if name in kwargs}
+    shapes: dict[str, Any] = {name: kwargs[name] for name in ("n_skills", "skill_type", "skill_dim") if name in kwargs}
     check_fixed(model_class, path, saved, shapes)
     pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
     skill = check_skill_choice(skill, pretrained.skill_space)
@@ -181,7 +182,7 @@ def make_task_model(
     # They shaped what is not used here, but may be named in a yml file of RL Zoo
     arguments.update({name: getattr(pretrained, name) for name in (*model_class.fixed_by_save, "intrinsic_kwargs")})
     verbose = kwargs.get("verbose", 0)
-    venv = model_class._wrap_env(maybe_make_env(env, verbose), verbose)
+    venv = model_class._wrap_env(make_training_env(env, verbose), verbose)
     check_env_spaces(venv.observation_space, venv.action_space)
     venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
     check_task_env(venv, pretrained)

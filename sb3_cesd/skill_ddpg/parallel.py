@@ -1,7 +1,9 @@
 """Learn in a thread while the environments go on."""
 
 import io
+import warnings
 from threading import Thread
+from types import TracebackType
 
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
@@ -11,7 +13,8 @@ class LearnerThread:
     A copy of a model that learns from the replay buffer of the model, while that acts; what was learned is brought back
     whenever a round is over.
 
-    :param model: a model in ``learn``, whose own updates are switched off until :meth:`finish`
+    :param model: a model in ``learn``, whose own updates are switched off until :meth:`finish`, at the latest until ``learn``
+        ends, whatever ends it
     :param gradient_steps: updates of a round
     """
 
@@ -29,6 +32,7 @@ class LearnerThread:
         self.thread: Thread | None = None
         self.error: BaseException | None = None
         model.train = lambda *args, **kwargs: None  # type: ignore[method-assign]
+        model.until_learned.push(self._finish_after)
 
     def start_next_round(self) -> None:
         """
@@ -51,10 +55,19 @@ class LearnerThread:
 
         :raises BaseException: what the round failed with
         """
+        vars(self.model).pop("train", None)
         if self.thread is not None:
             self.thread.join()
-        vars(self.model).pop("train", None)
         self._bring_back()
+
+    def _finish_after(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        try:
+            self.finish()
+        except BaseException as another:
+            if error is None:
+                raise
+            # What ended training is raised
+            warnings.warn(f"The thread that learns failed as well: {type(another).__name__}: {another}", stacklevel=2)
 
     def _learn(self) -> None:
         try:
@@ -66,8 +79,10 @@ class LearnerThread:
         if self.thread is None:
             return
         self.thread = None
-        if self.error is not None:
-            raise self.error
+        # After an error as well: what was learned until then is finite
         self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)  # type: ignore[arg-type]
-        self.model._n_updates = self.learner._n_updates
+        self.model._n_updates, self.model.n_skipped_steps = self.learner._n_updates, self.learner.n_skipped_steps
         self.learner._mean_logs.flush(self.model.logger)
+        error, self.error = self.error, None
+        if error is not None:
+            raise error

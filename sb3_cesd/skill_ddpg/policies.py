@@ -13,6 +13,8 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import check_names, explain_arguments
 from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
@@ -70,6 +72,7 @@ class SkillPolicy(BasePolicy):
                 f"{type(self).__name__} is a policy with skills, of an algorithm of sb3_cesd: load a saved model with the "
                 "class that saved it, e.g. sb3_cesd.CeSD.load(path)."
             )
+        check_arguments("SkillPolicy", locals())
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
             optimizer_kwargs = {"fused": True}
         self.plain_space = plain_space(observation_space)
@@ -121,7 +124,9 @@ class SkillPolicy(BasePolicy):
         :param lr_schedule: its learning rate
         :return: the optimizer
         """
-        return self.optimizer_class(parameters, lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+        check_names("optimizer_kwargs", self.optimizer_class, self.optimizer_kwargs, ("params", "lr"))
+        with explain_arguments("optimizer_kwargs", self.optimizer_kwargs):
+            return self.optimizer_class(parameters, lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def make_plain_features_extractor(self) -> BaseFeaturesExtractor:
         """
@@ -129,7 +134,10 @@ class SkillPolicy(BasePolicy):
 
         :return: the extractor
         """
-        return self.features_extractor_class(self.plain_space, **self.features_extractor_kwargs)
+        kwargs = self.features_extractor_kwargs
+        check_names("features_extractor_kwargs", self.features_extractor_class, kwargs, ("observation_space",))
+        with explain_arguments("features_extractor_kwargs", kwargs):
+            return self.features_extractor_class(self.plain_space, **kwargs)
 
     def make_actor(self) -> SkillActor:
         """
@@ -240,6 +248,7 @@ class SkillPolicy(BasePolicy):
         :return: actions and the state to pass to the next call
         :raises ValueError: if the skill is unknown, or the observation of another shape
         """
+        check_arguments("predict", locals())
         if isinstance(observation, tuple):
             # SB3 explains that
             return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]

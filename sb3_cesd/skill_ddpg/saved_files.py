@@ -15,6 +15,11 @@ from stable_baselines3.common.save_util import open_path
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import SKILL
 
+#: What to do without a replay buffer
+BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another checkpoint, or go on without a replay buffer."
+#: What is read of a saved model before it is built
+NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
+
 
 def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
     """
@@ -41,8 +46,10 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             if archive.testzip() is not None:
                 raise zipfile.BadZipFile
             data = json.loads(archive.read("data").decode())
-            return data if isinstance(data, dict) else {}
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+            if not isinstance(data, dict):
+                raise TypeError
+            return data
+    except Exception as error:  # a changed byte may be taken for another kind of compression, a password, ...
         raise ValueError(
             f"{path} is not a complete saved model (truncated, or not written by model.save): "
             "save it again, or load another checkpoint."
@@ -71,6 +78,12 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
         raise ValueError(
             f"{path} was not saved by {model_class.__name__} but by {saved_by}: load it with the class that saved it"
             + (f", {theirs[0]}.load(path)." if theirs else ".")
+        )
+    missing = [name for name in (*NEEDED, *model_class.fixed_by_save) if name not in saved]
+    if missing:
+        raise ValueError(
+            f"{path} lacks {', '.join(dict.fromkeys(missing))}, which every saved model has: save it again, without excluding "
+            "that, or load another checkpoint."
         )
     for name in ("reward", *model_class.fixed_by_save):
         kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
@@ -169,7 +182,13 @@ def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
     :param loaded: the replay buffer
     :raises ValueError: if it can't
     """
+    if not isinstance(loaded, SkillReplayBuffer):
+        raise ValueError(
+            f"The replay buffer {path} is a {type(loaded).__name__}, which does not know skills: it was saved by another "
+            f"algorithm. {BUFFER_REMEDY}"
+        )
     known = {
+        "class": model.replay_buffer_class.__name__,
         "skill_space": model.skill_space,
         "n_envs": model.n_envs,
         "shapes of observations": {
@@ -178,11 +197,18 @@ def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
         "action_dim": model.action_dim,
     }
     found = {name: getattr(loaded, name, None) for name in known}
-    if isinstance(loaded, SkillReplayBuffer):
-        found["shapes of observations"] = {name: array.shape[2:] for name, array in loaded.observations.items()}
+    found["class"] = type(loaded).__name__
+    found["shapes of observations"] = {name: array.shape[2:] for name, array in loaded.observations.items()}
     for name, ours in known.items():
         if ours != found[name]:
             raise ValueError(
                 f"The replay buffer {path} does not fit the model: its {name} is {found[name]}, the model's is {ours}. "
                 "Load the model with the environment the buffer was filled from, or go on without this buffer."
             )
+    room = max(model.buffer_size // model.n_envs, 1)
+    if loaded.buffer_size != room:
+        raise ValueError(
+            f"The replay buffer {path} has room for {loaded.buffer_size * loaded.n_envs} transitions, that of the model for "
+            f"{room * model.n_envs}: load the model with buffer_size={loaded.buffer_size * loaded.n_envs}, or go on without "
+            "this buffer."
+        )

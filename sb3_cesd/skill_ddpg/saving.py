@@ -2,17 +2,22 @@
 
 import io
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, TypeVar
 
 import torch as th
-from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.save_util import open_path
 from stable_baselines3.common.type_aliases import GymEnv
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, written_whole
+from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files
 
@@ -24,6 +29,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
     intrinsic: IntrinsicReward
+    #: Versions of this package and what it depends on, when the model was last saved
+    saved_with: dict[str, str]
 
     #: Arguments that shape the networks: a saved model keeps them
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim")
@@ -80,6 +87,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
 
+        A seeded model that has learned goes on with random numbers other than those of its start, the same ones whenever the
+        file is loaded; with ``seed`` among ``kwargs`` it begins with those of that seed.
+
         A pre-trained model that is loaded with ``reward="extrinsic"`` is one to fine-tune, see :meth:`from_pretrained`.
 
         :param path: path to the file (or a file-like) where to load the agent from
@@ -93,12 +103,16 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :return: new model instance with loaded parameters
         :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
         """
+        check_arguments("load", locals())
+        checks.check_changes(cls, "load", kwargs, ("skill", *finetuning.USED_UP))
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         saved = saved_files.read_saved_data(path)
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
             if env is None:
                 raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
             return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
+        warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}
             kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)
@@ -107,16 +121,61 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if "gradient_steps" in kwargs:
             kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
         if env is not None:
-            env = maybe_make_env(env, kwargs.get("verbose", 0))
-            checks.check_env_spaces(env.observation_space, env.action_space)
+            made = checks.make_training_env(env, kwargs.get("verbose", 0))
+            checks.check_env_spaces(made.observation_space, made.action_space)
             env = add_skill_observation(
-                cls._wrap_env(env, verbose=kwargs.get("verbose", 0)),
+                cls._wrap_env(made, verbose=kwargs.get("verbose", 0)),
                 make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"]),
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 kwargs.get("skill", saved["skill"]),
             )
         with saved_files.explain_other_spaces(env), saved_files.explain_missing_parameters(path):
-            return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+            model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+        if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
+            # SB3 seeds a loaded model as a new one, which would draw the random numbers of its start again
+            model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))
+        return model
+
+    def save(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """
+        Save all the attributes of the object and the model parameters in a zip-file.
+
+        Should that fail or be killed, the file that was there before is untouched.
+
+        :param path: path to the file where the rl agent should be saved
+        :param exclude: name of parameters that should be excluded in addition to the default ones
+        :param include: name of parameters that might be excluded but should be included anyway
+        :raises OSError: if the file can't be written, e.g. as the disk is full
+        :raises TrainingDiverged: if a weight is not finite
+        """
+        checks.check_finite_model(self)
+        self.saved_with = installed_versions()
+        if isinstance(path, str | pathlib.Path):
+            with written_whole(with_suffix(path, ".zip")) as file:
+                super().save(file, exclude, include)  # type: ignore[arg-type]
+        else:
+            super().save(path, exclude, include)
+
+    def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
+        """
+        Save the replay buffer as a pickle file with a checksum.
+
+        Should that fail or be killed, the file that was there before is untouched.
+
+        :param path: Path to the file where the replay buffer should be saved.
+        :raises OSError: if the file can't be written, e.g. as the disk is full
+        """
+        assert self.replay_buffer is not None, "The replay buffer is not defined"
+        if isinstance(path, str | pathlib.Path):
+            with written_whole(with_suffix(path, ".pkl")) as file:
+                dump_with_checksum(self.replay_buffer, file)
+        else:
+            dump_with_checksum(self.replay_buffer, path)  # type: ignore[arg-type]
 
     def load_replay_buffer(
         self,
@@ -124,18 +183,29 @@ class SavedSkillModel(OffPolicyAlgorithm):
         truncate_last_traj: bool = True,
     ) -> None:
         """
-        Load a replay buffer from a pickle file.
+        Load a replay buffer that :meth:`save_replay_buffer` wrote. Its transitions are sampled with the arguments of the model
+        (``gamma``, ``n_steps``, ...).
+
+        A pickle may run any code: load only files that you trust.
 
         :param path: Path to the pickled replay buffer.
         :param truncate_last_traj: not used, trajectories are cut where environments were reset
-        :raises ValueError: if it does not fit the model
+        :raises ValueError: if it is damaged, or does not fit the model
         """
-        current = self.replay_buffer
-        super().load_replay_buffer(path, truncate_last_traj)
-        loaded, self.replay_buffer = self.replay_buffer, current
+        file = open_path(path, "r", verbose=self.verbose, suffix="pkl")
+        try:
+            loaded = load_with_checksum(file, f"The replay buffer {path}", saved_files.BUFFER_REMEDY)  # type: ignore[arg-type]
+        finally:
+            if file is not path:
+                file.close()
         if saved_files.is_of_pretraining(self, path, loaded):
             return
         saved_files.check_buffer_fits(self, path, loaded)
+        # What was given to load() counts, not what the buffer was filled with
+        arguments = {"handle_timeout_termination": True, **self.replay_buffer_kwargs}
+        for name in ("n_steps", "gamma", "one_step", "handle_timeout_termination"):
+            setattr(loaded, name, arguments[name])
+        loaded.device = self.device
         self.replay_buffer = loaded
 
     def _excluded_save_params(self) -> list[str]:
@@ -148,10 +218,14 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "critic_batch_norm_stats_target",
             "intrinsic",
             "_mean_logs",
+            "_gradient_steps",
+            "_running_statistics",
+            "until_learned",
             "_unit_noise",
             "_update_runner",
             "train",  # replaced while another thread learns
             "_skill_rewards",
+            "_goes_on",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

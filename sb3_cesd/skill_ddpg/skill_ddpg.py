@@ -1,11 +1,11 @@
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import ExitStack
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
@@ -15,10 +15,12 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import build
 from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.cuda.update_runner import UpdateRunner
+from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import (
@@ -31,8 +33,9 @@ from sb3_cesd.common.observations import (
     state_dim,
     to_states,
 )
+from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.skills import SkillName, SkillSpace, check_n_skills, make_skill_space
 from sb3_cesd.common.tensors import frozen, minimum, polyak_update
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
@@ -93,6 +96,8 @@ class SkillDDPG(SavedSkillModel):
     :param optimize_memory_usage: not supported
     :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Apart from the learning rate, numbers
         that are changed in the course of training are not noticed.
+    :param on_non_finite: what to do when a loss or a gradient is not finite: ``"raise"`` an error, or ``"skip"`` that step and
+        go on, with a warning and ``train/n_skipped_steps`` in the logs. Either way the weights stay finite.
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
         the reported success rate, mean episode length, and mean reward over
     :param tensorboard_log: the log location for tensorboard (if None, no logging)
@@ -113,6 +118,8 @@ class SkillDDPG(SavedSkillModel):
     critic_target: SkillCritic
     replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
     intrinsic: IntrinsicReward
+    #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
+    until_learned: ExitStack
 
     #: The intrinsic reward of the method
     reward_class: ClassVar[type[IntrinsicReward]]
@@ -156,6 +163,7 @@ class SkillDDPG(SavedSkillModel):
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         cuda_graph: bool = False,
+        on_non_finite: str = "raise",
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
@@ -164,10 +172,11 @@ class SkillDDPG(SavedSkillModel):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        self.n_skills = n_skills
-        self.skill_duration = skill_duration
+        checks.check_constructor_arguments(type(self), locals())
+        self.n_skills = check_n_skills(n_skills)
+        self.skill_duration = plain(skill_duration)
         self.skill_type = skill_type
-        self.skill_dim = skill_dim
+        self.skill_dim = plain(skill_dim)
         self.intrinsic_kwargs = intrinsic_kwargs or {}
         self.reward = reward
         self.warm_up = warm_up
@@ -176,11 +185,15 @@ class SkillDDPG(SavedSkillModel):
         self.zero_shot: finetuning.ZeroShot | None = None
         #: The warm-up in which all skills act
         self.skill_turns: SkillTurns | None = None
+        #: Of a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
+        self._goes_on: Callable[[SkillDDPG, BaseCallback], None] | None = None
         self._check_skill_type()
         if reward == "extrinsic":
             self.skill = self.skill_space.name_of(0)
+        if env is None and _init_setup_model:
+            raise ValueError("env=None: pass an environment to learn in, or load a saved model.")
         if env is not None:
-            env = maybe_make_env(env, verbose)
+            env = checks.make_training_env(env, verbose)
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
             env = self._wrap_env(env, verbose)  # type: ignore[arg-type]
             if _init_setup_model:
@@ -190,16 +203,16 @@ class SkillDDPG(SavedSkillModel):
             # Not by its name, as SB3 wants another one for dictionaries
             self._get_policy_from_name(policy) if isinstance(policy, str) else policy,
             env,  # type: ignore[arg-type]
-            learning_rate,
-            buffer_size,
-            learning_starts,
-            batch_size,
-            tau,
-            gamma,
-            train_freq,
-            gradient_steps,  # type: ignore[arg-type]
+            plain(learning_rate),
+            plain(buffer_size),
+            plain(learning_starts),
+            plain(batch_size),
+            plain(tau),
+            plain(gamma),
+            plain(train_freq),
+            plain(gradient_steps),  # type: ignore[arg-type]
             action_noise=action_noise,
-            replay_buffer_class=checks.check_buffer_class(replay_buffer_class or SkillReplayBuffer, cuda_graph),
+            replay_buffer_class=replay_buffer_class or SkillReplayBuffer,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
             policy_kwargs=policy_kwargs,
@@ -207,7 +220,7 @@ class SkillDDPG(SavedSkillModel):
             tensorboard_log=tensorboard_log,
             verbose=verbose,
             device=device,
-            seed=seed,
+            seed=plain(seed),
             sde_support=False,
             supported_action_spaces=(spaces.Box,),
             support_multi_env=True,
@@ -219,6 +232,11 @@ class SkillDDPG(SavedSkillModel):
         self.target_noise_clip = target_noise_clip
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
+        self.on_non_finite = on_non_finite
+        #: Gradient steps that were left out, as they were not finite
+        self.n_skipped_steps = 0
+        #: Episodes that ended as the simulation of a robot diverged
+        self.n_diverged_simulations = 0
         self.stats_window_size = stats_window_size
 
         if _init_setup_model:
@@ -234,6 +252,11 @@ class SkillDDPG(SavedSkillModel):
         """Observation space without the skill."""
         assert isinstance(self.observation_space, spaces.Dict)
         return plain_space(self.observation_space)
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the next ``learn`` goes on from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
+        return self._goes_on is not None
 
     @property
     def obs_dim(self) -> int:
@@ -260,6 +283,7 @@ class SkillDDPG(SavedSkillModel):
     def _setup_model(self) -> None:
         # Not in __init__: load() replaces arguments after it
         self._check_skill_type()
+        checks.check_buffer_class(self.replay_buffer_class, self.cuda_graph)  # type: ignore[arg-type]
         checks.check_arguments(self)
         #: Names of the class and those above it, for the error of another one that loads the model
         self.lineage = saved_files.lineage(type(self))
@@ -302,6 +326,9 @@ class SkillDDPG(SavedSkillModel):
         self.critic_batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
         self._mean_logs = MeanLogs()
         self._update_runner = UpdateRunner(self._update, self.device, self.cuda_graph)
+        learning = {"policy": self.policy, "intrinsic": self.intrinsic}
+        self._gradient_steps = self.intrinsic.gradient_steps = GradientSteps(learning)
+        self._running_statistics = RunningStatistics(learning)
         self._skill_rewards = SkillRewards(self.n_skills)
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
@@ -323,6 +350,7 @@ class SkillDDPG(SavedSkillModel):
 
         :param gradient_steps: number of updates
         :param batch_size: transitions of each
+        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
         """
         assert self.replay_buffer is not None
         self.intrinsic.check_batch_size(batch_size)
@@ -335,12 +363,42 @@ class SkillDDPG(SavedSkillModel):
             [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
         )
 
-        for _ in range(gradient_steps):
-            self._n_updates += 1
-            self._update_runner.run(self.replay_buffer, batch_size, self._vec_normalize_env, phase)
-
-        self.intrinsic.eval()
+        statistics = self._running_statistics.copy()
+        try:
+            for _ in range(gradient_steps):
+                self._n_updates += 1
+                self._update_runner.run(self.replay_buffer, batch_size, self._vec_normalize_env, phase)
+                if self.device.type == "cpu":
+                    self._handle_left_out(self._gradient_steps.left_out(), statistics)
+            # The host waits for a GPU here alone
+            self._handle_left_out(self._gradient_steps.left_out() + self._running_statistics.restore(statistics), statistics)
+        finally:
+            self.intrinsic.eval()
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+
+    def _handle_left_out(self, left_out: list[str], statistics: list[th.Tensor]) -> None:
+        """
+        Complain about steps that were left out, as they were not finite.
+
+        :param left_out: what was not finite; empty if everything was
+        :param statistics: copies of the running statistics when they were finite
+        :raises TrainingDiverged: unless such steps are skipped
+        """
+        if not left_out:
+            return
+        self._running_statistics.restore(statistics)
+        what = f"Time step {self.num_timesteps}, update {self._n_updates}: {', '.join(dict.fromkeys(left_out))} is not finite"
+        remedy = "Lower learning_rate, or normalise observations and rewards with VecNormalize"
+        if self.on_non_finite == "raise":
+            raise TrainingDiverged(
+                f"{what}, so training has diverged. The step was left out: the model keeps its last finite weights. {remedy}; "
+                "on_non_finite='skip' leaves such steps out and goes on."
+            )
+        is_first = self.n_skipped_steps == 0
+        self.n_skipped_steps += len(left_out)
+        self.logger.record("train/n_skipped_steps", self.n_skipped_steps)
+        if is_first:
+            warnings.warn(f"{what}: skipped, as all such steps will be. {remedy} if there are many.", stacklevel=2)
 
     def _update(self, replay_data: SkillReplayBufferSamples) -> None:
         """
@@ -354,16 +412,12 @@ class SkillDDPG(SavedSkillModel):
         replay_data = replay_data._replace(rewards=relabelled.rewards, skills=relabelled.skills)
 
         critic_loss = self.critic_loss(replay_data)
-        self.critic.optimizer.zero_grad()
-        critic_loss.backward()
-        self.critic.optimizer.step()
+        self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
 
         # The gradient flows through the critic, but not into it
         with frozen(self.critic.own_parameters()):
             actor_loss = self.actor_loss(replay_data)
-        self.actor.optimizer.zero_grad()  # type: ignore[union-attr]
-        actor_loss.backward()
-        self.actor.optimizer.step()  # type: ignore[union-attr]
+        self._gradient_steps.take("actor loss", self.actor.optimizer, actor_loss)  # type: ignore[arg-type]
 
         self._update_target()
         self._log_update(critic_loss, actor_loss)
@@ -444,6 +498,7 @@ class SkillDDPG(SavedSkillModel):
 
     def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
         learning_rate = self.lr_schedule(self._current_progress_remaining)
+        checks.check_learning_rate(learning_rate, self.num_timesteps)
         self.logger.record("train/learning_rate", learning_rate)
         for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
             set_learning_rate(optimizer, learning_rate)
@@ -457,19 +512,23 @@ class SkillDDPG(SavedSkillModel):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfSkillDDPG:
+        check_arguments("learn", locals())
         try:
-            return super().learn(
-                total_timesteps=total_timesteps,
-                callback=callback,
-                log_interval=log_interval,
-                tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
-                reset_num_timesteps=reset_num_timesteps,
-                progress_bar=progress_bar,
-            )
+            with ExitStack() as self.until_learned:
+                super().learn(
+                    total_timesteps=total_timesteps,
+                    callback=callback,
+                    log_interval=log_interval,
+                    tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
+                    reset_num_timesteps=reset_num_timesteps,
+                    progress_bar=progress_bar,
+                )
         finally:
             # There is no logger yet if the run failed to start
             if hasattr(self, "_logger"):
                 self._mean_logs.flush(self.logger)
+        checks.check_finite_model(self)
+        return self
 
     def _setup_learn(
         self,
@@ -482,8 +541,11 @@ class SkillDDPG(SavedSkillModel):
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, which SB3's own buffers do not note
             self.replay_buffer.end_trajectories()
+        goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        if goes_on is not None:
+            goes_on(self, result[1])
         assert isinstance(self._last_obs, dict)
         checks.check_finite(checks.env_name(self.env), "observation", entries_of(self._last_obs), self.num_timesteps)
         return result
@@ -497,6 +559,8 @@ class SkillDDPG(SavedSkillModel):
         self._mean_logs.flush(self.logger)
         if self.ep_info_buffer and self.skill_space.discrete:
             self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+        if self.n_diverged_simulations > 0:
+            self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
         if self.zero_shot is not None:
             self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
         super().dump_logs()
@@ -558,8 +622,11 @@ class SkillDDPG(SavedSkillModel):
             self._last_original_obs = self._vec_normalize_env.get_original_obs()
             next_obs = entries_of(self._last_original_obs)
             reward = self._vec_normalize_env.get_original_reward()
+            if all(np.isfinite(values).all() for values in (*next_obs.values(), reward)):
+                checks.check_statistics(self._vec_normalize_env, self.num_timesteps)
         terminal_obs = {name: value.copy() for name, value in next_obs.items()}
         for idx in np.nonzero(dones)[0]:
+            self.n_diverged_simulations += "physics_warnings" in infos[idx]
             if infos[idx].get("terminal_observation") is not None:
                 for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
                     terminal_obs[name][idx] = value
@@ -610,6 +677,7 @@ class SkillDDPG(SavedSkillModel):
         :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
         :return: action(s) and the state to pass to the next call
         """
+        checks.check_observation(observation)
         if skill is None and self.reward == "extrinsic":
             # Also if the observation bears another one
             skill = self.skill

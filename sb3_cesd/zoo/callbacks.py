@@ -29,7 +29,7 @@ def evaluate_every_skill(callback_class: Any) -> Any:
 
 def train_in_parallel(callback_class: Any) -> Any:
     """
-    Let RL Zoo's callback that acts and learns in two threads, which takes SAC and TQC alone, take the methods, too.
+    Let RL Zoo's callback that acts and learns in two threads take the methods; as it comes, it takes SAC and TQC only.
 
     :param callback_class: RL Zoo's ``ParallelTrainCallback``
     :return: the same, with a :class:`~sb3_cesd.skill_ddpg.parallel.LearnerThread` for the methods

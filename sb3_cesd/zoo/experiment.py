@@ -1,10 +1,14 @@
 """Methods of RL Zoo's ``ExperimentManager``, extended."""
 
 import inspect
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from sb3_cesd.checkpoints.folders import is_checkpoint
+from sb3_cesd.common.files import dump_with_checksum, written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.zoo.hyperparams import find_config, make_module
@@ -49,6 +53,22 @@ def take_batched(preprocess: Any) -> Any:
     return preprocess_batched
 
 
+def save_whole(save: Any) -> Any:
+    """
+    Let a ``VecNormalize`` be saved as models are: killed meanwhile, the previous file stays, and a checksum tells damage.
+
+    :param save: ``VecNormalize.save``
+    :return: the same; SB3 loads what it writes
+    """
+
+    @wraps(save)
+    def save_statistics(self: Any, save_path: str) -> None:
+        with written_whole(save_path) as file:
+            dump_with_checksum(self, file)
+
+    return save_statistics
+
+
 def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     """
     Let RL Zoo normalise a task as the pre-training was. It looks for statistics by the id of the task alone, and would start
@@ -70,3 +90,55 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
             self.env_name = env_name
 
     return normalize_as_pretrained
+
+
+def resume_checkpoint(load_pretrained: Any) -> Any:
+    """
+    Let RL Zoo resume a run: ``-i`` with the model of a checkpoint goes on as if the run had never stopped, whatever the
+    hyperparameters say.
+
+    :param load_pretrained: ``ExperimentManager._load_pretrained_agent``
+    :return: the same, and for a checkpoint of the methods the whole of it
+    """
+
+    @wraps(load_pretrained)
+    def load_or_resume(self: Any, hyperparams: dict[str, Any], env: Any) -> Any:
+        if self.algo not in METHODS or not is_checkpoint(Path(self.trained_agent).parent):
+            return load_pretrained(self, hyperparams, env)
+        print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
+        return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose)
+
+    return load_or_resume
+
+
+def go_on(learn: Any) -> Any:
+    """
+    Let RL Zoo count on from what a loaded model has learned, rather than from 0: a model whose constraint has started does
+    not go back to exploring. A resumed run ends where it would have ended, at ``-n`` steps; another loaded model learns for
+    that many more. Checkpoints without a path are written to the folder of the run.
+
+    :param learn: ``ExperimentManager.learn``
+    :return: the same, and for the methods with such counts
+    """
+
+    @wraps(learn)
+    def learn_on(self: Any, model: Any) -> None:
+        for callback in self.callbacks:
+            if isinstance(callback, ResumableCheckpoint) and callback.path is None:
+                callback.path = str(Path(self.save_path) / "checkpoints")
+        if self.algo not in METHODS or model.num_timesteps == 0:
+            learn(self, model)
+            return
+        learning_starts = model.learning_starts
+        if model.is_resumed:
+            self.n_timesteps = max(self.n_timesteps - model.num_timesteps, 0)
+        elif model.replay_buffer.size() == 0:
+            # Without the transitions it has learned from, it collects as many again before it learns
+            model.learning_starts += model.num_timesteps
+        try:
+            # All that RL Zoo's method has to do with a model
+            learn(self, SimpleNamespace(learn=partial(model.learn, reset_num_timesteps=False), env=model.env))
+        finally:
+            model.learning_starts = learning_starts
+
+    return learn_on

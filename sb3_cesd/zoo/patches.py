@@ -69,7 +69,8 @@ def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
 
 def extend_experiments(exp_manager: Any) -> None:
     """
-    Let experiments find our hyperparameters, step environments together and normalise a task as its pre-training was.
+    Let experiments find our hyperparameters, step environments together, normalise a task as its pre-training was and go on
+    with what was learned.
 
     :param exp_manager: ``rl_zoo3.exp_manager``
     """
@@ -77,6 +78,9 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "__init__", experiment.find_entries)
     replace(manager, "_preprocess_hyperparams", experiment.take_batched)
     replace(manager, "_maybe_normalize", experiment.find_pretrained_statistics)
+    replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint)
+    replace(manager, "learn", experiment.go_on)
+    replace(exp_manager.VecNormalize, "save", experiment.save_whole)
     replace(exp_manager, "TrialEvalCallback", callbacks.evaluate_every_skill)
 
 

@@ -53,10 +53,11 @@ def test_continue_training(trained):
     assert "Loading pretrained agent" in output and "Loading replay buffer" in output
     continued = CeSD.load(folder / "continued/cesd/Walker-v0_1/Walker-v0.zip")
     before = CeSD.load(agent)
-    # 100 steps of warm-up, then one update for every two steps; optimisers go on where they were
-    assert continued._n_updates == before._n_updates + 50
+    # Counts go on, so that there is no warm-up: one update for every two steps; optimisers go on where they were
+    assert continued.num_timesteps == before.num_timesteps + 200
+    assert continued._n_updates == before._n_updates + 100
     first, second = (model.get_parameters()["actor.optimizer"]["state"][0]["step"] for model in (before, continued))
-    assert second == first + 50
+    assert second == first + 100
 
 
 def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained):
@@ -94,7 +95,8 @@ def test_a_task_starts_from_skills(trained):
     )  # fmt: skip
     assert "holds the pre-training" not in output
     again = CeSD.load(folder / "again/cesd/WalkerRun-v0_1/WalkerRun-v0.zip")
-    assert again.skill == 2 and again._n_updates == 20 + 10
+    # Steps count on, and the buffer is there: every other of 120 steps has an update
+    assert again.skill == 2 and again._n_updates == 20 + 60
 
 
 def test_without_an_agent_a_task_is_learned_from_scratch(tmp_path):

@@ -42,7 +42,7 @@ def test_training_goes_on_without_it(trained):
     folder, _ = trained
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
     run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 40, "--eval-freq", -1, "-f", "continued", *SMALL)
-    assert CeSD.load(folder / "continued/cesd/Walker-v0_1/Walker-v0.zip").num_timesteps == 40
+    assert CeSD.load(folder / "continued/cesd/Walker-v0_1/Walker-v0.zip").num_timesteps == 400 + 40
 
 
 def test_manager_makes_batched_environments(tmp_path, monkeypatch):

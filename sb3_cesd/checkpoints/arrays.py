@@ -1,0 +1,137 @@
+"""Pickles whose large arrays lie beside them in pieces, and are written again only where they changed."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, sync_folder
+
+#: Arrays from this size on are cut into pieces of about that size [bytes]
+PIECE = 1 << 20
+REMEDY = "Resume from the checkpoint before this one."
+
+
+def write_with_arrays(folder: Path, value: object, previous: Path | None = None) -> None:
+    """
+    Pickle an object; pieces of its arrays that did not change are hard links to those of the last time.
+
+    :param folder: a new folder
+    :param value: any object
+    :param previous: folder of the last time, on the same disk
+    """
+    folder.mkdir()
+    writer = _ArrayWriter(folder, previous)
+    content = io.BytesIO()
+    pickler = pickle.Pickler(content, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.persistent_id = writer.put  # type: ignore[method-assign]
+    pickler.dump(value)
+    (folder / "arrays.json").write_text(json.dumps(writer.digests))
+    with open(folder / "object.pkl", "wb") as file:
+        dump_with_checksum(content.getvalue(), file)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(folder)
+
+
+def read_with_arrays(folder: Path) -> Any:
+    """
+    Read what :func:`write_with_arrays` wrote.
+
+    :param folder: the folder
+    :return: the object
+    :raises ValueError: if a byte of it is missing or changed
+    """
+    with open(folder / "object.pkl", "rb") as file:
+        content = load_with_checksum(file, folder / "object.pkl", REMEDY)
+    unpickler = pickle.Unpickler(io.BytesIO(content))
+    unpickler.persistent_load = lambda pid: _read_array(folder, *pid)  # type: ignore[method-assign]
+    return unpickler.load()
+
+
+class _ArrayWriter:
+    """
+    Write arrays in pieces.
+
+    :param folder: where to
+    :param previous: folder with the pieces of the last time
+    """
+
+    def __init__(self, folder: Path, previous: Path | None) -> None:
+        self.folder = folder
+        self.previous = previous
+        self.digests: list[list[str]] = []
+        self._known = [] if previous is None else _known_digests(previous)
+
+    def put(self, obj: Any) -> tuple[str, tuple[int, ...], list[tuple[str, str]]] | None:
+        """
+        Write an array, if it is a large one of numbers.
+
+        :param obj: whatever is pickled
+        :return: its type, shape, and the names and SHA-256 of its pieces; ``None`` for what is not written here
+        """
+        if not isinstance(obj, np.ndarray) or obj.ndim == 0 or obj.nbytes < PIECE or obj.dtype.hasobject:
+            return None
+        rows = max(PIECE * len(obj) // obj.nbytes, 1)
+        number = len(self.digests)
+        self.digests.append([])
+        pieces = [
+            self._put_piece(number, idx, obj[start : start + rows]) for idx, start in enumerate(range(0, len(obj), rows))
+        ]
+        return obj.dtype.str, obj.shape, pieces
+
+    def _put_piece(self, number: int, idx: int, rows: np.ndarray) -> tuple[str, str]:
+        content = np.ascontiguousarray(rows).view(np.uint8).data
+        digest = hashlib.sha256(content).hexdigest()
+        self.digests[number].append(digest)
+        name = f"{number:03d}_{idx:05d}.bin"
+        is_known = number < len(self._known) and idx < len(self._known[number]) and self._known[number][idx] == digest
+        if not (is_known and self.previous is not None and _linked(self.previous / name, self.folder / name)):
+            with open(self.folder / name, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        return name, digest
+
+
+def _linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:  # a disk without hard links, or a piece that is gone
+        return False
+    return True
+
+
+def _known_digests(previous: Path) -> list[list[str]]:
+    try:
+        return json.loads((previous / "arrays.json").read_text())
+    except (OSError, ValueError):
+        return []
+
+
+def _read_array(folder: Path, dtype: str, shape: tuple[int, ...], pieces: list[tuple[str, str]]) -> np.ndarray:
+    """
+    Join the pieces of an array.
+
+    :param folder: where they are
+    :param dtype: type of the array
+    :param shape: shape of the array
+    :param pieces: names and SHA-256
+    :return: the array
+    :raises ValueError: if one is missing or damaged
+    """
+    array = np.empty(shape, dtype)
+    target, place = array.reshape(-1).view(np.uint8), 0
+    for name, digest in pieces:
+        path = folder / name
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(f"{path} is missing or damaged: its content does not match its checksum. {REMEDY}")
+        target[place : place + len(content)] = np.frombuffer(content, np.uint8)
+        place += len(content)
+    return array

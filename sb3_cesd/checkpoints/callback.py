@@ -1,0 +1,123 @@
+from pathlib import Path
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_cesd.checkpoints.arrays import write_with_arrays
+from sb3_cesd.checkpoints.folders import (
+    BUFFER,
+    MANIFEST,
+    MODEL,
+    STATE,
+    checkpoint_name,
+    checkpoints_in,
+    manifest_of,
+    new_checkpoint,
+)
+from sb3_cesd.checkpoints.training_state import get_training_state, restart_episodes, warn_of_restarts
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.files import AnyPath, dump_with_checksum, write_text_whole, written_whole
+from sb3_cesd.common.signals import DeferredSignals, deferred_signals
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+
+class ResumableCheckpoint(BaseCallback):
+    """
+    Write checkpoints from which :func:`~sb3_cesd.checkpoints.resume.resume` goes on as if the run had never stopped: on the
+    CPU, the weights are bit-identical to those of the uninterrupted run with the same callback.
+
+    A checkpoint is a folder with the model and its optimizers, the replay buffer, all random states, the environments in the
+    midst of their episodes with their statistics, the skills that act, noise, counters, and what is not logged yet. It is
+    there as a whole or not at all. Parts of the replay buffer that did not change since the last checkpoint are hard links,
+    which take no time and space.
+
+    Environments of which no state can be read (another process, a simulation that can't be pickled) are reset at each
+    checkpoint instead, about which a warning tells.
+
+    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second one does not wait).
+
+    In RL Zoo, in the yml file or with ``-params``; ``-i`` then takes the model of a checkpoint::
+
+        callback:
+          - sb3_cesd.callbacks.ResumableCheckpoint:
+              save_freq: 50000
+
+    :param path: folder of the checkpoints; in RL Zoo, ``None`` for the folder ``checkpoints`` of the run
+    :param save_freq: environment steps (of all environments together) between two checkpoints; one is written before the
+        first rollout after them, and one at the end
+    :param keep: number of checkpoints that are kept
+    :param verbose: verbosity level; 1 names each checkpoint
+    """
+
+    model: SkillDDPG  # type: ignore[assignment]
+    _signals: DeferredSignals
+
+    def __init__(self, path: AnyPath | None = None, save_freq: int = 50_000, keep: int = 2, verbose: int = 0) -> None:
+        check_arguments("ResumableCheckpoint", locals())
+        super().__init__(verbose)
+        self.path = path
+        self.save_freq = save_freq
+        self.keep = keep
+        self._n_written = 0
+        self._stop_requested = False
+        self._stops = False
+        self._has_warned = False
+
+    def request_stop(self) -> None:
+        """Write a checkpoint before the next rollout, and end the training with it."""
+        self._stop_requested = True
+
+    def _init_callback(self) -> None:
+        if not isinstance(self.model, SkillDDPG):
+            raise ValueError(
+                f"{type(self.model).__name__} is none of this package's methods: use SB3's CheckpointCallback for it."
+            )
+        if self.path is None:
+            raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo finds one by itself).")
+        if self.model.num_timesteps == 0 and checkpoints_in(Path(self.path)):
+            raise ValueError(
+                f"{self.path} holds the checkpoints of another run: go on with it by sb3_cesd.checkpoints.resume, or pass "
+                "another folder."
+            )
+        self._n_written = self.model.num_timesteps // self.save_freq
+        self._stop_requested = self._stops = False
+
+    def _on_training_start(self) -> None:
+        self._signals = self.model.until_learned.enter_context(deferred_signals())
+
+    def _on_rollout_start(self) -> None:
+        if self._signals.received is not None:
+            self.write()
+            self._signals.deliver()
+        if self._stop_requested or self.model.num_timesteps // self.save_freq > self._n_written:
+            self.write()
+            self._stops = self._stop_requested
+
+    def _on_step(self) -> bool:
+        return not self._stops
+
+    def _on_training_end(self) -> None:
+        # Not of a run that was stopped within a rollout, whose last transition is not stored; RL Zoo ends training twice
+        is_over = self.model.num_timesteps >= self.model._total_timesteps
+        if is_over and checkpoint_name(self.model) not in [path.name for path in checkpoints_in(Path(self.path or ""))]:
+            self.write()
+
+    def write(self) -> None:
+        """Write a checkpoint now; to be called between rollouts."""
+        assert self.path is not None
+        self._n_written = self.model.num_timesteps // self.save_freq
+        state = get_training_state(self.model, self.n_calls)
+        target = Path(self.path) / checkpoint_name(self.model)
+        known = checkpoints_in(target.parent)
+        with new_checkpoint(target, self.keep) as folder:
+            self.model.save(folder / MODEL)
+            write_with_arrays(folder / BUFFER, self.model.replay_buffer, known[-1] / BUFFER if known else None)
+            with written_whole(folder / STATE) as file:
+                dump_with_checksum(state, file)
+            write_text_whole(folder / MANIFEST, manifest_of(self.model))
+        if self.verbose >= 1:
+            print(f"Wrote the checkpoint {target}")
+        if state["reset_seed"] is not None:
+            if not self._has_warned:
+                warn_of_restarts(self.model)
+                self._has_warned = True
+            restart_episodes(self.model, state["reset_seed"])

@@ -1,0 +1,157 @@
+"""Folders of checkpoints, which are there as a whole or not at all."""
+
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from sb3_cesd.common.files import AnyPath, sync_folder
+
+MODEL = "model.zip"
+BUFFER = "replay_buffer"
+STATE = "state.pkl"
+MANIFEST = "checkpoint.json"
+PREFIX = "steps_"
+
+
+@contextmanager
+def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
+    """
+    Write a checkpoint aside, put it in its place once it is complete and on the disk, and delete the oldest ones.
+
+    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the checkpoints before it are untouched. Those after
+    it are deleted: the run was resumed from an earlier one.
+
+    :param target: its folder in that of the checkpoints of a run
+    :param keep: number of checkpoints to keep
+    :return: where to write its files
+    """
+    folder = target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of a fixed name, so that what a killed process left behind is deleted by the next
+    unfinished = folder / ".unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        sync_folder(unfinished)
+        if target.exists():
+            _delete(target)
+        os.rename(unfinished, target)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    sync_folder(folder)
+    known = checkpoints_in(folder)
+    until = known.index(target) + 1
+    for other in [*known[: max(until - keep, 0)], *known[until:]]:
+        _delete(other)
+
+
+def _delete(checkpoint: Path) -> None:
+    # Renamed first, so that it is never found in part
+    deleted = checkpoint.with_name(".deleted")
+    shutil.rmtree(deleted, ignore_errors=True)
+    os.rename(checkpoint, deleted)
+    shutil.rmtree(deleted, ignore_errors=True)
+
+
+def checkpoint_name(model: BaseAlgorithm) -> str:
+    """
+    Name the checkpoint of a model.
+
+    :param model: a model
+    :return: name of the folder
+    """
+    return f"{PREFIX}{model.num_timesteps:012d}"
+
+
+def manifest_of(model: BaseAlgorithm) -> str:
+    """
+    Tell what a checkpoint is one of.
+
+    :param model: a model
+    :return: JSON
+    """
+    model_class = type(model)
+    manifest = {"class": [model_class.__module__, model_class.__qualname__], "num_timesteps": model.num_timesteps}
+    return json.dumps({**manifest, "total_timesteps": model._total_timesteps, "n_envs": model.n_envs})
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """
+    List checkpoints.
+
+    :param folder: folder of the checkpoints of a run
+    :return: the checkpoints, the oldest first
+    """
+    return sorted(path for path in folder.glob(f"{PREFIX}*") if is_checkpoint(path))
+
+
+def is_checkpoint(path: AnyPath) -> bool:
+    """
+    Tell whether a folder is a checkpoint.
+
+    :param path: any path
+    :return: whether it is one
+    """
+    return (Path(path) / MANIFEST).is_file()
+
+
+def find_checkpoint(path: AnyPath) -> Path:
+    """
+    Find a checkpoint.
+
+    :param path: its folder, the model in it, or a folder of checkpoints, of which the latest is taken
+    :return: its folder
+    :raises FileNotFoundError: if there is none
+    """
+    path = Path(path)
+    if path.name == MODEL:
+        path = path.parent
+    if is_checkpoint(path):
+        return path
+    found = checkpoints_in(path)
+    if not found:
+        raise FileNotFoundError(
+            f"There is no checkpoint in {path}: pass the folder that ResumableCheckpoint wrote to, or one of the folders "
+            f"{PREFIX}... in it."
+        )
+    return found[-1]
+
+
+def read_manifest(checkpoint: Path) -> dict[str, Any]:
+    """
+    Read what a checkpoint tells of itself.
+
+    :param checkpoint: its folder
+    :return: what was written
+    :raises ValueError: if the file is damaged
+    """
+    try:
+        return json.loads((checkpoint / MANIFEST).read_text())
+    except ValueError as error:
+        raise ValueError(
+            f"{checkpoint / MANIFEST} is damaged ({error}): resume from the checkpoint before this one."
+        ) from error
+
+
+def with_checkpoints_found(arguments: list[str]) -> list[str]:
+    """
+    Name the model of a checkpoint where RL Zoo's command line names a folder of checkpoints, which RL Zoo refuses.
+
+    :param arguments: arguments of the command line
+    :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``
+    :raises FileNotFoundError: if there is no checkpoint in a folder
+    """
+    found = list(arguments)
+    for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
+        if option in ("-i", "--trained-agent") and Path(value).is_dir():
+            found[idx + 1] = str(find_checkpoint(value) / MODEL)
+    return found

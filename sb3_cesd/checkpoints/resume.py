@@ -1,0 +1,60 @@
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import torch as th
+from stable_baselines3.common.type_aliases import GymEnv
+
+from sb3_cesd.checkpoints.arrays import REMEDY, read_with_arrays
+from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, find_checkpoint, read_manifest
+from sb3_cesd.checkpoints.training_state import set_training_state
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.files import AnyPath, load_with_checksum
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+
+def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", **kwargs: Any) -> SkillDDPG:
+    """
+    Load a checkpoint of a run, to go on as if it had never stopped::
+
+        model = resume("checkpoints", env)
+        model.learn(remaining_timesteps(model), callback, reset_num_timesteps=False)
+
+    The first ``learn`` continues the episodes of the environments, with all random numbers. A checkpoint holds pickled
+    objects, which may run any code: resume only those that you trust.
+
+    :param path: folder of a checkpoint that :class:`~sb3_cesd.checkpoints.callback.ResumableCheckpoint` wrote, or folder of
+        several, of which the latest is taken
+    :param env: environments made as those of the run, as many and in the same wrappers (if registered in Gym, can be str)
+    :param device: Device on which the code should run.
+    :param kwargs: arguments of the constructor to change (the run is another one then, but for those of logging)
+    :return: the model
+    :raises FileNotFoundError: if there is no checkpoint
+    :raises ValueError: if it is damaged, or does not fit the environment
+    """
+    check_arguments("resume", locals())
+    folder = find_checkpoint(path)
+    manifest = read_manifest(folder)
+    module, name = manifest["class"]
+    model_class: Any = import_module(module)
+    for part in name.split("."):
+        model_class = getattr(model_class, part)
+    model = model_class.load(folder / MODEL, env, device, force_reset=False, **kwargs)
+    if model.n_envs != manifest["n_envs"]:
+        raise ValueError(f"{folder} is of {manifest['n_envs']} environments, not of {model.n_envs}: pass as many.")
+    with open(folder / STATE, "rb") as file:
+        state = load_with_checksum(file, folder / STATE, REMEDY)
+    model.replay_buffer = read_with_arrays(folder / BUFFER)
+    model.replay_buffer.device = model.device
+    model._goes_on = partial(set_training_state, state=state)
+    return model
+
+
+def remaining_timesteps(model: SkillDDPG) -> int:
+    """
+    Tell how far a run has to go on.
+
+    :param model: a resumed model
+    :return: environment steps to the end of the run, at least 0
+    """
+    return max(model._total_timesteps - model.num_timesteps, 0)

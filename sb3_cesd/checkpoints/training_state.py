@@ -1,0 +1,117 @@
+"""What of a run in ``learn`` is neither in the saved model nor in the replay buffer."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+from sb3_cesd.checkpoints.environments import get_env_state, set_env_state
+from sb3_cesd.checkpoints.random_states import get_random_states, set_random_states
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+#: What a logger holds until it is written
+LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
+
+
+def get_training_state(model: SkillDDPG, n_calls: int) -> dict[str, Any]:
+    """
+    Read the state of a run between two rollouts.
+
+    :param model: a model in ``learn``
+    :param n_calls: number of steps that callbacks have seen
+    :return: what :func:`set_training_state` takes
+    """
+    assert model.env is not None
+    env_state, whole = get_env_state(model.env)
+    # Drawn before the states of the generators are read
+    reset_seed = None if whole else int(np.random.randint(2**31))
+    return {
+        "env_state": env_state,
+        "reset_seed": reset_seed,
+        "random_states": get_random_states(),
+        "action_space": model.action_space.np_random,
+        "noise": (model.action_noise, model._unit_noise),
+        "mean_logs": model._mean_logs.get_state(),
+        "skill_rewards": (model._skill_rewards.rewards, model._skill_rewards.steps),
+        "logger": {name: dict(getattr(model.logger, name)) for name in LOGGED},
+        "elapsed": time.time_ns() - model.start_time,
+        "num_timesteps_at_start": model._num_timesteps_at_start,
+        "n_calls": n_calls,
+    }
+
+
+def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str, Any]) -> None:
+    """
+    Let a run go on from the state of another.
+
+    :param model: a loaded model at the start of ``learn``
+    :param callback: what was passed to ``learn``
+    :param state: what :func:`get_training_state` returned
+    :raises ValueError: if the environments are others
+    """
+    assert model.env is not None
+    set_env_state(model.env, state["env_state"], state["reset_seed"] is None)
+    model.action_space._np_random = state["action_space"]
+    model.action_noise, model._unit_noise = state["noise"]
+    model._mean_logs.set_state(state["mean_logs"], model.device)
+    model._skill_rewards.rewards, model._skill_rewards.steps = state["skill_rewards"]
+    for name in LOGGED:
+        getattr(model.logger, name).update(state["logger"][name])
+    # Time and speed are those of the whole run, without the pause
+    model.start_time = time.time_ns() - state["elapsed"]
+    model._num_timesteps_at_start = state["num_timesteps_at_start"]
+    for new in _every_step(callback):
+        new.n_calls = state["n_calls"]
+    set_random_states(state["random_states"])
+    restart_episodes(model, state["reset_seed"])
+
+
+def restart_episodes(model: SkillDDPG, seed: int | None) -> None:
+    """
+    Reset environments whose state can't be read, so that it is known what they go on from.
+
+    :param model: a model in ``learn``, between two rollouts
+    :param seed: seed of the environments; ``None`` for those whose state was read, which are left alone
+    """
+    if seed is None:
+        return
+    assert model.env is not None and model.replay_buffer is not None
+    venv = model.env
+    while isinstance(venv, VecEnvWrapper):
+        venv = venv.venv
+    venv.seed(seed)
+    model.replay_buffer.end_trajectories()
+    model._last_obs = model.env.reset()  # type: ignore[assignment]
+    model._last_episode_starts = np.ones(model.n_envs, dtype=bool)
+    if model._vec_normalize_env is not None:
+        model._last_original_obs = model._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
+    model._unit_noise.reset()
+    if model.action_noise is not None:
+        model.action_noise.reset()
+
+
+def warn_of_restarts(model: SkillDDPG) -> None:
+    """
+    Tell that episodes end at checkpoints.
+
+    :param model: a model whose environments have no state that could be read
+    """
+    assert model.env is not None
+    warnings.warn(
+        f"The state of {type(model.env.unwrapped).__name__} can't be read in the midst of an episode: all episodes end at "
+        "each checkpoint, so that a run can go on from there. To avoid that, use DummyVecEnv, and give the environment "
+        "get_state() and set_state(state), or attributes that can be pickled."
+    )
+
+
+def _every_step(callback: BaseCallback) -> Iterator[BaseCallback]:
+    """List the callbacks that see every step, and none so far."""
+    if isinstance(callback, CallbackList):
+        for child in callback.callbacks:
+            yield from _every_step(child)
+    if callback.n_calls == 0:
+        yield callback

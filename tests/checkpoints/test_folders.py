@@ -1,0 +1,276 @@
+"""Checkpoints are there as a whole or not at all; what did not change is not written again."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_cesd import CeSD
+from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.checkpoints import arrays, remaining_timesteps, resume
+from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, checkpoints_in, find_checkpoint, with_checkpoints_found
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+
+
+def train(path, save_freq=100, total=300, **kwargs):
+    model = make_small(CeSD, MazeVecEnv("square_a", 2))
+    return model.learn(total, ResumableCheckpoint(path, save_freq, **kwargs))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    train(folder, keep=2)
+    return folder
+
+
+@pytest.fixture
+def checkpoints(trained, tmp_path):
+    """A copy to damage."""
+    return shutil.copytree(trained, tmp_path / "checkpoints")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_last_are_kept(trained):
+    assert names(trained) == ["steps_000000000200", "steps_000000000300"]
+    assert find_checkpoint(trained) == trained / "steps_000000000300"
+    assert find_checkpoint(trained / "steps_000000000200") == trained / "steps_000000000200"
+    assert find_checkpoint(trained / "steps_000000000200" / MODEL) == trained / "steps_000000000200"
+
+
+def test_model_is_a_saved_model(trained):
+    model = CeSD.load(trained / "steps_000000000200" / MODEL)
+    assert model.num_timesteps == 200
+
+
+def test_resumed_from_an_earlier_one(checkpoints):
+    """What came after it in the other run is not taken for part of this one."""
+    model = resume(checkpoints / "steps_000000000200", MazeVecEnv("square_a", 2))
+    assert remaining_timesteps(model) == 100
+    model.learn(50, ResumableCheckpoint(checkpoints, 40, keep=2), reset_num_timesteps=False)
+    assert names(checkpoints) == ["steps_000000000240", "steps_000000000252"]
+
+
+def test_another_run_does_not_mix(checkpoints):
+    with pytest.raises(ValueError, match=r"holds the checkpoints of another run: .*resume, or pass another folder"):
+        train(checkpoints)
+    assert names(checkpoints) == ["steps_000000000200", "steps_000000000300"]
+
+
+def test_learn_from_zero_starts_anew(trained, tmp_path):
+    """A resumed model that is to count from 0 forgets the run, and resets its environments."""
+    model = resume(trained, MazeVecEnv("square_a", 2))
+    assert model.is_resumed
+    model.learn(20)
+    assert model.num_timesteps == 20 and not model.is_resumed
+
+
+def test_stop_writes_a_checkpoint(tmp_path):
+    class StopsAt(ResumableCheckpoint):
+        def _on_step(self):
+            if self.model.num_timesteps == 130:
+                self.request_stop()
+            return super()._on_step()
+
+    model = make_small(CeSD, MazeVecEnv("square_a", 2))
+    model.learn(300, StopsAt(tmp_path, 1000))
+    assert len(checkpoints_in(tmp_path)) == 1
+    resumed = resume(tmp_path, MazeVecEnv("square_a", 2))
+    assert resumed.num_timesteps in (130, 132, 134) and model.num_timesteps == resumed.num_timesteps + 2
+    assert remaining_timesteps(resumed) == 300 - resumed.num_timesteps
+
+
+@pytest.mark.parametrize("file", [MODEL, STATE, "checkpoint.json", f"{BUFFER}/object.pkl"])
+@pytest.mark.parametrize("damage", ["changed", "truncated"])
+def test_damage_is_named(checkpoints, file, damage):
+    path = checkpoints / "steps_000000000300" / file
+    content = bytearray(path.read_bytes())
+    if damage == "changed":
+        content[len(content) // 2 if file != "checkpoint.json" else 0] ^= 0xFF
+    else:
+        del content[len(content) // 2 :]
+    path.unlink()
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=path.name) as caught:
+        resume(checkpoints, MazeVecEnv("square_a", 2))
+    assert "checkpoint" in str(caught.value)
+
+
+def test_no_checkpoint(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no checkpoint in .*: pass the folder that ResumableCheckpoint"):
+        resume(tmp_path, MazeVecEnv("square_a", 2))
+
+
+def test_other_environments(trained):
+    with pytest.raises(ValueError, match="is of 2 environments, not of 3: pass as many"):
+        resume(trained, MazeVecEnv("square_a", 3))
+    # Two of another kind are found out before the first step
+    model = resume(trained, make_vec_env("MazeSquareA-v0", 2))
+    with pytest.raises(ValueError, match="pass as many environments as were trained with, in the same wrappers"):
+        model.learn(10, reset_num_timesteps=False)
+
+
+def test_needs_a_folder(tmp_path):
+    with pytest.raises(ValueError, match="Checkpoints need a folder: pass path"):
+        train(None)
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """Arrays are cut into pieces of 80 bytes."""
+    monkeypatch.setattr(arrays, "PIECE", 80)
+
+
+def test_arrays_come_back(tmp_path, pieces):
+    rng = np.random.default_rng(0)
+    value = {
+        "numbers": rng.normal(size=(100, 3)),
+        "flags": rng.normal(size=(90, 2)) > 0,
+        "view": rng.normal(size=(50, 4)).astype(np.float32)[:, ::2],
+        "large rows": rng.normal(size=(3, 50)),
+        "small": np.arange(3),
+        "none": np.zeros((0, 5)),
+        "objects": np.array([{}, None] * 20),
+        "scalar": np.float64(3),
+    }
+    arrays.write_with_arrays(tmp_path / "first", value)
+    found = arrays.read_with_arrays(tmp_path / "first")
+    assert found.keys() == value.keys()
+    for name, array in value.items():
+        np.testing.assert_array_equal(found[name], array, name)
+        assert np.asarray(found[name]).dtype == np.asarray(array).dtype
+        assert np.asarray(found[name]).flags.writeable or name == "scalar"
+
+
+def test_only_changed_pieces_are_written(tmp_path, pieces):
+    value = {"a": np.arange(1000.0), "b": np.zeros((20, 10))}
+    arrays.write_with_arrays(tmp_path / "first", value)
+    value["a"][[0, 999]] = -1
+    arrays.write_with_arrays(tmp_path / "second", value, tmp_path / "first")
+    shared = [path.name for path in (tmp_path / "second").glob("*.bin") if path.stat().st_nlink == 2]
+    alone = [path.name for path in (tmp_path / "second").glob("*.bin") if path.stat().st_nlink == 1]
+    assert sorted(alone) == ["000_00000.bin", "000_00099.bin"] and len(shared) == 98 + 20
+    shutil.rmtree(tmp_path / "first")
+    found = arrays.read_with_arrays(tmp_path / "second")
+    np.testing.assert_array_equal(found["a"], value["a"])
+    np.testing.assert_array_equal(found["b"], value["b"])
+
+
+def test_growing_arrays(tmp_path, pieces):
+    """As of a buffer that fills up, and then wraps around."""
+    previous = None
+    for step, size in enumerate((15, 38, 100, 100)):
+        value = np.arange(size, dtype=np.float64) + (np.arange(size) < 5) * step
+        arrays.write_with_arrays(tmp_path / str(step), [value], previous)
+        previous = tmp_path / str(step)
+        np.testing.assert_array_equal(arrays.read_with_arrays(previous)[0], value)
+
+
+def test_disk_without_links(tmp_path, pieces, monkeypatch):
+    def refuse(*args):
+        raise OSError
+
+    value = [np.arange(100.0)]
+    arrays.write_with_arrays(tmp_path / "first", value)
+    monkeypatch.setattr(os, "link", refuse)
+    arrays.write_with_arrays(tmp_path / "second", value, tmp_path / "first")
+    np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / "second")[0], value[0])
+
+
+def test_previous_in_part(tmp_path, pieces):
+    """What is missing of it is written anew."""
+    value = [np.arange(100.0)]
+    arrays.write_with_arrays(tmp_path / "first", value)
+    (tmp_path / "first/000_00002.bin").unlink()
+    arrays.write_with_arrays(tmp_path / "second", value, tmp_path / "first")
+    (tmp_path / "second/arrays.json").write_text("[[")
+    arrays.write_with_arrays(tmp_path / "third", value, tmp_path / "second")
+    for name in ("second", "third"):
+        np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / name)[0], value[0])
+
+
+def test_damaged_piece(tmp_path, pieces):
+    arrays.write_with_arrays(tmp_path / "first", [np.arange(100.0)])
+    piece = tmp_path / "first/000_00003.bin"
+    content = bytearray(piece.read_bytes())
+    content[5] ^= 1
+    piece.write_bytes(content)
+    with pytest.raises(ValueError, match=r"000_00003.bin is missing or damaged: .* Resume from the checkpoint before"):
+        arrays.read_with_arrays(tmp_path / "first")
+    piece.unlink()
+    with pytest.raises(ValueError, match=r"000_00003.bin is missing or damaged"):
+        arrays.read_with_arrays(tmp_path / "first")
+
+
+def test_failure_leaves_the_others(tmp_path, monkeypatch):
+    model = make_small(CeSD, MazeVecEnv("square_a", 2))
+    callback = ResumableCheckpoint(tmp_path, 100)
+    model.learn(120, callback)
+    before = names(tmp_path)
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sb3_cesd.checkpoints.callback.write_with_arrays", fail)
+    model.num_timesteps += 2
+    with pytest.raises(OSError, match="No space left"):
+        callback.write()
+    assert names(tmp_path) == before
+
+
+KILLED = """
+import sys
+from small import make_small
+from sb3_cesd import CeSD
+from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+model = make_small(CeSD, MazeVecEnv("square_a", 2))
+print("ready", flush=True)
+model.learn(1_000_000, ResumableCheckpoint(sys.argv[1], 2, keep=2))
+"""
+
+
+@pytest.mark.slow
+def test_kill(tmp_path):
+    """Whenever it is killed, the latest checkpoint is whole."""
+    rng = np.random.default_rng(0)
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        tests = os.path.dirname(os.path.dirname(__file__))
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(folder)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": tests},
+        )
+        process.stdout.readline()
+        while not checkpoints_in(folder):
+            assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(0.1, 1))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        latest = find_checkpoint(folder)
+        model = resume(folder, MazeVecEnv("square_a", 2))
+        assert model.num_timesteps == json.loads((latest / "checkpoint.json").read_text())["num_timesteps"] > 0
+        model.learn(10, reset_num_timesteps=False)
+
+
+def test_command_line(trained, tmp_path):
+    latest = str(trained / "steps_000000000300" / MODEL)
+    found = with_checkpoints_found(["--algo", "cesd", "-i", str(trained), "-n", "100"])
+    assert found == ["--algo", "cesd", "-i", latest, "-n", "100"]
+    assert with_checkpoints_found(["--trained-agent", str(trained)]) == ["--trained-agent", latest]
+    assert with_checkpoints_found(["-i", "model.zip", "-f", str(trained)]) == ["-i", "model.zip", "-f", str(trained)]
+    with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
+        with_checkpoints_found(["-i", str(tmp_path)])

@@ -1,0 +1,203 @@
+"""A resumed run is the uninterrupted one: the same weights, transitions, statistics and logs, to the last bit."""
+
+import random
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from learned import differences
+from small import make_small
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor, VecNormalize
+
+from sb3_cesd import METHODS, CeSD
+from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.checkpoints import remaining_timesteps, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.envs import make_batched
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+
+#: A checkpoint in the midst of episodes of 30 steps, and of skills that act for 7
+TOTAL, AT = 240, 130
+
+
+class NoStateEnv(gym.Env):
+    """Can't be pickled; its next observation depends on what it remembers."""
+
+    observation_space = spaces.Box(-9, 9, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self):
+        self.handle = lambda: None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self.place, {}
+
+    def step(self, action):
+        self.place = np.clip(self.place + action + self.np_random.normal(size=2), -9, 9).astype(np.float32)
+        return self.place, float(action[0]), False, False, {}
+
+
+class Looking(gym.Wrapper):
+    """Remembers, and has a reference to what it wraps besides ``env``."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.inner = env.unwrapped
+        self.memory = []
+
+    def reset(self, **kwargs):
+        self.memory.clear()
+        return self.env.reset(**kwargs)
+
+    def step(self, action):
+        observation, _, *rest = self.env.step(action)
+        self.memory.append(float(observation[0]))
+        return observation, sum(self.memory) + self.inner.np_random.normal(), *rest
+
+
+class Recorder(BaseCallback):
+    """What a run does to the random numbers of all, and what it logs."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn, self.calls, self.logged = [], [], []
+
+    def _on_step(self):
+        self.drawn.append((self.num_timesteps, random.random(), np.random.rand(), float(th.rand(1))))
+        self.calls.append((self.num_timesteps, self.n_calls))
+        return True
+
+    def _on_training_start(self):
+        self.model.logger.dump = self._dump(self.model.logger.dump)
+
+    def _dump(self, dump):
+        def dump_and_note(step=0):
+            values = self.model.logger.name_to_value.items()
+            self.logged.append((step, {name: value for name, value in values if not name.startswith("time/fps")}))
+            dump(step)
+
+        return dump_and_note
+
+
+def make_env(env_id, n_envs, seed=0, **kwargs):
+    return make_vec_env(env_id, n_envs, seed=seed, env_kwargs={"max_episode_steps": 30}, **kwargs)
+
+
+def make_batch(env_id, n_envs, seed=0):
+    return make_batched(env_id, n_envs, seed, env_kwargs={"max_episode_steps": 30})
+
+
+def make_maze(n_envs, seed=0):
+    return MazeVecEnv("square_a", n_envs, max_episode_steps=30, reward="coverage")
+
+
+def compare(folder, make, model_class=CeSD, model=None, **kwargs):
+    """Train at a stretch, and from a checkpoint on in other environments and with other random numbers around."""
+    if model is None:
+        settings = {"learning_starts": 60, "skill_duration": 7, "noise_correlation": 0.5, **kwargs}
+        model = make_small(model_class, make(), **settings)
+    records = Recorder(), Recorder()
+    # Drawing is part of the run
+    model.learn(TOTAL, [ResumableCheckpoint(folder / "whole", AT, keep=3), records[0]], log_interval=1)
+
+    first = checkpoints_in(folder / "whole")[0]
+    random.seed(5), np.random.seed(6), th.manual_seed(7)
+    resumed = resume(first, make(seed=9), device="cpu")
+    start = resumed.num_timesteps
+    assert AT <= start < TOTAL and resumed.is_resumed
+    callback = [ResumableCheckpoint(folder / "resumed", AT, keep=3), records[1]]
+    resumed.learn(remaining_timesteps(resumed), callback, log_interval=1, reset_num_timesteps=False)
+
+    assert not differences(model, resumed)
+    assert resumed.num_timesteps == model.num_timesteps and resumed._episode_num == model._episode_num
+    assert resumed._n_updates == model._n_updates > start // 8
+    arrays = (each.replay_buffer._arrays() for each in (model, resumed))
+    for (name, ours), theirs in zip(next(arrays).items(), next(arrays).values(), strict=True):
+        np.testing.assert_array_equal(ours, theirs, name)
+    for name in ("drawn", "calls"):
+        assert [entry for entry in getattr(records[0], name) if entry[0] > start] == getattr(records[1], name), name
+    later = [(step, without_time(values)) for step, values in records[0].logged if step > start]
+    assert later == [(step, without_time(values)) for step, values in records[1].logged]
+    return model, resumed
+
+
+def without_time(values):
+    return {name: value for name, value in values.items() if not name.startswith("time/")}
+
+
+@pytest.mark.parametrize("n_envs", [1, 8])
+@pytest.mark.parametrize("make", [partial(make_env, "MazeSquareA-v0"), make_maze], ids=["single", "batched"])
+def test_mazes(tmp_path, make, n_envs):
+    compare(tmp_path, partial(make, n_envs=n_envs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_envs", [1, 8])
+@pytest.mark.parametrize("make", [make_env, make_batch], ids=["single", "batched"])
+@pytest.mark.parametrize("env_id", ["Walker-v0", "QuadrupedRun-v0", "JacoReachTopLeft-v0"])
+def test_robots(tmp_path, env_id, make, n_envs):
+    compare(tmp_path, partial(make, env_id, n_envs))
+
+
+def test_robot(tmp_path):
+    """One of each kind, for the fast tests."""
+    compare(tmp_path, partial(make_env, "Walker-v0", 2))
+    compare(tmp_path / "batched", partial(make_batch, "QuadrupedRun-v0", 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(tmp_path, method):
+    compare(tmp_path, partial(make_maze, 2), METHODS[method])
+
+
+def test_statistics_and_wrappers(tmp_path):
+    """Of VecNormalize, wrappers of each environment and of all."""
+
+    def make(seed=0):
+        env = make_env("Pendulum-v1", 2, seed, wrapper_class=Looking)
+        return VecNormalize(VecMonitor(VecFrameStack(env, 2)))
+
+    model, resumed = compare(tmp_path, make)
+    ours, theirs = model.get_vec_normalize_env(), resumed.get_vec_normalize_env()
+    np.testing.assert_array_equal(ours.obs_rms.mean, theirs.obs_rms.mean)
+    np.testing.assert_array_equal(ours.ret_rms.var, theirs.ret_rms.var)
+    # Of SB3's Monitor
+    assert resumed.env.get_attr("episode_returns") == model.env.get_attr("episode_returns") != [[], []]
+
+
+def test_noise_of_the_user(tmp_path):
+    noise = OrnsteinUhlenbeckActionNoise(np.zeros(2), np.full(2, 0.3), theta=0.1)
+    compare(tmp_path, partial(make_maze, 2), action_noise=noise)
+
+
+def test_in_the_midst_of_a_warm_up_with_all_skills(tmp_path, make_model):
+    make_model(make_maze(2)).learn(100).save(tmp_path / "pretrained")
+    task = CeSD.from_pretrained(
+        tmp_path / "pretrained", make_maze(2), skill="best", seed=3, device="cpu", learning_starts=160, exploration_noise=0.3
+    )
+    model, resumed = compare(tmp_path, partial(make_maze, 2), model=task)
+    assert resumed.skill == model.skill is not None
+
+
+def test_environments_without_state_end_their_episodes(tmp_path):
+    def make(seed=0):
+        return make_vec_env(lambda: gym.wrappers.TimeLimit(NoStateEnv(), 30), 2, seed=seed)
+
+    with pytest.warns(UserWarning, match="The state of DummyVecEnv can't be read .* all episodes end") as seen:
+        compare(tmp_path, make)
+    # Once in each run, of two checkpoints
+    assert len([warning for warning in seen if "can't be read" in str(warning.message)]) == 2
+
+
+def test_environments_of_other_processes_end_their_episodes(tmp_path):
+    with pytest.warns(UserWarning, match="The state of SubprocVecEnv can't be read .* all episodes end"):
+        compare(tmp_path, partial(make_env, "Pendulum-v1", 2, vec_env_cls=SubprocVecEnv))
