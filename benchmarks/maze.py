@@ -5,7 +5,8 @@ Skills in mazes: all methods x mazes x seeds in one command, then figures and ta
     python benchmarks/maze.py --seeds 5 --jobs 2 --ablations      # and what CeSD's arguments do
     python benchmarks/maze.py --seeds 5 --jobs 2 --mine           # and mutual information by MINE
 
-A run that is in ``runs.csv`` is not done again: stop it at any time and go on with the same command. Each run has one thread.
+Writes to ``results/maze``. A run that is in ``runs.csv`` is not done again: stop it at any time and go on with the same
+command. Each run has one thread. Runs of another number of steps are other runs.
 """
 
 import argparse
@@ -13,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 import maze_report
-from maze_methods import ABLATIONS, MAIN, METHODS
-from maze_run import mine_one, run_one
+from arguments import at_least
+from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
+from maze_run import N_CURVE, mine_one, run_one
 from runs import run_missing
 
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
@@ -25,13 +27,13 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all but the ablations")
     parser.add_argument("--ablations", action="store_true", help=f"the ablations too: {', '.join(ABLATIONS)}")
     parser.add_argument("--mazes", nargs="+", choices=list(LAYOUTS), default=["square_a", "square_b", "tree"])
-    parser.add_argument("--seeds", type=int, default=5, help="number of seeds, from --first-seed on")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
-    parser.add_argument("--steps", type=int, help="environment steps of a run (default: those of the yml file)")
+    parser.add_argument("--seeds", type=at_least(1), default=5, help="number of seeds, from --first-seed on")
+    parser.add_argument("--first-seed", type=at_least(0), default=0)
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
+    parser.add_argument("--steps", type=at_least(N_CURVE), default=N_TIMESTEPS, help="environment steps of a run")
     parser.add_argument("--mine", action="store_true", help="MINE too, afterwards; it takes about as long as the training")
-    parser.add_argument("--mine-iterations", type=int, default=20_000)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/maze"))
+    parser.add_argument("--mine-iterations", type=at_least(1), default=20_000)
+    parser.add_argument("--output", type=Path, default=Path("results/maze"))
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left")
     parser.add_argument("--report-only", action="store_true", help="figures and tables of the runs that are done")
     args = parser.parse_args()
@@ -41,18 +43,18 @@ def main() -> None:
     if not args.report_only:
         # Seed by seed, so that an unfinished benchmark has something of everything
         runs = [
-            {"method": method, "maze": maze, "seed": seed}
+            {"method": method, "maze": maze, "seed": seed, "n_timesteps": args.steps}
             for seed in range(args.first_seed, args.first_seed + args.seeds)
             for maze in args.mazes
             for method in methods
         ]
-        train = partial(run_one, rollouts_folder=rollouts_folder, n_timesteps=args.steps)
-        run_missing(runs, train, path, args.jobs, args.dry_run)
+        run_missing(runs, partial(run_one, rollouts_folder=rollouts_folder), path, args.jobs, args.dry_run)
         if args.mine:
-            mine = partial(mine_one, rollouts_folder=rollouts_folder, n_iterations=args.mine_iterations)
-            run_missing(runs, mine, args.output / "mine.csv", args.jobs, args.dry_run)
+            estimates = [{**run, "n_iterations": args.mine_iterations} for run in runs]
+            mine, of_old_rows = partial(mine_one, rollouts_folder=rollouts_folder), {"n_timesteps": N_TIMESTEPS}
+            run_missing(estimates, mine, args.output / "mine.csv", args.jobs, args.dry_run, defaults=of_old_rows)
     if not args.dry_run:
-        maze_report.write(args.output)
+        maze_report.write(args.output, args.steps)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,9 @@ class Method(NamedTuple):
         return read_entry(self.config, MAZE, self.overrides)
 
 
+#: Environment steps of a run, unless told otherwise, as in the yml files; and of rows that do not tell theirs
+N_TIMESTEPS = 36_000
+
 MAIN: dict[str, Method] = {
     "cesd": Method("cesd", "cesd"),
     "released": Method("cesd", "cesd_released"),

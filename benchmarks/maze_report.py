@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS
 from runs import read_rows
 from scipy import stats
 
@@ -46,19 +46,27 @@ COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_
 MIN_SEEDS = 4
 
 
-def write(output: Path) -> None:
+def write(output: Path, n_timesteps: int) -> None:
     """
     Write ``table.md``, ``ablations.md`` and the figures.
 
     :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
+    :param n_timesteps: environment steps of the runs that are reported
     """
     rows, estimates, rollouts_folder = read_rows(output / "runs.csv"), read_rows(output / "mine.csv"), output / "rollouts"
-    if len(estimates):
-        key = ["method", "maze", "seed"]
-        rows = rows.merge(estimates[[*key, "mi_mine"]], on=key, how="left")
+    if len(rows):
+        others = sorted(set(rows.n_timesteps) - {n_timesteps})
+        rows = rows[rows.n_timesteps == n_timesteps]
+        if others:
+            print(f"Runs of {', '.join(map(str, others))} steps are left out: report them with --steps.")
     if rows.empty:
-        print("There are no runs yet.")
+        print(f"There are no runs of {n_timesteps} steps yet.")
         return
+    if len(estimates):
+        key = ["method", "maze", "seed", "n_timesteps"]
+        of_rows = estimates.assign(n_timesteps=estimates.get("n_timesteps", N_TIMESTEPS))
+        of_rows = of_rows.fillna({"n_timesteps": N_TIMESTEPS}).sort_values("n_iterations").drop_duplicates(key, keep="last")
+        rows = rows.merge(of_rows[[*key, "mi_mine"]], on=key, how="left")
     methods = [method for method in MAIN if method in set(rows.method)]
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
     ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *CONTINUOUS) if method in set(rows.method)]
@@ -73,7 +81,7 @@ def write(output: Path) -> None:
     for maze in rows.maze.unique():
         panels = {}
         for method in methods:
-            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*.npz"))
+            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*_{n_timesteps}.npz"))
             if files:
                 panels[method] = np.load(files[0])["drawn"].astype(float)
         if panels:
@@ -188,7 +196,8 @@ def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -
     FigureCanvasAgg(figure)
     for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False, sharey=True)[0], mazes, strict=True):
         for index, method in enumerate(methods):
-            curves = [np.load(path) for path in sorted(rollouts_folder.glob(f"{method}_{maze}_*.npz"))]
+            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*_{rows.n_timesteps.iloc[0]}.npz"))
+            curves = [np.load(path) for path in files]
             if not curves:
                 continue
             steps = curves[0]["steps"]

@@ -11,6 +11,7 @@ from maze_methods import METHODS
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import registry
+from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.mazes.layouts import LAYOUTS, MazeLayout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
@@ -77,10 +78,10 @@ def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:
     Name the file of the rollouts of a run.
 
     :param folder: where rollouts are kept
-    :param run: ``method``, ``maze`` and ``seed``
+    :param run: ``method``, ``maze``, ``seed`` and ``n_timesteps``
     :return: the file of this run
     """
-    return folder / "{method}_{maze}_{seed}.npz".format(**run)
+    return folder / "{method}_{maze}_{seed}_{n_timesteps}.npz".format(**run)
 
 
 def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
@@ -95,21 +96,22 @@ def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     return len(np.unique(np.floor((states - layout.low) / COARSE_BIN), axis=0)) / (layout.n_free_cells * n_bins_per_cell)
 
 
-def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None) -> dict[str, Any]:
+def run_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     """
     Train a method in a maze, then measure its skills.
 
-    :param run: ``method``, ``maze`` and ``seed``
+    :param run: ``method``, ``maze``, ``seed`` and ``n_timesteps``, the environment steps of the training
     :param rollouts_folder: where to keep rollouts of the skills and the curve of coverage
-    :param n_timesteps: environment steps of the training, if not those of the yml file
     :return: the measures
     """
     th.set_num_threads(1)
     layout, seed = LAYOUTS[run["maze"]], run["seed"]
     method = METHODS[run["method"]]
     arguments = method.arguments()
-    steps = n_timesteps or int(arguments["n_timesteps"])
+    steps = run["n_timesteps"]
     arguments.pop("n_timesteps")
+    # For visited_states
+    arguments["buffer_size"] = max(int(arguments["buffer_size"]), steps)
     env = MazeVecEnv(run["maze"], arguments.pop("n_envs"), max_episode_steps=HORIZON)
     model = registry.METHODS[method.algo](env=env, seed=seed, device="cpu", **arguments)
     curve = CoverageCurve(layout, steps // N_CURVE)
@@ -120,16 +122,11 @@ def run_one(run: dict[str, Any], rollouts_folder: Path, n_timesteps: int | None)
     env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
     play = partial(collect_rollouts, model, env, n_steps=HORIZON, noise_std=ROLLOUT_NOISE, seed=seed)
     rollouts = play(n_rollouts=N_ROLLOUTS)
-    rollouts_folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(
-        rollouts_file(rollouts_folder, run),
-        drawn=play(n_rollouts=N_ROLLOUTS, reset_options={"position": layout.start_cell}).states.astype(np.float16),
-        many=play(n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16),
-        steps=curve.steps,
-        coverage=curve.coverage,
-    )
-    sizes = {"n_timesteps": steps, "n_updates": model._n_updates, "seconds": round(seconds, 1)}
-    return {**sizes, **measure(model, layout, rollouts)}
+    drawn = play(n_rollouts=N_ROLLOUTS, reset_options={"position": layout.start_cell}).states.astype(np.float16)
+    many = play(n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16)
+    with written_whole(rollouts_file(rollouts_folder, run)) as file:
+        np.savez_compressed(file, drawn=drawn, many=many, steps=curve.steps, coverage=curve.coverage)
+    return {"n_updates": model._n_updates, "seconds": round(seconds, 1), **measure(model, layout, rollouts)}
 
 
 def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> dict[str, float]:
@@ -164,13 +161,12 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     return measures
 
 
-def mine_one(run: dict[str, Any], rollouts_folder: Path, n_iterations: int) -> dict[str, Any]:
+def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     """
     Estimate the mutual information of a finished run by MINE, which takes as long as the training itself.
 
-    :param run: ``method``, ``maze`` and ``seed``
+    :param run: ``method``, ``maze``, ``seed``, ``n_timesteps`` and ``n_iterations``, those of MINE
     :param rollouts_folder: as in :func:`run_one`
-    :param n_iterations: iterations of MINE
     :return: the estimate
     """
     th.set_num_threads(1)
@@ -178,5 +174,5 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path, n_iterations: int) -> d
     n_skills, n_rollouts = states.shape[:2]
     trajectories = states.reshape(n_skills * n_rollouts, -1)
     skills = np.repeat(np.arange(n_skills), n_rollouts)
-    estimate = mine_mutual_information(trajectories, skills, n_iterations=n_iterations, seed=run["seed"])
-    return {"n_iterations": n_iterations, "mi_mine": estimate.mutual_information}
+    estimate = mine_mutual_information(trajectories, skills, n_iterations=run["n_iterations"], seed=run["seed"])
+    return {"mi_mine": estimate.mutual_information}

@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from urlb_scores import expert_returns, normalise, published, read_runs, samples
 
+from sb3_cesd.common.files import write_text_whole
+
 THRESHOLDS = np.linspace(0.0, 1.2, 121)
 
 
@@ -164,7 +166,8 @@ def report(rows: pd.DataFrame, output: Path) -> str:
     methods = list(dict.fromkeys(rows.method))
     tasks = [task for task in expert_returns() if task in set(rows.task)]
     output.mkdir(parents=True, exist_ok=True)
-    rows[["method", "task", "seed", "final_return", "score"]].to_csv(output / "scores.csv", index=False)
+    scores = rows[["method", "task", "seed", "final_return", "score"]]
+    write_text_whole(output / "scores.csv", scores.to_csv(index=False))
     lines = ["## Final returns", "", "Mean ± standard deviation over seeds; published ones after 2M + 100k steps.", ""]
     lines += [*table_of_returns(rows, methods, tasks), ""]
 
@@ -185,9 +188,8 @@ def report(rows: pd.DataFrame, output: Path) -> str:
     for method in complete:
         cells = " | ".join(estimates[method, name].text() for name in AGGREGATES)
         lines.append(f"| {method} | {(rows.method == method).sum()} | {cells} |")
-    pd.DataFrame(
-        [{"method": method, "aggregate": name, **value._asdict()} for (method, name), value in estimates.items()]
-    ).to_csv(output / "aggregates.csv", index=False)
+    aggregates = [{"method": method, "aggregate": name, **value._asdict()} for (method, name), value in estimates.items()]
+    write_text_whole(output / "aggregates.csv", pd.DataFrame(aggregates).to_csv(index=False))
     if len(complete) > 1:
         lines += ["", "Probability of improvement: that a run of X scores more than one of Y.", ""]
         lines += ["| X | Y | P(X > Y) |", "|---|---|---|"]

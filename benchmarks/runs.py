@@ -1,15 +1,19 @@
 """Many training runs in one command: resumable, side by side or on a cluster, one row of a CSV file each."""
 
 import csv
+import io
 import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
 import traceback
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -20,7 +24,11 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 from tqdm import tqdm
+
+from sb3_cesd.common.files import write_text_whole
+from sb3_cesd.common.skills import is_whole
 
 Row = dict[str, Any]
 #: How often a backend may fail in a row without finishing any run, and how long it is given to notice what is lost [s]
@@ -31,10 +39,27 @@ def read_rows(path: Path) -> pd.DataFrame:
     """
     Read the finished runs.
 
+    A line that is not whole (of a full disk, or an editor) is left out, with a warning: that run is done again, no other.
+
     :param path: the CSV file
     :return: all rows of finished runs; empty if there is no file yet
+    :raises ValueError: if the file holds no table
     """
-    return pd.read_csv(path) if path.is_file() and path.stat().st_size > 0 else pd.DataFrame()
+    if not path.is_file() or path.stat().st_size == 0:
+        return pd.DataFrame()
+    content = path.read_bytes()
+    try:
+        header, *lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is damaged ({error}): restore it, or pass another --output.") from error
+    if lines and not content.endswith(b"\n"):
+        lines[-1] = []
+    whole = [line for line in lines if len(line) == len(header) and any(line)]
+    if len(whole) < len(lines):
+        warnings.warn(f"{path}: {len(lines) - len(whole)} of {len(lines)} lines are not whole, their runs are done again.")
+    text = io.StringIO()
+    csv.writer(text).writerows([header, *whole])
+    return pd.read_csv(io.StringIO(text.getvalue()))
 
 
 def append_row(path: Path, row: Row) -> None:
@@ -45,9 +70,7 @@ def append_row(path: Path, row: Row) -> None:
     :param row: columns by name; a column that the file does not have yet is added
     """
     rows = pd.concat([read_rows(path), pd.DataFrame([row])], ignore_index=True)
-    unfinished = path.with_suffix(".tmp")
-    rows.to_csv(unfinished, index=False, quoting=csv.QUOTE_MINIMAL)
-    os.replace(unfinished, path)
+    write_text_whole(path, rows.to_csv(index=False, quoting=csv.QUOTE_MINIMAL))
 
 
 @contextmanager
@@ -78,22 +101,26 @@ def run_missing(
     n_jobs: int,
     dry_run: bool = False,
     estimate: Callable[[Row, pd.DataFrame], float] | None = None,
+    defaults: Row | None = None,
 ) -> pd.DataFrame:
     """
     Do the runs that are not in the CSV file yet.
 
-    :param runs: what identifies each run, by name of the column
+    SIGTERM ends it with the usual exit code, and no worker survives it.
+
+    :param runs: what identifies each run, by name of the column; the same columns for all
     :param run_one: does a run, in a process of its own, and returns more columns
     :param path: the CSV file
     :param n_jobs: runs side by side
     :param dry_run: say what would be done
     :param estimate: seconds that a run will take, told by the rows of finished ones
+    :param defaults: what rows without a value in one of these columns were done with
     :return: all rows of the file
     :raises RuntimeError: after all runs, if some failed, which are done again by the next call; at once, if another process
         is at work on the file
     """
-    with nullcontext() if dry_run else only_one(path):
-        return _run_missing(list(runs), run_one, path, n_jobs, dry_run, estimate)
+    with nullcontext() if dry_run else only_one(path), sigterm_exits():
+        return _run_missing(list(runs), run_one, path, n_jobs, dry_run, estimate, defaults or {})
 
 
 def _run_missing(
@@ -103,12 +130,16 @@ def _run_missing(
     n_jobs: int,
     dry_run: bool,
     estimate: Callable[[Row, pd.DataFrame], float] | None,
+    defaults: Row,
 ) -> pd.DataFrame:
-    finished = Finished(path)
+    finished = Finished(path, defaults)
     if not dry_run:
         finished.collect()  # what a killed call left
     rows = read_rows(path)
-    done = {_key(row, runs[0]) for row in rows.to_dict("records")} if len(rows) else set()
+    lacking = [name for name in runs[0] if len(rows) and name not in rows and name not in defaults]
+    if lacking:
+        raise ValueError(f"{path} has no column {lacking[0]!r}: it is of another benchmark or version, pass another --output.")
+    done = keys_of(rows, runs[0], defaults)
     missing = [run for run in runs if _key(run, run) not in done]
     print(f"{len(runs)} runs, {len(runs) - len(missing)} of them done already")
     if dry_run:
@@ -135,7 +166,7 @@ def _run_missing(
             n_left = len(left)
             with _every_second(collect):
                 try:
-                    Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs)(
+                    Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs, **worker_options())(
                         delayed(_do)(run_one, run, finished) for run in list(left)
                     )
                 except Exception as error:  # whatever the backend makes of a lost process or machine
@@ -157,10 +188,12 @@ class Finished:
     Runs that are done and not in the CSV file yet, as files of a folder where workers leave them, on whatever machine.
 
     :param path: the CSV file
+    :param defaults: what rows without a value in one of these columns were done with
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, defaults: Row | None = None) -> None:
         self.path = path
+        self.defaults = defaults or {}
         self.folder = path.resolve().with_suffix(".finished")
 
     def add(self, run: Row, measures: Row, failure: str) -> None:
@@ -172,10 +205,7 @@ class Finished:
         :param failure: how it failed, or an empty text
         """
         name = f"{time.time_ns()}_{uuid.uuid4().hex}"  # in the order in which they end
-        self.folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self.folder / f"{name}.tmp"
-        unfinished.write_text(json.dumps([run, measures, failure], default=float))
-        unfinished.replace(self.folder / f"{name}.json")
+        write_text_whole(self.folder / f"{name}.json", json.dumps([run, measures, failure], default=float))
 
     def remove(self) -> None:
         """Remove the folder, with what killed workers left unfinished."""
@@ -183,17 +213,23 @@ class Finished:
 
     def collect(self, expected: list[Row] | None = None) -> list[tuple[Row, str]]:
         """
-        Move what is there to the CSV file.
+        Move what is there to the CSV file, unless it has the run already: a killed call may have moved it, or a worker that
+        was lost finished one that was done again.
 
         :param expected: drop all other runs (a lost worker may have finished one that was done again); ``None`` for none
         :return: the runs, and how each failed (or an empty text)
         """
         runs: list[tuple[Row, str]] = []
         for file in sorted(self.folder.glob("*.json")):
-            run, measures, failure = json.loads(file.read_text())
+            try:
+                run, measures, failure = json.loads(file.read_text())
+            except (ValueError, TypeError):  # no JSON, or not of three parts
+                warnings.warn(f"{file} is damaged: it was removed, and its run is done again.")
+                file.unlink()
+                continue
             new = expected is None or (run in expected and run not in [other for other, _ in runs])
             if new:
-                if not failure:
+                if not failure and _key(run, run) not in keys_of(read_rows(self.path), run, self.defaults):
                     append_row(self.path, {**run, **measures})
                 runs.append((run, failure))
             file.unlink()
@@ -231,8 +267,63 @@ def _every_second(collect: Callable[[], None]) -> Iterator[None]:
     collect()
 
 
+def worker_options() -> Row:
+    """
+    Choose how workers start.
+
+    :return: arguments of joblib's ``Parallel``: processes end with this one, those of a cluster belong to the cluster
+    """
+    backend, _ = get_active_backend()
+    return {"initializer": end_with, "initargs": (os.getpid(),)} if type(backend).__name__ == "LokyBackend" else {}
+
+
+def end_with(parent: int, interval: float = 0.5) -> None:
+    """
+    End this process when its parent has ended, in whatever way.
+
+    :param parent: process that started this one
+    :param interval: how often to look [s]
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(interval)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def sigterm_exits() -> Iterator[None]:
+    """Let SIGTERM end the program as an error would, so that all is cleaned up, with the exit code of that signal."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tuple[str, ...]]:
+    """
+    Tell which runs are done.
+
+    :param rows: rows of the CSV file
+    :param names: columns that identify a run
+    :param defaults: what rows without a value in one of these columns were done with
+    :return: what identifies each row
+    """
+    names = list(names)
+    known = {name: rows[name] if name in rows else pd.Series(index=rows.index, dtype=object) for name in names}
+    filled = {name: column.fillna(defaults[name]) if name in defaults else column for name, column in known.items()}
+    return {_key(row, names) for row in pd.DataFrame(filled).to_dict("records")}
+
+
 def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(str(row[name]) for name in names)
+    # A column with a gap holds 0.0 for 0
+    return tuple(f"{row[name]:.0f}" if is_whole(row[name]) else str(row[name]) for name in names)
 
 
 def versions() -> dict[str, str]:

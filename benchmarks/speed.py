@@ -6,7 +6,8 @@ How fast everything is: updates, environments, training from end to end, how it 
     python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 
 What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
-Writes ``speed.csv``, ``speed.md`` and ``speed_DEVICE.png``; parts that are not measured now keep their figures.
+Writes ``speed.csv``, ``speed.md`` and ``speed_DEVICE.png`` to ``results/speed``; parts that are not measured now keep their
+figures.
 """
 
 import argparse
@@ -20,11 +21,13 @@ import speed_memory
 import speed_training
 import speed_update
 import torch as th
+from arguments import at_least
 from random_walk import ROBOTS
 from runs import processor, versions
 from speed_plot import plot
 from timing import SIZES, Figure
 
+from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.envs.robots.vec_env import usable_cores
 
 PARTS = ("update", "breakdown", "envs", "training", "scaling", "memory")
@@ -108,23 +111,39 @@ def machine(device: str) -> str:
     return f"{processor()}, {usable_cores()} cores, load {os.getloadavg()[0]:.1f} at the start{gpu}"
 
 
+def is_usable(device: str) -> bool:
+    """
+    Tell whether PyTorch can compute on a device.
+
+    :param device: name of a device
+    :return: whether it can
+    """
+    try:
+        th.zeros(1, device=device)
+    except (RuntimeError, AssertionError):
+        return False
+    return True
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--robot", choices=ROBOTS, default="quadruped")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
-    parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, usable_cores()}))
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", nargs="+", type=at_least(1), default=sorted({1, usable_cores()}))
+    parser.add_argument("--repeats", type=at_least(1), default=7)
     parser.add_argument("--device", default="cpu", help="of models: cpu or cuda")
-    parser.add_argument("--n-envs", nargs="+", type=int, default=[8, 32], help="environments in a batch")
-    parser.add_argument("--env-steps", type=int, default=2000, help="steps of a turn, of all environments together")
-    parser.add_argument("--training-steps", type=int, default=400, help="environment steps of a turn")
-    parser.add_argument("--n-skills", nargs="+", type=int, default=[4, 16, 64])
-    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[256, 1024, 4096])
-    parser.add_argument("--width", type=int, default=1024, help="of the networks whose scaling is measured")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/speed"))
+    parser.add_argument("--n-envs", nargs="+", type=at_least(1), default=[8, 32], help="environments in a batch")
+    parser.add_argument("--env-steps", type=at_least(1), default=2000, help="steps of a turn, of all environments together")
+    parser.add_argument("--training-steps", type=at_least(1), default=400, help="environment steps of a turn")
+    parser.add_argument("--n-skills", nargs="+", type=at_least(2), default=[4, 16, 64])
+    parser.add_argument("--batch-sizes", nargs="+", type=at_least(2), default=[256, 1024, 4096])
+    parser.add_argument("--width", type=at_least(1), default=1024, help="of the networks whose scaling is measured")
+    parser.add_argument("--output", type=Path, default=Path("results/speed"))
     args = parser.parse_args()
+    if not is_usable(args.device):
+        parser.error(f"--device {args.device}: there is none here, pass cpu")
     args.output.mkdir(parents=True, exist_ok=True)
     path = args.output / "speed.csv"
     common = {"device": args.device, "command": " ".join(["python", "benchmarks/speed.py", *sys.argv[1:]])}
@@ -135,7 +154,7 @@ def main() -> None:
         if path.is_file():
             others = pd.read_csv(path)
             rows = pd.concat([others[(others.part != part) | (others.device != args.device)], rows], ignore_index=True)
-        rows.to_csv(path, index=False)
+        write_text_whole(path, rows.to_csv(index=False))
         print(markdown(rows[rows.part == part]), flush=True)
     figures = pd.read_csv(path)
     (args.output / "speed.md").write_text("# Speed\n\n" + markdown(figures))

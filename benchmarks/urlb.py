@@ -6,7 +6,7 @@ The benchmark of robots: learn skills without a reward, then tasks from them, an
     python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --backend ray --address auto
 
 Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. A run that is in a CSV file is not done again: stop
-it at any time and go on with the same command. Each run has one thread.
+it at any time and go on with the same command. Each run has one thread. Runs of other steps or evaluations are other runs.
 """
 
 import argparse
@@ -14,16 +14,19 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from arguments import at_least
 from cluster import use_backend
 from runs import Row, run_missing
 from urlb_methods import DOMAINS, METHODS, SCALES
 from urlb_run import learn_task, pretrain
 
-from sb3_cesd.skill_ddpg.checks import WARM_UPS
+from sb3_cesd.common.allowed import WARM_UPS
 from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS
 
 #: Steps of pre-training and of a task
 STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
+#: What rows were done with that do not tell
+OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
 STEPS_PER_SECOND = {"laptop": (90.0, 200.0), "published": (3.0, 6.0)}
 
@@ -65,19 +68,21 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
     parser.add_argument("--domains", nargs="+", choices=list(DOMAINS), default=["Walker-v0"])
     parser.add_argument("--tasks", nargs="*", help="default: all tasks of the domains; none for pre-training alone")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[3], help="how many, or from which to before which")
+    parser.add_argument("--seeds", type=at_least(0), nargs="+", default=[3], help="how many, or from which to before which")
     parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="sizes of networks and batches, and steps")
-    parser.add_argument("--pretrain-steps", type=int)
-    parser.add_argument("--finetune-steps", type=int)
-    parser.add_argument("--from-steps", type=int, help="start tasks from the model saved at this step (default: the last)")
-    parser.add_argument("--save-at", type=int, nargs="*", default=[], help="save models at these steps, too")
+    parser.add_argument("--pretrain-steps", type=at_least(1))
+    parser.add_argument("--finetune-steps", type=at_least(1))
+    parser.add_argument(
+        "--from-steps", type=at_least(1), help="start tasks from the model saved at this step (default: the last)"
+    )
+    parser.add_argument("--save-at", type=at_least(1), nargs="*", default=[], help="save models at these steps, too")
     parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
-    parser.add_argument("--skill-episodes", type=int, default=1, help="episodes of each skill to tell the best")
+    parser.add_argument("--skill-episodes", type=at_least(1), default=1, help="episodes of each skill to tell the best")
     parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
     parser.add_argument("--transfer", nargs="+", choices=PARTS, default=PUBLISHED_PARTS, help="what tasks take from the model")
-    parser.add_argument("--eval-freq", type=int, default=10_000)
-    parser.add_argument("--n-eval-episodes", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
+    parser.add_argument("--eval-freq", type=at_least(1), default=10_000)
+    parser.add_argument("--n-eval-episodes", type=at_least(1), default=10)
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
     parser.add_argument("--address", help="of the Ray cluster, e.g. auto (default: start one on this machine)")
     parser.add_argument("--output", type=Path, default=Path("results/urlb"), help="a folder all machines share")
@@ -92,12 +97,21 @@ def main() -> None:
         if unknown:
             parser.error(f"unknown tasks {', '.join(unknown)}: choose some of {', '.join(tasks)}, or add their domain")
         tasks = args.tasks
-    if len(args.seeds) > 2:
+    seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
+    if not seeds:
         parser.error("--seeds: pass how many, or the first and the one after the last")
-    seeds = range(*args.seeds)
     from_steps = args.from_steps or pretrain_steps
     if from_steps not in (*args.save_at, pretrain_steps):
         parser.error(f"--from-steps {from_steps}: pass --save-at {from_steps} as well")
+    if max(args.save_at, default=0) > pretrain_steps:
+        parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {pretrain_steps} steps, pass no more")
+    if args.eval_freq > finetune_steps and tasks:
+        parser.error(f"--eval-freq {args.eval_freq}: tasks end after {finetune_steps} steps, pass no more")
+    if isinstance(args.skill, int) and tasks:
+        for method in (METHODS[name] for name in args.methods if METHODS[name].pretrained):
+            n_skills = min(method.arguments(args.scale, domain)["n_skills"] for domain in args.domains)
+            if args.skill >= n_skills:
+                parser.error(f"--skill {args.skill}: {method.algo} has {n_skills} skills, pass at most {n_skills - 1}")
     output = args.output.resolve()
     models = output / "models"
     pretraining = [
@@ -107,6 +121,7 @@ def main() -> None:
         for method in args.methods
         if METHODS[method].pretrained
     ]
+    plays_skills = args.skill == "best" and args.warm_up != "skills"
     way = {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(args.transfer))}
     learning = [
         {
@@ -118,6 +133,11 @@ def main() -> None:
             "pretrain_steps": from_steps if METHODS[method].pretrained else 0,
             "finetune_steps": finetune_steps,
             **(way if METHODS[method].pretrained else dict.fromkeys(way, 0)),
+            # Random actions are evaluated once
+            "eval_freq": args.eval_freq if METHODS[method].algo else 0,
+            "n_eval_episodes": args.n_eval_episodes,
+            # No episodes are played but to tell the best skill
+            "n_skill_episodes": args.skill_episodes if plays_skills and METHODS[method].pretrained else 1,
         }
         for seed in seeds
         for domain in args.domains
@@ -145,14 +165,12 @@ def main() -> None:
                     learn_task,
                     models=models,
                     evaluations=output / "evaluations",
-                    eval_freq=args.eval_freq,
-                    n_eval_episodes=args.n_eval_episodes,
-                    n_skill_episodes=args.skill_episodes,
                 ),
                 output / "runs.csv",
                 args.jobs,
                 args.dry_run,
                 partial(estimate, steps="finetune_steps", steps_per_second=speeds[1]),
+                OF_OLD_ROWS,
             )
 
 

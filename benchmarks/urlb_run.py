@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import torch as th
 from runs import Row
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
+from sb3_cesd.common.files import written_whole
 from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -52,19 +52,6 @@ def settings(model: SkillDDPG) -> Row:
     }
 
 
-def save(model: BaseAlgorithm, path: Path) -> None:
-    """
-    Save a model.
-
-    :param model: a model
-    :param path: its file, which is there as a whole or not at all
-    """
-    unfinished = path.with_name(f"unfinished_{path.name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    model.save(unfinished)
-    unfinished.replace(path)
-
-
 class Training(BaseCallback):
     """
     Save the model at some steps, and note where the robot went.
@@ -81,7 +68,7 @@ class Training(BaseCallback):
         places = np.stack(self.training_env.get_attr("position"))[:, :2]
         self.bins.update(map(tuple, np.floor(places).astype(int).tolist()))
         for n_timesteps in [step for step in self.files if step <= self.num_timesteps]:
-            save(self.model, self.files.pop(n_timesteps))
+            self.model.save(self.files.pop(n_timesteps))
         return True
 
 
@@ -106,7 +93,7 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     start = time.perf_counter()
     model.learn(n_timesteps, callback=training, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
-    save(model, model_file(models, run, n_timesteps))
+    model.save(model_file(models, run, n_timesteps))
     return {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.bins)}
 
 
@@ -135,18 +122,16 @@ def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) ->
     }
 
 
-def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval_episodes: int, n_skill_episodes: int) -> Row:
+def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     """
     Learn a task, from skills or from scratch.
 
-    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``, and for one
-        with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
-        ``from_pretrained`` takes them
+    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``; ``eval_freq``
+        (steps between two evaluations), ``n_eval_episodes`` (episodes of each) and ``n_skill_episodes`` (of each skill to tell
+        the best, if that is the choice and the warm-up does not tell); and for one with skills ``skill_choice``
+        (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
-    :param eval_freq: steps between two evaluations
-    :param n_eval_episodes: episodes of an evaluation
-    :param n_skill_episodes: episodes of each skill to tell the best, if that is the choice
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;
         ``zero_shot_steps``, those spent on the choice of the best skill, which are not part of ``steps``
     """
@@ -154,7 +139,7 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     method = METHODS[run["method"]]
     folder = evaluations / "_".join(str(value) for value in run.values())
     if run["method"] == "random":
-        return play_at_random(run, folder, n_eval_episodes)
+        return play_at_random(run, folder)
     entry = method.arguments(run["scale"], run["task"])
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
@@ -168,16 +153,17 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
             run["task"],
             run["skill_choice"],
             run["transfer"].split("+"),
-            n_eval_episodes=n_skill_episodes,
+            n_eval_episodes=run["n_skill_episodes"],
             seed=run["seed"],
             device="cpu",
             **arguments,
         )
     else:
         model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
+    n_eval_episodes = run["n_eval_episodes"]
     eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
     callback = EvalCallback(
-        eval_env, n_eval_episodes=n_eval_episodes, eval_freq=eval_freq, log_path=str(folder), verbose=0, warn=False
+        eval_env, n_eval_episodes=n_eval_episodes, eval_freq=run["eval_freq"], log_path=str(folder), verbose=0, warn=False
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -192,8 +178,6 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
         "seconds": round(seconds, 1),
         "skill": model.skill,
         **settings(model),
-        "eval_freq": eval_freq,
-        "n_eval_episodes": n_eval_episodes,
         "steps": json.dumps(callback.evaluations_timesteps),
         "returns": json.dumps([round(value, 3) for value in returns]),
         "final_return": returns[-1],
@@ -201,15 +185,15 @@ def learn_task(run: Row, models: Path, evaluations: Path, eval_freq: int, n_eval
     }
 
 
-def play_at_random(run: Row, folder: Path, n_eval_episodes: int) -> Row:
+def play_at_random(run: Row, folder: Path) -> Row:
     """
     Play uniform random actions: what a task gives without learning depends on the start of the episode alone.
 
-    :param run: ``task``, ``seed`` and ``finetune_steps``
+    :param run: ``task``, ``seed``, ``finetune_steps`` and ``n_eval_episodes``
     :param folder: for the returns of all episodes
-    :param n_eval_episodes: number of episodes
     :return: as :func:`learn_task`, the same returns at the first and the last step
     """
+    n_eval_episodes = run["n_eval_episodes"]
     env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
     env.action_space.seed(run["seed"])
     env.reset()
@@ -222,12 +206,11 @@ def play_at_random(run: Row, folder: Path, n_eval_episodes: int) -> Row:
         n_steps += 1
     env.close()
     steps = [0, run["finetune_steps"]]
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "evaluations.npz", timesteps=steps, results=np.stack([returns] * 2), ep_lengths=np.full((2, 1), n_steps))
+    with written_whole(folder / "evaluations.npz") as file:
+        np.savez(file, timesteps=steps, results=np.stack([returns] * 2), ep_lengths=np.full((2, 1), n_steps))
     mean = float(returns.mean())
     return {
         "seconds": round(time.perf_counter() - start, 1),
-        "n_eval_episodes": n_eval_episodes,
         "steps": json.dumps(steps),
         "returns": json.dumps([round(mean, 3)] * 2),
         "final_return": mean,
