@@ -1,5 +1,6 @@
 import copy
 import os
+import signal
 
 import pytest
 import torch as th
@@ -12,6 +13,8 @@ from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 # Workers run side by side: one thread each
 th.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell lets processes in the background ignore Ctrl-C, and so would those that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: A model that trains in a second
 TINY = {

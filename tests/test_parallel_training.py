@@ -12,12 +12,13 @@ from gymnasium import spaces
 from learned import parameters_of
 from rl_zoo3.callbacks import ParallelTrainCallback
 from stable_baselines3 import SAC
-from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.gradient_steps import TrainingDiverged
 from sb3_cesd.common.observations import add_skill, skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
 
@@ -129,3 +130,104 @@ def test_through_rl_zoo(tmp_path):
     result = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, result.stderr
     assert CeSD.load(tmp_path / "logs/cesd/Pendulum-v1_1/Pendulum-v1.zip")._n_updates >= 5
+
+
+class Interrupt(BaseCallback):
+    """Interrupt training while a thread learns, as Ctrl-C or an error of an environment does."""
+
+    def __init__(self, error, when):
+        super().__init__()
+        self.error, self.when = error, when
+
+    def _on_step(self):
+        if self.num_timesteps == self.when:
+            raise self.error
+        return True
+
+
+def learns_again(model):
+    """Whether the next ``learn``, without the callback, does updates."""
+    assert "train" not in vars(model) and model.train.__func__ is CeSD.train
+    n_updates, n_timesteps = model._n_updates, model.num_timesteps
+    before = [parameter.clone() for parameter in parameters_of(model)]
+    model.learn(400, reset_num_timesteps=False)
+    assert model.num_timesteps >= n_timesteps + 400
+    return model._n_updates > n_updates and any((a != b).any() for a, b in zip(before, parameters_of(model), strict=True))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143), ZeroDivisionError("of an environment")])
+def test_the_last_round_is_kept_whatever_ends_training(make_model, error):
+    model = make_model(**EPISODES)
+    callback = ParallelTrainCallback(gradient_steps=7)
+    with pytest.raises(type(error)) as raised:
+        model.learn(1000, callback=[callback, Interrupt(error, 610)])
+    assert raised.value is error
+    learner = callback.learner.learner
+    assert learner._n_updates % 7 == 0 and model._n_updates == learner._n_updates > 0, "rounds are over, and none is lost"
+    assert all((a == b).all() for a, b in zip(parameters_of(model), parameters_of(learner), strict=True))
+    assert learns_again(model)
+
+
+def test_the_last_round_of_all_is_kept(make_model):
+    model = make_model(**EPISODES)
+    callback = ParallelTrainCallback(gradient_steps=7)
+    model.learn(600, callback=callback)
+    assert model._n_updates == callback.learner.learner._n_updates > 0
+    assert learns_again(model)
+
+
+def test_after_an_error_in_the_thread_the_model_learns_again(make_model):
+    model = make_model(**EPISODES)
+    with pytest.MonkeyPatch.context() as context, pytest.raises(ZeroDivisionError):
+        context.setattr(CeSD, "critic_loss", lambda self, data: 1 / 0)
+        model.learn(1000, callback=ParallelTrainCallback(gradient_steps=3))
+    assert learns_again(model)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_divergence_in_the_thread_is_raised_and_the_model_stays_finite(make_model, last):
+    model = make_model(**EPISODES)
+    loss, n_calls = CeSD.critic_loss, []
+
+    def spoilt(self, data):
+        n_calls.append(None)
+        return loss(self, data) * (float("nan") if len(n_calls) >= 10 else 1.0)
+
+    with pytest.MonkeyPatch.context() as context, pytest.raises(TrainingDiverged, match="update 10: the critic loss"):
+        context.setattr(CeSD, "critic_loss", spoilt)
+        # The error comes up at the start of a round, or when training is over
+        model.learn(400 if last else 2000, callback=ParallelTrainCallback(gradient_steps=40 if last else 7))
+    assert model._n_updates == 10 and all(parameter.isfinite().all() for parameter in parameters_of(model))
+    assert learns_again(model)
+
+
+def test_ctrl_c_counts_more_than_an_error_in_the_thread(make_model):
+    model = make_model(**EPISODES)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(CeSD, "critic_loss", lambda self, data: 1 / 0)
+        # The thread fails in its first round, which starts at the end of the first episode
+        with pytest.warns(UserWarning, match="The thread that learns failed as well: ZeroDivisionError"):
+            with pytest.raises(KeyboardInterrupt):
+                model.learn(1000, callback=[ParallelTrainCallback(gradient_steps=3), Interrupt(KeyboardInterrupt(), 210)])
+    assert learns_again(model)
+
+
+def test_a_second_ctrl_c_while_the_thread_ends_leaves_the_model_as_it_was(make_model, monkeypatch):
+    model = make_model(**EPISODES)
+    callback = ParallelTrainCallback(gradient_steps=3)
+    join = threading.Thread.join
+
+    def interrupted(self, timeout=None):
+        join(self, timeout)
+        raise KeyboardInterrupt
+
+    class Patched(Interrupt):
+        def _on_step(self):
+            if self.num_timesteps == self.when:
+                monkeypatch.setattr(threading.Thread, "join", interrupted)
+            return super()._on_step()
+
+    with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="failed as well: KeyboardInterrupt"):
+        model.learn(1000, callback=[callback, Patched(KeyboardInterrupt(), 610)])
+    monkeypatch.undo()
+    assert learns_again(model)

@@ -115,11 +115,15 @@ def test_a_buffer_that_overrides_what_is_never_called_is_refused():
         make_small(METHODS["cesd"], replay_buffer_class=OverridesGetSamples)
 
 
-def test_a_buffer_whose_samples_no_graph_captures_is_refused_with_one():
+def test_a_buffer_whose_samples_no_graph_captures_is_refused_with_one(tmp_path):
     message = r"Recorder overrides sample\(\), .*: override draw\(\) and gather\(\), or leave cuda_graph out"
     with pytest.raises(ValueError, match=message):
         make_small(METHODS["cesd"], replay_buffer_class=Recorder, cuda_graph=True)
-    assert make_small(METHODS["cesd"], replay_buffer_class=Recorder).replay_buffer_class is Recorder
+    model = make_small(METHODS["cesd"], replay_buffer_class=Recorder)
+    assert model.replay_buffer_class is Recorder
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=message):
+        METHODS["cesd"].load(tmp_path / "model", cuda_graph=True)
 
 
 class Newest(SkillReplayBuffer):
@@ -149,3 +153,25 @@ def test_sampling_is_gathering_what_was_drawn():
         assert expected is None or (getattr(gathered, name) == expected).all(), name
     with pytest.raises(NotImplementedError, match=r"override sample\(\), or draw\(\) and gather\(\)"):
         buffer._get_samples(np.arange(3))
+
+
+class StepReward(METHODS["diayn"].reward_class):
+    """Keeps what it is asked to reward."""
+
+    needs_one_step = True
+
+    def reward(self, samples):
+        self.seen = samples
+        return super().reward(samples)
+
+
+class StepDIAYN(METHODS["diayn"]):
+    reward_class = StepReward
+
+
+def test_a_reward_that_asks_for_single_steps_gets_them():
+    model = make_small(StepDIAYN, n_steps=3).learn(100)
+    seen = model.intrinsic.seen
+    assert seen.one_step_observations.shape == seen.next_observations.shape
+    assert (seen.one_step_observations != seen.next_observations).any(), "windows have three steps"
+    assert not make_small(METHODS["diayn"]).replay_buffer.one_step

@@ -144,6 +144,7 @@ def test_evaluations_go_through_those_that_an_index_stands_for(method, skill_typ
         ({"skill_type": "unit_cube", "skill_dim": 2}, [0.5, -0.1], "are from 0 to 1"),
         ({"skill_type": "cube", "skill_dim": 2}, 4, "choose an integer from 0 to 3"),
         ({"skill_type": "cube", "skill_dim": 2}, "north", "choose an integer from 0 to 3"),
+        ({"skill_type": "cube", "skill_dim": 3}, [1, 0, 1], "one skill, or one per observation; a vector is one of floats"),
     ],
 )
 def test_what_is_no_skill_of_the_space(kwargs, skill, message):
@@ -175,6 +176,8 @@ def test_spaces_that_can_not_be(kwargs, message):
 
 def test_a_task_refuses_another_vector_when_it_is_loaded():
     pretrained = make(APT, "sphere", 3).learn(60)
+    with pytest.raises(ValueError, match=r"skill_dim=4 does not fit .* pass skill_dim=3 or leave it out"):
+        APT.from_pretrained(saved(pretrained), "Pendulum-v1", skill_dim=4, device="cpu")
     model = APT.from_pretrained(saved(pretrained), "Pendulum-v1", skill=1, learning_starts=40, device="cpu")
     for skill in (some_vector(model), some_vector(model).tolist(), 2):
         with pytest.raises(ValueError, match="learns the task: leave skill out"):
