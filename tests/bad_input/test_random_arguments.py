@@ -85,9 +85,13 @@ def test_every_value_is_refused_clearly_or_makes_sense():
     assert counts["clear"] > N_EXAMPLES / 4 and counts["sensible"] > 0
 
 
-@pytest.mark.skipif("BAD_INPUT_EXAMPLES" not in os.environ, reason="minutes: every argument with every value")
-@pytest.mark.parametrize("argument", ARGUMENTS, ids=lambda argument: f"{argument[0]}-{argument[1]}")
-def test_every_argument_with_all_values(argument):
+# In the long run every argument, which takes minutes; else one in sixty
+@pytest.mark.parametrize(
+    "argument",
+    ARGUMENTS if "BAD_INPUT_EXAMPLES" in os.environ else ARGUMENTS[::60],
+    ids=lambda argument: f"{argument[0]}-{argument[1]}",
+)
+def test_an_argument_with_all_values(argument):
     owner, name = argument
     function, call = TARGETS[owner]
     wrong = []
