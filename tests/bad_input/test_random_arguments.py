@@ -58,6 +58,12 @@ VALUES = st.one_of(
 counts: collections.Counter = collections.Counter()
 
 
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    """Some nonsense is a path that may be written to."""
+    monkeypatch.chdir(tmp_path)
+
+
 @settings(
     max_examples=N_EXAMPLES,
     deadline=None,
