@@ -245,6 +245,8 @@ class SkillDDPG(SavedSkillModel):
     @property
     def skill_space(self) -> SkillSpace:
         """Space of the skills."""
+        if hasattr(self, "policy"):
+            return self.policy.skill_space
         return make_skill_space(self.skill_type, self.n_skills, self.skill_dim)
 
     @property
