@@ -143,9 +143,7 @@ def main() -> None:
         model.learn(10**12, callback=CallbackList([Load(file, 60.0 * args.minutes), *beside]))
     rows = pd.read_csv(path)
     plot(rows, args.output / "load.png")
-    print(
-        f"{args.env}, {args.n_envs} environments: {model.num_timesteps} steps, {model._n_updates} updates, {os.cpu_count()} cores"
-    )
+    print(f"{args.env}, {args.n_envs} envs, {os.cpu_count()} cores: {model.num_timesteps} steps, {model._n_updates} updates")
     print(compare(rows))
 
 
