@@ -34,6 +34,13 @@ ALLOWED: dict[str, dict[str, Rule]] = {
         "height": INTEGER,
         "camera": CAMERA,
     },
+    "LocomotionEnv": {
+        "robot": TEXT,
+        "render_mode": RENDER_MODE,
+        "width": INTEGER,
+        "height": INTEGER,
+        "camera": CAMERA,
+    },
     "RobotVecEnv": {
         "env": instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)"),
         "n_envs": COUNT,

@@ -3,7 +3,7 @@ from typing import Any, NamedTuple
 from gymnasium.envs.registration import register, registry
 
 from sb3_cesd.envs.mazes.ids import HORIZON, MAZES
-from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
 
 
 class EnvEntry(NamedTuple):
@@ -25,6 +25,10 @@ ENVS: dict[str, EnvEntry] = {
     **{
         env_id: EnvEntry("sb3_cesd.envs.robots.env:RobotEnv", HORIZONS[domain], {"domain": domain, "task": task})
         for env_id, (domain, task) in ROBOTS.items()
+    },
+    **{
+        env_id: EnvEntry("sb3_cesd.envs.robots.locomotion:LocomotionEnv", HORIZONS[robot], {"robot": robot})
+        for env_id, robot in LOCOMOTION.items()
     },
     **{env_id: EnvEntry("sb3_cesd.envs.mazes.env:MazeEnv", HORIZON, {"layout": layout}) for env_id, layout in MAZES.items()},
 }

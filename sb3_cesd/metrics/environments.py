@@ -13,7 +13,7 @@ from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.batching import batch_envs
-from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.envs.robots.robot import Robot
 
 
 def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
@@ -49,7 +49,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
         name = next(name for name, layout in LAYOUTS.items() if layout is plain.layout)
         horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or HORIZON
         return MazeVecEnv(name, n_skills * n_rollouts, max_episode_steps=horizon)
-    if isinstance(plain, RobotEnv):
+    if isinstance(plain, Robot):
         env.close()
         return batch_envs([make] * n_skills)
     return DummyVecEnv([lambda: env])

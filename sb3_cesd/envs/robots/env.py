@@ -1,14 +1,13 @@
 from importlib import import_module
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.gl import REMEDY, import_physics
+from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
 
 #: Tasks of each domain; a domain is a module of this folder
 TASKS = {
@@ -23,16 +22,13 @@ CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
 COUNTERS = ("_step_count", "_reset_next_step")
 
 
-class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
+class RobotEnv(Robot):
     """
     A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
 
     Observations are float32 vectors in the order of the benchmark. Actions are clipped to [-1, 1], then scaled linearly to the
-    bounds of the actuators. Episodes end by truncation, but for one whose simulation diverges (MuJoCo warns of a bad
-    acceleration, say): it is terminated, with the observation before and no reward, since what comes next is not a state of
-    the robot that a value could be bootstrapped from. ``info["physics_warnings"]`` then holds the number of each warning, and
-    ``n_diverged`` counts such episodes. A pickled copy starts a new, unseeded episode. After :meth:`close`, :meth:`reset`
-    opens the environment again.
+    bounds of the actuators. Rewards are in [0, 1]. Episodes end by truncation, unless the simulation diverges, see
+    :class:`~sb3_cesd.envs.robots.robot.Robot`.
 
     :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
     :param task: walker: stand, walk, run, flip; quadruped: stand, walk, run, jump; jaco: reach_top_left, reach_top_right,
@@ -47,10 +43,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
-    observation_space: spaces.Box
-    action_space: spaces.Box
-    _closed: bool
-    _last_observation: np.ndarray
 
     def __init__(
         self,
@@ -67,18 +59,12 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             raise ValueError(f"Unknown domain {domain!r}: choose one of {', '.join(TASKS)}.")
         if task not in TASKS[domain]:
             raise ValueError(f"The {domain} has no task {task!r}: choose one of {', '.join(TASKS[domain])}.")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array', 'human' or None.")
-
-        if width < 1 or height < 1:
-            raise ValueError(f"An image has at least one pixel, not {width} x {height}: pass a positive width and height.")
+        self._check_images(render_mode, width, height)
         modules = ("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}", "dm_control.rl.control")
         self._shimmy, self._robot, self._control = import_physics(*modules)
         self.domain = domain
         self.task = task
         self.render_mode = render_mode
-        #: Episodes that ended as their simulation diverged
-        self.n_diverged = 0
         self.width = width
         self.height = height
         self._camera = CAMERAS[domain] if camera is None else camera
@@ -99,7 +85,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     @property
     def position(self) -> np.ndarray:
-        """Return the position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
         return self._robot.position(self.physics)
 
     @property
@@ -114,12 +99,14 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     @property
     def random_state(self) -> np.random.RandomState:
-        """Return the random number generator of the initial states."""
         return self._shimmy_env.np_random
+
+    def make_random_state(self, seed: int | None = None) -> np.random.RandomState:
+        # dm_control draws from numpy's RandomState, which takes 32 bits
+        return np.random.RandomState(None if seed is None else seed % 2**32)
 
     @property
     def max_steps(self) -> int:
-        """Return the number of steps after which dm_control ends an episode."""
         return round(self._robot.TIME_LIMIT / self.dt)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
@@ -143,40 +130,12 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._last_observation.copy(), {}
 
     def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
-        """
-        Start an episode on behalf of another environment of the same task.
-
-        :param random_state: random number generator of the initial states of that environment
-        :return: the observation
-        """
         self._shimmy_env.np_random = random_state
         return self.reset()[0]
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """
-        Step the environment.
-
-        :param action: action of the shape of the action space
-        :return: the observation, the reward in [0, 1], whether the simulation diverged, whether the time is over, and an empty
-            dictionary, or the warnings of MuJoCo
-        :raises ValueError: if the action has the wrong shape, or is not finite
-        :raises RuntimeError: if there is no display for ``render_mode="human"``
-        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
-        """
-        self._check_open()
-        action = np.asarray(action, dtype=np.float64)
-        if action.shape != self.action_space.shape:
-            raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
-        check_finite(action)
-        try:
-            observation, reward, terminated, truncated, _ = self._shimmy_env.step(self.scale_action(action))
-        except self._control.PhysicsError:
-            self.n_diverged += 1
-            return self._last_observation.copy(), 0.0, True, False, {"physics_warnings": self._physics_warnings()}
-        if self.render_mode == "human":
-            self._show()
-        self._last_observation = self._robot.flatten(observation).astype(np.float32)
-        return self._last_observation.copy(), float(reward), terminated, truncated, {}
+    def make_batch(self, n_envs: int, n_threads: int) -> Any:
+        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+        return simulations.RobotBatch(self, n_envs, n_threads)
 
     def get_state(self) -> dict[str, Any]:
         """
@@ -227,12 +186,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
             raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
 
     def scale_action(self, action: np.ndarray) -> np.ndarray:
-        """
-        Clip actions to [-1, 1], and scale them to the bounds of the actuators.
-
-        :param action: float64 actions, of the shape of the action space or with more axes before it
-        :return: scaled actions, same shape
-        """
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
     def close(self) -> None:
@@ -250,7 +203,8 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         :raises ValueError: if the camera is unknown
         """
         self._dm_env = self._robot.make(self.task)
-        self._camera_id = self._find_camera(self._camera)
+        model = self.physics.model
+        self._camera_id = self._find_camera(self._camera, [model.id2name(idx, "camera") for idx in range(model.ncam)])
         image = {"width": self.width, "height": self.height, "camera_id": self._camera_id}
         # Shimmy opens another window at each reset, whose camera doesn't show the robot, so "human" is handled here
         offscreen = None if self.render_mode == "human" else self.render_mode
@@ -258,53 +212,18 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         self._window: Any = None
         self._closed = False
 
-    def _physics_warnings(self) -> dict[str, int]:
-        """
-        Tell what MuJoCo warned of in this episode.
-
-        :return: number of the warnings by name
-        """
-        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-        return simulations.named_warnings(self.physics.data.warning.number)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
-
-    def _find_camera(self, camera: str | int) -> int:
-        """
-        Look up a camera of the model.
-
-        :param camera: name or index
-        :return: index
-        :raises ValueError: if there is no such camera
-        """
-        model = self.physics.model
-        names = [model.id2name(idx, "camera") for idx in range(model.ncam)]
-        if camera not in names and camera not in range(-1, len(names)):
-            raise ValueError(
-                f"There is no camera {camera!r}: choose one of {', '.join(names)}, or an index from -1 to {len(names) - 1}."
-            )
-        return names.index(camera) if isinstance(camera, str) else camera
+    def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        try:
+            observation, reward, _, truncated, _ = self._shimmy_env.step(action)
+        except self._control.PhysicsError as error:
+            [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
+            raise SimulationDiverged(simulations.named_warnings(self.physics.data.warning.number)) from error
+        if self.render_mode == "human":
+            self._show()
+        return self._robot.flatten(observation).astype(np.float32), float(reward), truncated
 
     def _show(self) -> None:
         """Show the state in the window, which the first step opens: the first reset compiles jaco's model again."""
         if self._window is None:
             self._window = import_module("sb3_cesd.envs.robots.window").open_window(self.physics, self._camera_id)
         self._window.render("human")
-
-
-def check_finite(action: np.ndarray, of: str = "") -> None:
-    """
-    Check that an action is finite.
-
-    :param action: action of an environment, shape ``(action_dim,)``
-    :param of: " of environment <i>", for the message; empty for a single one
-    :raises ValueError: if an entry is not finite
-    """
-    if not np.isfinite(action).all():
-        entries = np.flatnonzero(~np.isfinite(action)).tolist()
-        raise ValueError(
-            f"Entries {entries} of the action{of} are not finite: pass numbers between -1 and 1; "
-            "if a policy computed it, its training has diverged (lower its learning rate)."
-        )

@@ -1,7 +1,7 @@
 """Ids of the robots, and the length of their episodes."""
 
 #: Length of an episode of each domain, in steps
-HORIZONS: dict[str, int] = {"walker": 1000, "quadruped": 1000, "jaco": 250}
+HORIZONS: dict[str, int] = {"walker": 1000, "quadruped": 1000, "jaco": 250, "ant": 200, "half_cheetah": 200}
 
 #: Id -> (domain, task). ``<Domain>-v0`` are for pre-training; their reward is that of the primal task and only reported.
 ROBOTS: dict[str, tuple[str, str]] = {
@@ -21,3 +21,6 @@ ROBOTS: dict[str, tuple[str, str]] = {
     "JacoReachBottomLeft-v0": ("jaco", "reach_bottom_left"),
     "JacoReachBottomRight-v0": ("jaco", "reach_bottom_right"),
 }
+
+#: Id -> domain of the robots of METRA and its successors, for pre-training, with Gymnasium's models
+LOCOMOTION: dict[str, str] = {"SkillAnt-v0": "ant", "SkillHalfCheetah-v0": "half_cheetah"}

@@ -1,6 +1,7 @@
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -8,6 +9,7 @@ from mujoco.batch import Batch
 
 from sb3_cesd.envs.robots.batched_physics import FlatObservations, batch_physics
 from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.envs.robots.robot import Robot
 
 #: All that determines how a simulation goes on, including the warm start of the solver
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
@@ -47,33 +49,55 @@ def named_warnings(counts: np.ndarray) -> dict[str, int]:
     return {name: int(count) for name, count in zip(mujoco.mjtWarning.__members__, counts, strict=False) if count > 0}
 
 
-class RobotBatch:
+class SimulationBatch(ABC):
     """
-    The simulations of many robots of one task, stepped by threads. A step is bit-identical to one of dm_control.
+    The simulations of many robots of one task, stepped by threads. A step is bit-identical to one of a single robot.
 
     :param robot: makes initial states; :meth:`start` and :meth:`show` overwrite its state
+    :param model: model of MuJoCo
+    :param data: that of the robot
+    :param dt: duration of a step [s]
     :param n_envs: number of simulations
     :param n_threads: number of threads, including the one that calls
     """
 
-    def __init__(self, robot: RobotEnv, n_envs: int, n_threads: int) -> None:
+    #: Forward stages of MuJoCo that are computed in the new state
+    stage: ClassVar[mujoco.mjtStage]
+
+    def __init__(self, robot: Robot, model: Any, data: Any, dt: float, n_envs: int, n_threads: int) -> None:
         self._robot = robot
-        # Compile jaco's model, without drawing from the generator of an environment whose batch was closed
-        robot.reset_as(np.random.RandomState())
-        self._model, self._data = robot.physics.model.ptr, robot.physics.data.ptr
+        self._model, self._data = model, data
         # A simulation that keeps its data need not repeat the last stages of a step in the next
-        self._batch = Batch(self._model, n_envs, n_threads, persistent=True)
-        self._n_substeps = round(robot.dt / self._model.opt.timestep)
+        self._batch = Batch(model, n_envs, n_threads, persistent=True)
+        self._n_substeps = round(dt / model.opt.timestep)
         self._ctrl = self._batch.bind("ctrl")
         self._warnings = self._batch.warning[:, :, 1]  # how often each was raised, (n_envs, n_warnings)
-        self._task = robot.dm_task
-        self._physics = batch_physics(robot.physics, self._batch)
-        self._module = import_module(f"sb3_cesd.envs.robots.{robot.domain}")
-        self._observe = self._make_observations()
-        # Bind all fields that they read: MuJoCo fills a field from the first step after it was bound
-        self._observe(), self._rewards(), self.positions()
 
-    def start(self, idx: int, random_state: np.random.RandomState) -> np.ndarray:
+    @abstractmethod
+    def positions(self) -> np.ndarray:
+        """
+        Return the positions of the robots after the last step.
+
+        :return: positions [m], shape ``(n_envs, 3)``
+        """
+
+    @abstractmethod
+    def observe(self) -> np.ndarray:
+        """
+        Compute the observations.
+
+        :return: observations, shape ``(n_envs, obs_dim)``, float32
+        """
+
+    @abstractmethod
+    def rewards(self) -> np.ndarray:
+        """
+        Compute the rewards of the last step.
+
+        :return: rewards, shape ``(n_envs,)``
+        """
+
+    def start(self, idx: int, random_state: Any) -> np.ndarray:
         """
         Start an episode of a simulation.
 
@@ -96,36 +120,27 @@ class RobotBatch:
         """
         self._ctrl[:] = actions
         warnings = self._warnings.copy()
-        # As in dm_control, positions and velocities are those of the new state, forces those of the last substep
-        self._batch.step(nstep=self._n_substeps, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
+        self._batch.step(nstep=self._n_substeps, stage=self.stage.value)
         diverged = np.flatnonzero((self._warnings > warnings).any(axis=1)).tolist()
-        return self._observe(), self._rewards(), {idx: named_warnings(self._warnings[idx]) for idx in diverged}
+        return self.observe(), self.rewards(), {idx: named_warnings(self._warnings[idx]) for idx in diverged}
 
-    def get_state(self) -> np.ndarray:
+    def get_state(self) -> Any:
         """
         Read all that determines how the simulations go on.
 
-        :return: their states, shape ``(n_envs, n)``
+        :return: what :meth:`set_state` takes
         """
         return self._batch.state.copy()
 
-    def set_state(self, state: np.ndarray) -> None:
+    def set_state(self, state: Any) -> None:
         """
         Let the simulations go on from other states.
 
-        :param state: what :meth:`get_state` returned, shape ``(n_envs, n)``
+        :param state: what :meth:`get_state` returned
         """
         self._batch.warning[:] = 0
         self._batch.state[:] = state
-        self._batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
-
-    def positions(self) -> np.ndarray:
-        """
-        Return the positions of the robots after the last step.
-
-        :return: positions [m], shape ``(n_envs, 3)``
-        """
-        return np.asarray(self._module.position(self._physics)).T
+        self._batch.forward(stage=self.stage.value)
 
     def show(self, idx: int) -> None:
         """
@@ -136,20 +151,46 @@ class RobotBatch:
         mujoco.mj_setState(self._model, self._data, self._batch.state[idx], STATE)
         mujoco.mj_forward(self._model, self._data)
 
-    def _rewards(self) -> np.ndarray:
-        """
-        Compute the rewards by the formula of the task.
 
-        :return: rewards, shape ``(n_envs,)``
-        """
+class RobotBatch(SimulationBatch):
+    """
+    The simulations of many robots of dm_control.
+
+    :param robot: makes initial states; :meth:`start` and :meth:`show` overwrite its state
+    :param n_envs: number of simulations
+    :param n_threads: number of threads, including the one that calls
+    """
+
+    # As in dm_control, positions and velocities are those of the new state, forces those of the last substep
+    stage = mujoco.mjtStage.mjSTAGE_VEL
+
+    def __init__(self, robot: RobotEnv, n_envs: int, n_threads: int) -> None:
+        # Compile jaco's model, without drawing from the generator of an environment whose batch was closed
+        robot.reset_as(np.random.RandomState())
+        super().__init__(robot, robot.physics.model.ptr, robot.physics.data.ptr, robot.dt, n_envs, n_threads)
+        self._task = robot.dm_task
+        self._physics = batch_physics(robot.physics, self._batch)
+        self._module = import_module(f"sb3_cesd.envs.robots.{robot.domain}")
+        self._observe = self._make_observations(robot.domain)
+        # Bind all fields that they read: MuJoCo fills a field from the first step after it was bound
+        self.observe(), self.rewards(), self.positions()
+
+    def positions(self) -> np.ndarray:
+        return np.asarray(self._module.position(self._physics)).T
+
+    def observe(self) -> np.ndarray:
+        return self._observe()
+
+    def rewards(self) -> np.ndarray:
         return np.asarray(self._task.get_reward(self._physics))
 
-    def _make_observations(self) -> Callable[[], np.ndarray]:
+    def _make_observations(self, domain: str) -> Callable[[], np.ndarray]:
         """
         Choose how to compute the observations.
 
+        :param domain: domain of the robot
         :return: a function that returns them, shape ``(n_envs, obs_dim)``, float32
         """
-        if self._robot.domain == "jaco":
+        if domain == "jaco":
             return import_module("sb3_cesd.envs.robots.batched_jaco").JacoObservations(self._model, self._batch)
         return FlatObservations(self._task, self._physics, (self._batch.nsim, self._module.OBS_DIM))

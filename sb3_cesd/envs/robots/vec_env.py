@@ -1,3 +1,4 @@
+import copy
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -13,8 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.env import TASKS, RobotEnv, check_finite
-from sb3_cesd.envs.robots.gl import import_physics
+from sb3_cesd.envs.robots.ids import LOCOMOTION, ROBOTS
+from sb3_cesd.envs.robots.robot import Robot, check_finite
 
 #: Methods that can't be called on one environment: all are reset, stepped and closed together
 NOT_SINGLE = ("reset", "step", "close")
@@ -22,7 +23,7 @@ NOT_SINGLE = ("reset", "step", "close")
 
 class RobotVecEnv(VecEnv):
     """
-    A vectorized :class:`~sb3_cesd.envs.robots.env.RobotEnv`, whose simulations are stepped by threads.
+    A vectorized :class:`~sb3_cesd.envs.robots.robot.Robot`, whose simulations are stepped by threads.
 
     Observations, rewards and ``infos`` are bit-identical to those of a ``DummyVecEnv`` of single environments in ``Monitor``,
     with the same seeds. All episodes start and end together, unless a simulation diverges, whose episode then ends alone.
@@ -48,9 +49,9 @@ class RobotVecEnv(VecEnv):
     ) -> None:
         check_env_arguments("RobotVecEnv", locals())
         robot = env.unwrapped
-        if not isinstance(robot, RobotEnv):
+        if not isinstance(robot, Robot):
             raise ValueError(
-                f"{env} can't be batched, only robots ({', '.join(TASKS)}) can: use DummyVecEnv or SubprocVecEnv "
+                f"{env} can't be batched, only {', '.join([*ROBOTS, *LOCOMOTION])} can: use DummyVecEnv or SubprocVecEnv "
                 "(in RL Zoo: leave 'batched' out)."
             )
         if robot.render_mode == "human":
@@ -64,7 +65,7 @@ class RobotVecEnv(VecEnv):
         self.max_episode_steps = time_limit(env)
         self.n_threads = min(n_envs, n_threads or usable_cores())
         self._open()
-        self._random_states = [np.random.RandomState() for _ in range(n_envs)]
+        self._random_states = [robot.make_random_state() for _ in range(n_envs)]
         self._start_positions = np.full((n_envs, 3), np.nan)
         self._has_started = False
         self._n_steps = np.zeros(n_envs, dtype=int)
@@ -94,7 +95,7 @@ class RobotVecEnv(VecEnv):
             self._open()
         for idx, seed in enumerate(self._seeds):
             if seed is not None:
-                self._random_states[idx] = np.random.RandomState(seed % 2**32)
+                self._random_states[idx] = self._robot.make_random_state(seed)
         observations = self._last_observations
         self._start_episodes(observations, range(self.num_envs))
         # Seeds and options are only used once
@@ -150,7 +151,7 @@ class RobotVecEnv(VecEnv):
         self._check_open()
         return {
             "simulations": self._batch.get_state(),
-            "random_states": [random_state.get_state() for random_state in self._random_states],
+            "random_states": copy.deepcopy(self._random_states),
             "start_positions": self._start_positions,
             "has_started": self._has_started,
             "n_steps": self._n_steps,
@@ -168,8 +169,7 @@ class RobotVecEnv(VecEnv):
         """
         self._check_open()
         self._batch.set_state(state["simulations"])
-        for random_state, saved in zip(self._random_states, state["random_states"], strict=True):
-            random_state.set_state(saved)
+        self._random_states = copy.deepcopy(state["random_states"])
         self._start_positions[:] = state["start_positions"]
         self._has_started = state["has_started"]
         self._n_steps[:] = state["n_steps"]
@@ -199,7 +199,7 @@ class RobotVecEnv(VecEnv):
                 values.append(int(self._n_diverged[idx]))
             elif attr_name == "physics":
                 self._batch.show(idx)
-                values.append(self._robot.physics.copy(share_model=True))
+                values.append(self._env.get_wrapper_attr("physics").copy(share_model=True))
             else:
                 values.append(self._env.get_wrapper_attr(attr_name))
         return values
@@ -233,8 +233,7 @@ class RobotVecEnv(VecEnv):
 
     def _open(self) -> None:
         """Make the simulations."""
-        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-        self._batch = simulations.RobotBatch(self._robot, self.num_envs, self.n_threads)
+        self._batch = self._robot.make_batch(self.num_envs, self.n_threads)
         self._is_closed = False
 
     def _check_open(self) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from sb3_cesd.envs.mazes.ids import MAZES
-from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
 from sb3_cesd.registry import METHODS
 
 Entry = dict[str, Any]
@@ -77,6 +77,7 @@ def entries(config: str) -> dict[str, Entry]:
     for env_id, (domain, _) in ROBOTS.items():
         is_task = env_id.lower() != f"{domain}-v0"
         sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [])]
+    sections.update({env_id: ["base", scale, domain] for env_id, domain in LOCOMOTION.items()})
     if scale == "published":
         sections.update({env_id: ["maze"] for env_id in MAZES})
     return {env_id: compose(files, names) for env_id, names in sections.items()}

@@ -1,0 +1,230 @@
+"""The robots of METRA and its successors: Gymnasium's Ant and HalfCheetah, with their places among the observations."""
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import EzPickle
+from gymnasium.utils.seeding import np_random
+
+from sb3_cesd.envs.allowed import check_env_arguments
+from sb3_cesd.envs.robots.gl import REMEDY, import_physics
+from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
+
+
+class Model(NamedTuple):
+    """
+    What a robot is made of.
+
+    :param module: module of Gymnasium
+    :param name: its class
+    :param kwargs: arguments of the class
+    :param place: entries of ``qpos`` that are x, y and z of the torso; ``None`` for a coordinate that does not exist
+    """
+
+    module: str
+    name: str
+    kwargs: dict[str, Any]
+    place: tuple[int | None, int | None, int | None]
+
+
+MODELS: dict[str, Model] = {
+    "ant": Model(
+        "gymnasium.envs.mujoco.ant_v5",
+        "AntEnv",
+        {
+            "exclude_current_positions_from_observation": False,
+            "include_cfrc_ext_in_observation": False,
+            "terminate_when_unhealthy": False,
+            "contact_cost_weight": 0.0,
+        },
+        (0, 1, 2),
+    ),
+    "half_cheetah": Model(
+        "gymnasium.envs.mujoco.half_cheetah_v5",
+        "HalfCheetahEnv",
+        {"exclude_current_positions_from_observation": False},
+        (0, None, 1),
+    ),
+}
+
+
+class LocomotionEnv(Robot):
+    """
+    Gymnasium's Ant-v5 or HalfCheetah-v5 as METRA (Park et al., 2024) and its successors use it: x and y are among the
+    observations, and no episode ends early.
+
+    The reward is Gymnasium's, but for the ant's cost of contacts, which needs forces that are not computed: (x velocity
+    [m/s]) - .5 |a|^2 + 1 while the ant is upright, (x velocity) - .1 |a|^2 for the half-cheetah. Actions are clipped to
+    [-1, 1]. A simulation that diverges ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
+
+    :param robot: ``"ant"`` (29 observations: position 3, orientation 4, joints 8, velocities 14; 8 actions) or
+        ``"half_cheetah"`` (18 observations: x, z, pitch, joints 6, velocities 9; 6 actions)
+    :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
+    :param width: width of the image of ``"rgb_array"`` [pixel]
+    :param height: height of the image of ``"rgb_array"`` [pixel]
+    :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for Gymnasium's, which follows the robot
+    :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(
+        self,
+        robot: str,
+        render_mode: str | None = None,
+        width: int = 320,
+        height: int = 240,
+        camera: str | int | None = None,
+    ) -> None:
+        check_env_arguments("LocomotionEnv", locals())
+        EzPickle.__init__(self, robot, render_mode, width, height, camera)
+        if robot not in MODELS:
+            raise ValueError(f"Unknown robot {robot!r}: choose one of {', '.join(MODELS)}.")
+        self._check_images(render_mode, width, height)
+        module, name, _, self._place = MODELS[robot]
+        gymnasium_module, self._locomotion = import_physics(module, "sb3_cesd.envs.robots.locomotion_batch")
+        self._make = getattr(gymnasium_module, name)
+        self.robot = robot
+        self.render_mode = render_mode
+        self.width = width
+        self.height = height
+        self._camera = camera
+        self._open()
+        n_actions, n_observations = self.model.nu, self.model.nq + self.model.nv
+        self.action_space = spaces.Box(-1.0, 1.0, (n_actions,), np.float32)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (n_observations,), np.float32)
+
+    @property
+    def model(self) -> Any:
+        """Return MuJoCo's model."""
+        return self._env.model
+
+    @property
+    def data(self) -> Any:
+        """Return MuJoCo's data."""
+        return self._env.data
+
+    @property
+    def position(self) -> np.ndarray:
+        return self.positions_of(self.data.qpos[None])[0]
+
+    @property
+    def dt(self) -> float:
+        """Return the duration of a step [s]."""
+        return self._env.dt
+
+    @property
+    def random_state(self) -> np.random.Generator:
+        return self._env.np_random
+
+    @property
+    def max_steps(self) -> int:
+        return 10**9
+
+    def make_random_state(self, seed: int | None = None) -> np.random.Generator:
+        return np_random(seed)[0]
+
+    def positions_of(self, qpos: np.ndarray) -> np.ndarray:
+        """
+        Tell where the torso is.
+
+        :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
+        :return: positions in the world [m], shape ``(n, 3)``
+        """
+        return np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """
+        Start an episode; opens the environment again after :meth:`close`.
+
+        :param seed: seed of a new stream of initial states; ``None`` continues the current one
+        :param options: not used
+        :return: the observation, and an empty dictionary
+        """
+        if self._closed:
+            random_state = self.random_state
+            self._open()
+            self._env.np_random = random_state
+        super().reset(seed=seed)
+        observation, _ = self._env.reset(seed=seed)
+        self._last_observation = observation.astype(np.float32)
+        return self._last_observation.copy(), {}
+
+    def reset_as(self, random_state: np.random.Generator) -> np.ndarray:
+        self._env.np_random = random_state
+        return self.reset()[0]
+
+    def make_batch(self, n_envs: int, n_threads: int) -> Any:
+        return self._locomotion.LocomotionBatch(self, n_envs, n_threads)
+
+    def scale_action(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action, -1.0, 1.0)
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """
+        Render the robot.
+
+        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
+        :raises RuntimeError: if the machine can't render
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        if self.render_mode is None:
+            return None
+        try:
+            return self._env.render()
+        except Exception as error:  # each backend of MuJoCo fails in its own way
+            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell all that determines how the environment goes on.
+
+        :return: what :meth:`set_state` takes
+        """
+        self._check_open()
+        return {
+            "simulation": self._locomotion.get_state(self.model, self.data),
+            "random_state": copy.deepcopy(self.random_state),
+            "last_observation": self._last_observation,
+            "n_diverged": self.n_diverged,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on where another environment of the same robot was.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        self.reset()
+        self._locomotion.set_state(self.model, self.data, state["simulation"])
+        self._env.np_random = copy.deepcopy(state["random_state"])
+        self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
+
+    def close(self) -> None:
+        """Release what the simulation renders with. :meth:`reset` opens the environment again."""
+        if not self._closed:
+            self._closed = True
+            self._env.close()
+
+    def _open(self) -> None:
+        """
+        Make Gymnasium's environment.
+
+        :raises ValueError: if the camera is unknown
+        """
+        camera = {"camera_name" if isinstance(self._camera, str) else "camera_id": self._camera}
+        image = {"width": self.width, "height": self.height, **camera}
+        self._env = self._make(render_mode=self.render_mode, **MODELS[self.robot].kwargs, **image)
+        self._closed = False
+        if self._camera is not None:
+            self._find_camera(self._camera, [self.model.camera(idx).name for idx in range(self.model.ncam)])
+
+    def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        observation, reward, *_ = self._env.step(action)
+        if self.data.warning.number.any():
+            raise SimulationDiverged(self._locomotion.named_warnings(self.data.warning.number))
+        return observation.astype(np.float32), float(reward), False

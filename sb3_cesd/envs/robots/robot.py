@@ -1,0 +1,175 @@
+"""What all robots are: single environments, which can be batched."""
+
+from abc import abstractmethod
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError
+from gymnasium.utils import EzPickle
+
+
+class SimulationDiverged(Exception):
+    """
+    MuJoCo warned of a state that it can't integrate.
+
+    :param warnings: number of each warning by name
+    """
+
+    def __init__(self, warnings: dict[str, int]) -> None:
+        super().__init__(str(warnings))
+        self.warnings = warnings
+
+
+class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
+    """
+    A simulated robot with float32 observations, and actions that are clipped to [-1, 1].
+
+    An episode whose simulation diverges (MuJoCo warns of a bad acceleration, say) is terminated, with the observation before
+    and no reward, since what comes next is not a state of the robot that a value could be bootstrapped from.
+    ``info["physics_warnings"]`` then holds the number of each warning, and ``n_diverged`` counts such episodes. A pickled copy
+    starts a new, unseeded episode. After :meth:`close`, :meth:`reset` opens the environment again.
+    """
+
+    observation_space: spaces.Box
+    action_space: spaces.Box
+    #: Episodes that ended as their simulation diverged
+    n_diverged: int = 0
+    _closed: bool
+    _last_observation: np.ndarray
+
+    @property
+    @abstractmethod
+    def position(self) -> np.ndarray:
+        """Return the position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
+
+    @property
+    @abstractmethod
+    def random_state(self) -> Any:
+        """Return the random number generator of the initial states."""
+
+    @property
+    @abstractmethod
+    def max_steps(self) -> int:
+        """Return the number of steps after which an episode ends without a ``TimeLimit``."""
+
+    @abstractmethod
+    def make_random_state(self, seed: int | None = None) -> Any:
+        """
+        Make a random number generator of initial states.
+
+        :param seed: its seed, as that of :meth:`reset`; ``None`` for a random one
+        :return: what :meth:`reset_as` takes
+        """
+
+    @abstractmethod
+    def reset_as(self, random_state: Any) -> np.ndarray:
+        """
+        Start an episode on behalf of another environment of the same task.
+
+        :param random_state: random number generator of the initial states of that environment
+        :return: the observation
+        """
+
+    @abstractmethod
+    def make_batch(self, n_envs: int, n_threads: int) -> Any:
+        """
+        Make the simulations of many such robots.
+
+        :param n_envs: number of simulations
+        :param n_threads: number of threads, including the one that calls
+        :return: a :class:`~sb3_cesd.envs.robots.simulations.SimulationBatch`
+        """
+
+    @abstractmethod
+    def scale_action(self, action: np.ndarray) -> np.ndarray:
+        """
+        Clip actions to [-1, 1], and scale them to the bounds of the actuators.
+
+        :param action: float64 actions, of the shape of the action space or with more axes before it
+        :return: scaled actions, same shape
+        """
+
+    @abstractmethod
+    def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        """
+        Step the simulation.
+
+        :param action: an action in the units of the actuators
+        :return: the observation, the reward, and whether the time is over
+        :raises SimulationDiverged: if it can't go on
+        """
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """
+        Step the environment.
+
+        :param action: action of the shape of the action space
+        :return: the observation, the reward, whether the simulation diverged, whether the time is over, and an empty
+            dictionary, or the warnings of MuJoCo
+        :raises ValueError: if the action has the wrong shape, or is not finite
+        :raises RuntimeError: if there is no display for ``render_mode="human"``
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        action = np.asarray(action, dtype=np.float64)
+        if action.shape != self.action_space.shape:
+            raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
+        check_finite(action)
+        try:
+            observation, reward, truncated = self._advance(self.scale_action(action))
+        except SimulationDiverged as error:
+            self.n_diverged += 1
+            return self._last_observation.copy(), 0.0, True, False, {"physics_warnings": error.warnings}
+        self._last_observation = observation
+        return observation.copy(), reward, False, truncated, {}
+
+    def _check_images(self, render_mode: str | None, width: int, height: int) -> None:
+        """
+        Check how to render.
+
+        :param render_mode: one of ``metadata``, or ``None``
+        :param width: width of an image [pixel]
+        :param height: height of an image [pixel]
+        :raises ValueError: if the mode is unknown, or an image has no pixels
+        """
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"Unknown render mode {render_mode!r}: choose 'rgb_array', 'human' or None.")
+        if width < 1 or height < 1:
+            raise ValueError(f"An image has at least one pixel, not {width} x {height}: pass a positive width and height.")
+
+    def _find_camera(self, camera: str | int, names: list[str]) -> int:
+        """
+        Look up a camera.
+
+        :param camera: name or index
+        :param names: the cameras of the model
+        :return: index
+        :raises ValueError: if there is no such camera
+        """
+        if camera not in names and camera not in range(-1, len(names)):
+            raise ValueError(
+                f"There is no camera {camera!r}: choose one of {', '.join(names)}, or an index from -1 to {len(names) - 1}."
+            )
+        return names.index(camera) if isinstance(camera, str) else camera
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
+
+
+def check_finite(action: np.ndarray, of: str = "") -> None:
+    """
+    Check that an action is finite.
+
+    :param action: action of an environment, shape ``(action_dim,)``
+    :param of: " of environment <i>", for the message; empty for a single one
+    :raises ValueError: if an entry is not finite
+    """
+    if not np.isfinite(action).all():
+        entries = np.flatnonzero(~np.isfinite(action)).tolist()
+        raise ValueError(
+            f"Entries {entries} of the action{of} are not finite: pass numbers between -1 and 1; "
+            "if a policy computed it, its training has diverged (lower its learning rate)."
+        )
