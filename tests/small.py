@@ -6,6 +6,10 @@ import inspect
 SMALL_REWARD = {
     "net_arch": [16],
     "features_dim": 4,
+    "vae_net_arch": [16],
+    "code_dim": 4,
+    "n_prototypes": 8,
+    "queue_size": 32,
     "encoder_kwargs": {"net_arch": [16], "features_dim": 4},
     "entropy_kwargs": {"k": 3},
 }
@@ -23,6 +27,7 @@ def make_small(method, env="Pendulum-v1", **kwargs):
         "n_skills": 4,
         "learning_starts": 40,
         "batch_size": 32,
+        "train_freq": 2,
         "buffer_size": 1000,
         "policy_kwargs": {"net_arch": [16, 16]},
         "intrinsic_kwargs": small_reward(method.reward_class),

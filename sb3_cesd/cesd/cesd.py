@@ -1,3 +1,4 @@
+import math
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -10,7 +11,8 @@ from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import build
+from sb3_cesd.common.checks import build, check_names
+from sb3_cesd.common.choices import EncoderName
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import frozen, minimum, one_hot
@@ -20,7 +22,11 @@ from sb3_cesd.intrinsic.encoders import make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.estimate import CostPhase
 from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
+
+#: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
+COST_OF_CONSTRAINT = 2.5
 
 
 class CeSDReward(IntrinsicReward):
@@ -61,7 +67,7 @@ class CeSDReward(IntrinsicReward):
         action_dim: int,
         skill_space: SkillSpace,
         alpha: float = 1.0,
-        encoder: str = "contrastive",
+        encoder: EncoderName = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
         prototype_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
@@ -73,6 +79,8 @@ class CeSDReward(IntrinsicReward):
         self.alpha = alpha
         self.n_skills = skill_space.n_skills
         prototype_kwargs = dict(prototype_kwargs or {})
+        given = ("n_prototypes", "features_dim")
+        check_names("prototype_kwargs", Prototypes, prototype_kwargs, given, others=["learning_rate"])
         check_arguments("prototype_kwargs", prototype_kwargs)
         self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
@@ -199,7 +207,8 @@ class CeSD(SkillDDPG):
     Paper: Bai et al., "Constrained Ensemble Exploration for Unsupervised Skill Discovery", 2024,
     https://arxiv.org/abs/2405.16030; equations and Algorithm 1 below are those of the paper. Sizes and rates are those of the
     released code (https://github.com/Baichenjia/CeSD). The method departs from it where that measures better: skills first
-    explore with a value they share, then keep to their clusters; the README lists all departures and how to undo them.
+    explore with a value they share, then keep to their clusters; docs/departures.md lists all departures and how to undo
+    them.
 
     For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`; ``intrinsic_kwargs`` are those of
     :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
@@ -304,6 +313,13 @@ class CeSD(SkillDDPG):
         for critic in (self.critic, self.critic_target):
             critic.use_heads = self.intrinsic.is_constrained or not critic.shared_value
         return self.intrinsic.is_constrained
+
+    def cost_phases(self) -> list[CostPhase]:
+        if not isinstance(self.intrinsic, CeSDReward):
+            return []
+        start = self.intrinsic.constraint.start
+        step = math.ceil(start * self._total_timesteps) if start <= 1 else int(start)
+        return [CostPhase(step, COST_OF_CONSTRAINT, "the constraint")]
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 import torch as th
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import Count
 from sb3_cesd.common.tensors import one_hot
 
 
@@ -16,7 +17,7 @@ class ClusterConstraint:
         ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
     """
 
-    def __init__(self, lambda_: float = 1.0, count: str = "paper", start: float = 0.8) -> None:
+    def __init__(self, lambda_: float = 1.0, count: Count = "paper", start: float = 0.8) -> None:
         check_arguments("ClusterConstraint", locals())
         self.lambda_ = lambda_
         self.count = count

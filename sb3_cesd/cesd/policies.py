@@ -41,6 +41,7 @@ class EnsembleCritic(SkillCritic):
     """
 
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks", "shared_networks")
+    has_skill_heads = True
 
     def __init__(
         self,

@@ -5,6 +5,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import Swap
+from sb3_cesd.common.tensors import sample_categorical
 
 
 def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:
@@ -48,7 +50,7 @@ class Prototypes(nn.Module):
         temperature: float = 0.1,
         sinkhorn_temperature: float | None = 0.03,
         sinkhorn_iterations: int = 5,
-        swap: str = "self",
+        swap: Swap = "self",
     ) -> None:
         check_arguments("Prototypes", locals())
         super().__init__()
@@ -100,9 +102,7 @@ class Prototypes(nn.Module):
         :param scores: shape ``(n, n_prototypes)``
         :return: shape ``(n,)``
         """
-        # p / Exp(1) is largest at i with probability p_i: a draw that needs no check of p on the host
-        probabilities = (scores / self.temperature).softmax(dim=1)
-        return (probabilities / th.empty_like(probabilities).exponential_()).argmax(dim=1)
+        return sample_categorical((scores / self.temperature).softmax(dim=1))
 
     def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:
         """

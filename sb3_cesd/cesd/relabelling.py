@@ -2,6 +2,7 @@ import torch as th
 
 from sb3_cesd.cesd.type_aliases import SkillPairs, one_pair_per_transition
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import ActorSkills, CriticPairs
 from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 
@@ -28,10 +29,10 @@ class CriticRelabelling:
 
     def __init__(
         self,
-        critic: str = "hindsight",
+        critic: CriticPairs = "hindsight",
         n_random_heads: int = 2,
         kappa: float = 0.0,
-        actor: str = "random",
+        actor: ActorSkills = "random",
         actor_probability: float = 0.5,
     ) -> None:
         check_arguments("CriticRelabelling", locals())

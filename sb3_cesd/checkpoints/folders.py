@@ -11,7 +11,7 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_cesd.common.files import AnyPath, sync_folder
+from sb3_cesd.common.files import AnyPath, lock, sync_folder
 
 MODEL = "model.zip"
 BUFFER = "replay_buffer"
@@ -26,7 +26,7 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     Write a checkpoint aside, put it in its place once it is complete and on the disk, and delete the oldest ones.
 
     Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the checkpoints before it are untouched. Those after
-    it are deleted: the run was resumed from an earlier one.
+    it are deleted: the run was resumed from an earlier one. Another process that writes to the same folder waits.
 
     :param target: its folder in that of the checkpoints of a run
     :param keep: number of checkpoints to keep
@@ -34,24 +34,39 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     """
     folder = target.parent
     folder.mkdir(parents=True, exist_ok=True)
-    # Of a fixed name, so that what a killed process left behind is deleted by the next
-    unfinished = folder / ".unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    try:
-        yield unfinished
-        sync_folder(unfinished)
-        if target.exists():
-            _delete(target)
-        os.rename(unfinished, target)
-    except BaseException:
+    with _locked(folder):
+        # Of a fixed name, so that what a killed process left behind is deleted by the next
+        unfinished = folder / ".unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    sync_folder(folder)
-    known = checkpoints_in(folder)
-    until = known.index(target) + 1
-    for other in [*known[: max(until - keep, 0)], *known[until:]]:
-        _delete(other)
+        unfinished.mkdir()
+        try:
+            yield unfinished
+            sync_folder(unfinished)
+            if target.exists():
+                _delete(target)
+            os.rename(unfinished, target)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        sync_folder(folder)
+        known = checkpoints_in(folder)
+        until = known.index(target) + 1
+        for other in [*known[: max(until - keep, 0)], *known[until:]]:
+            _delete(other)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing checkpoints to a folder, where folders can be opened."""
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _delete(checkpoint: Path) -> None:

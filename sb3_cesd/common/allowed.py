@@ -1,16 +1,20 @@
 """The table of what arguments may be: of all constructors, loaders, wrappers and functions that users call."""
 
+import io
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import gymnasium as gym
 import numpy as np
 import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from sb3_cesd.common import choices
 from sb3_cesd.common.rules import (
     ARGUMENTS,
     BOOLEAN,
@@ -36,18 +40,20 @@ from sb3_cesd.common.rules import (
     array,
     check_by,
     instance,
+    is_array,
     is_integer,
     is_number,
     is_sizes,
+    is_whole,
     optional,
     subclass,
 )
 
 #: Who acts in the first steps
-WARM_UPS = ("random", "policy", "skills")
-REWARDS = ("intrinsic", "extrinsic")
+WARM_UPS: tuple[str, ...] = get_args(choices.WarmUp)
+REWARDS: tuple[str, ...] = get_args(choices.Reward)
 #: What is done when a loss or a gradient is not finite
-ON_NON_FINITE = ("raise", "skip")
+ON_NON_FINITE: tuple[str, ...] = get_args(choices.OnNonFinite)
 #: Devices that models run on
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -110,6 +116,36 @@ def _is_learning_rate(value: Any) -> bool:
     return is_number(value) and value >= 0
 
 
+def _is_truth_values(value: Any) -> bool:
+    if not isinstance(value, np.ndarray | list):
+        return False
+    try:
+        values = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return False
+    return (
+        values.ndim < 2
+        and values.size > 0
+        and (values.dtype.kind == "b" or (values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())))
+    )
+
+
+def _is_callback(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_callback, value))
+    return value is None or isinstance(value, BaseCallback) or (callable(value) and not isinstance(value, type))
+
+
+def _is_skill(value: Any) -> bool:
+    if is_whole(value):
+        return True
+    try:
+        vector = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return False
+    return vector.ndim == 1 and isinstance(value, np.ndarray | list | tuple) and is_array(vector)
+
+
 ENV = Rule(
     "an environment or the id of one",
     "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id",
@@ -131,6 +167,11 @@ GRADIENT_STEPS = Rule(
     "pass 0 or a positive integer, -1 for one per transition, or None",
     lambda value: value is None or (is_integer(value) and value >= -1),
 )
+LOG_INTERVAL = Rule(
+    "'auto' or a number of episodes",
+    "pass 'auto', a positive integer or None",
+    lambda value: value is None or (isinstance(value, str) and value == "auto") or POSITIVE_INTEGER.accepts(value),
+)
 NET_ARCH = Rule(
     "sizes of hidden layers",
     "pass a list of positive integers, or dict(pi=[...], qf=[...]) of such",
@@ -146,32 +187,44 @@ SKILLS = Rule(
     "pass n_skills >= 2, or a SkillSpace",
     lambda value: named("SkillSpace").accepts(value) or N_SKILLS.accepts(value),
 )
+#: Files as Stable-Baselines3 takes them
+OPEN_FILES = (Path, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.BytesIO)
 FILE = Rule(
     "a path or an open file",
-    "pass the path of a file, or a file that is open for reading bytes",
-    lambda value: (isinstance(value, str) and len(value) > 0) or hasattr(value, "__fspath__") or hasattr(value, "read"),
+    "pass the path of a file, or a file that is open for bytes",
+    lambda value: (isinstance(value, str) and len(value) > 0) or isinstance(value, OPEN_FILES),
 )
 FOLDER = Rule(
     "the path of a folder",
     "pass the path of a folder",
     lambda value: (isinstance(value, str) and len(value) > 0) or hasattr(value, "__fspath__"),
 )
+PATH = Rule("a path", "pass the path of a file or folder", FOLDER.allows)
+NAMES = optional(
+    Rule(
+        "a list of names",
+        "pass a list of names of attributes",
+        lambda value: isinstance(value, list | tuple | set | frozenset) and all(isinstance(name, str) for name in value),
+    )
+)
+STATISTICS = instance(VecNormalize, "statistics of observations", "pass the VecNormalize of training")
 PARTS_OF_A_MODEL = Rule(
     "a list of parts of a model",
-    "choose some of 'actor', 'critic_trunk', 'critic_head', 'optimizers', 'no_target', as a list",
+    f"choose some of {', '.join(map(repr, get_args(choices.Part)))}, as a list",
     lambda value: (
         isinstance(value, list | tuple | set | frozenset)
-        and all(
-            isinstance(part, str) and part in ("actor", "critic_trunk", "critic_head", "optimizers", "no_target")
-            for part in value
-        )
+        and all(isinstance(part, str) and part in get_args(choices.Part) for part in value)
     ),
 )
-STATE = instance((tuple, type(None)), "what the call before returned", "pass that, or leave it out")
+STATE = Rule(
+    "what the call before returned",
+    "pass that, or leave it out",
+    lambda value: value is None or (isinstance(value, tuple) and all(isinstance(part, np.ndarray) for part in value)),
+)
 STARTS = Rule(
     "where episodes start",
     "pass an array of True and False, one per environment, or leave it out",
-    lambda value: value is None or (isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "biuf"),
+    lambda value: value is None or _is_truth_values(value),
 )
 STATES = array(2, "(n, d)")
 LABELS = array(1, "(n,)", of_integers=True)
@@ -193,7 +246,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "skill_duration": optional(POSITIVE_WHOLE),
     "skill_type": Rule(
         "the name of a space",
-        "choose one of 'discrete', 'sphere', 'cube', 'unit_cube'",
+        f"choose one of {', '.join(map(repr, get_args(choices.SkillType)))}",
         lambda value: isinstance(value, str),
     ),
     "skill_dim": optional(
@@ -263,12 +316,18 @@ _KNOWN: dict[str, Rule | Choice] = {
 }
 _ENTROPY: dict[str, Rule | Choice] = {
     "k": POSITIVE_INTEGER,
-    "scale": Choice(("variance", "std", "none")),
+    "scale": Choice(get_args(choices.DistanceScale)),
     "clip": NOT_NEGATIVE,
-    "aggregate": Choice(("mean", "kth")),
+    "aggregate": Choice(get_args(choices.Aggregate)),
     "log1p": BOOLEAN,
 }
+MODEL = Rule(
+    "a model with skills",
+    "pass a pre-trained one, e.g. CeSD.load(path)",
+    lambda value: hasattr(value, "predict") and hasattr(value, "n_skills"),
+)
 _ROLLOUTS: dict[str, Rule | Choice] = {
+    "model": MODEL,
     "env": instance(VecEnv, "a vectorized environment", "pass a VecEnv, e.g. make_vec_env(id)"),
     "n_rollouts": POSITIVE_INTEGER,
     "n_steps": POSITIVE_INTEGER,
@@ -278,6 +337,13 @@ _ROLLOUTS: dict[str, Rule | Choice] = {
     "reset_options": optional(ARGUMENTS),
     "position_fn": optional(FUNCTION),
 }
+_TASKS: dict[str, Rule | Choice] = {
+    "model": MODEL,
+    "env_id": TEXT,
+    "n_episodes": POSITIVE_INTEGER,
+    "seed": SEED,
+    "n_threads": optional(COUNT),
+}
 _DEFAULT_SIZES = optional(SIZES)
 
 #: What arguments may be, by the class or function that takes them
@@ -285,7 +351,12 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "SkillDDPG": _ALGORITHM,
     "learn": {
         "total_timesteps": WHOLE,
-        "log_interval": optional(POSITIVE_INTEGER),
+        "callback": Rule(
+            "a callback",
+            "pass a BaseCallback, a list of such, a function or None",
+            _is_callback,
+        ),
+        "log_interval": LOG_INTERVAL,
         "tb_log_name": optional(TEXT),
         "reset_num_timesteps": BOOLEAN,
         "progress_bar": BOOLEAN,
@@ -306,6 +377,25 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "device": DEVICE,
         "custom_objects": optional(ARGUMENTS),
     },
+    "save": {"path": FILE, "exclude": NAMES, "include": NAMES},
+    "save_replay_buffer": {"path": FILE},
+    "load_replay_buffer": {"path": FILE, "truncate_last_traj": BOOLEAN},
+    "set_parameters": {
+        "load_path_or_dict": Rule(
+            "parameters of a model",
+            "pass what get_parameters() returned, or the file of a model",
+            lambda value: isinstance(value, Mapping) or FILE.accepts(value),
+        ),
+        "exact_match": BOOLEAN,
+        "device": DEVICE,
+    },
+    "set_random_seed": {"seed": optional(SEED)},
+    "set_env": {
+        "env": instance((gym.Env, VecEnv), "an environment", "pass an environment of Gymnasium, or make_vec_env(id)"),
+        "force_reset": BOOLEAN,
+    },
+    "export_policy": {"model": named("SkillDDPG"), "path": PATH, "vec_normalize": optional(STATISTICS)},
+    "import_policy": {"path": PATH},
     "predict": {"state": STATE, "episode_start": STARTS, "deterministic": BOOLEAN},
     "SkillPolicy": _POLICY,
     "CeSDPolicy": {
@@ -342,6 +432,71 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     },
     "DIAYNReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
     "RNDReward": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "clip": POSITIVE, "scale": POSITIVE},
+    "METRAReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "lambda_init": POSITIVE,
+        "slack": NOT_NEGATIVE,
+        "norm": Choice(get_args(choices.FeatureNorm)),
+        "scale": POSITIVE,
+    },
+    "LSDReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
+    "CSDReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "lambda_init": POSITIVE,
+        "slack": NOT_NEGATIVE,
+        "norm": Choice(get_args(choices.FeatureNorm)),
+        "weights": Choice(get_args(choices.ChangeWeights)),
+        "scale": POSITIVE,
+    },
+    "BeCLReward": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "temperature": POSITIVE,
+        "n_batches": POSITIVE_INTEGER,
+        "scale": POSITIVE,
+    },
+    "DisagreementReward": {**_KNOWN, "n_models": TWO_OR_MORE, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
+    "ICMReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
+    "ProtoRLReward": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "n_prototypes": POSITIVE_INTEGER,
+        "temperature": POSITIVE,
+        "sinkhorn_iterations": POSITIVE_INTEGER,
+        "target_tau": SHARE,
+        "queue_size": POSITIVE_INTEGER,
+        "k": POSITIVE_INTEGER,
+        "scale": POSITIVE,
+    },
+    "SMMReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "vae_net_arch": _DEFAULT_SIZES,
+        "code_dim": POSITIVE_INTEGER,
+        "beta": NOT_NEGATIVE,
+        "vae_learning_rate": POSITIVE,
+        "discriminator_learning_rate": POSITIVE,
+        "state_coef": NOT_NEGATIVE,
+        "skill_coef": NOT_NEGATIVE,
+        "skill_term": Choice(get_args(choices.SkillTerm)),
+    },
+    "APSReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "entropy_kwargs": optional(ARGUMENTS),
+        "regression": Choice(get_args(choices.Regression)),
+    },
+    "CSFReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "n_negatives": POSITIVE_INTEGER,
+        "negatives_weight": NOT_NEGATIVE,
+        "scale": POSITIVE,
+    },
     "FourierEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "length_scale": POSITIVE},
     "ContrastiveEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "temperature": POSITIVE},
     "ICMEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES},
@@ -352,18 +507,18 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "temperature": POSITIVE,
         "sinkhorn_temperature": optional(POSITIVE, "set {name} above 0, or to None"),
         "sinkhorn_iterations": POSITIVE_INTEGER,
-        "swap": Choice(("next", "self")),
+        "swap": Choice(get_args(choices.Swap)),
     },
-    "ClusterConstraint": {"lambda_": POSITIVE, "count": Choice(("released", "paper")), "start": SHARE_OR_STEPS},
+    "ClusterConstraint": {"lambda_": POSITIVE, "count": Choice(get_args(choices.Count)), "start": SHARE_OR_STEPS},
     "CriticRelabelling": {
-        "critic": Choice(("cluster", "union", "hindsight")),
+        "critic": Choice(get_args(choices.CriticPairs)),
         "n_random_heads": Rule(
             "zero or a positive integer",
             "pass 0 or more, or pass a positive integer, e.g. {name}={example}",
             lambda value: is_integer(value) and value >= 0,
         ),
         "kappa": NOT_NEGATIVE,
-        "actor": Choice(("skill", "random", "cluster")),
+        "actor": Choice(get_args(choices.ActorSkills)),
         "actor_probability": SHARE,
     },
     # Skills and where they are kept
@@ -375,10 +530,16 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_envs": POSITIVE_INTEGER,
         "skill_space": named("SkillSpace"),
         "skill_duration": optional(POSITIVE_WHOLE),
-        "order": Choice(("random", "cycle")),
+        "order": Choice(get_args(choices.SkillOrder)),
     },
     "CubeSkills": {"low": Rule("a number below 1", "pass -1 or 0", lambda value: is_number(value) and value < 1)},
-    "SkillTurns": {"n_skills": N_SKILLS, "n_timesteps": WHOLE},
+    "SkillTurns": {
+        "n_skills": N_SKILLS,
+        "n_timesteps": WHOLE,
+        "then": optional(
+            Rule("the index or the vector of a skill", "pass an integer from 0 on, a vector of finite numbers", _is_skill)
+        ),
+    },
     "SkillReplayBuffer": {
         "buffer_size": POSITIVE_INTEGER,
         "device": DEVICE,
@@ -393,14 +554,10 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     },
     "SkillOptions": {
         "env": instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)"),
-        "model": Rule(
-            "a model with skills",
-            "pass a pre-trained one, e.g. CeSD.load(path)",
-            lambda value: hasattr(value, "predict") and hasattr(value, "skill_space"),
-        ),
+        "model": MODEL,
         "duration": optional(POSITIVE_INTEGER),
         "gamma": POSITIVE_SHARE,
-        "vec_normalize": optional(instance(VecNormalize, "statistics of observations", "pass the VecNormalize of training")),
+        "vec_normalize": optional(STATISTICS),
     },
     "SkillMetricsCallback": {
         "eval_env": EVAL_ENV,
@@ -410,6 +567,8 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         ),
         "n_steps": POSITIVE_INTEGER,
         "seed": SEED,
+        "n_trajectories": NOT_NEGATIVE_INTEGER,
+        "goal_range": optional(POSITIVE),
         "verbose": NOT_NEGATIVE_INTEGER,
     },
     "ResumableCheckpoint": {
@@ -419,6 +578,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "verbose": NOT_NEGATIVE_INTEGER,
     },
     "resume": {"path": FOLDER, "env": ENV, "device": DEVICE},
+    "preset": {"env_id": TEXT},
     # Environments made by functions; for their classes see sb3_cesd.envs.allowed
     "make_batched": {
         "env_id": TEXT,
@@ -430,7 +590,27 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     },
     # Metrics
     "collect_rollouts": _ROLLOUTS,
-    "play_places": {"env": _ROLLOUTS["env"], "seed": optional(SEED)},
+    "play_places": {"model": MODEL, "env": _ROLLOUTS["env"], "seed": optional(SEED)},
+    "show_skills": {
+        "n_steps": optional(POSITIVE_WHOLE),
+        "n_rollouts": optional(WHOLE),
+        "n_untrained": WHOLE,
+        "n_frames": WHOLE,
+        "video": optional(BOOLEAN),
+        "mine": BOOLEAN,
+        "seed": SEED,
+    },
+    "skill_score": {"knn_accuracy": SHARE, "coverage": NOT_NEGATIVE, "n_skills": TWO_OR_MORE},
+    "play_and_score": {
+        "model": MODEL,
+        "env": _ROLLOUTS["env"],
+        "n_episodes": POSITIVE_INTEGER,
+        "n_steps": POSITIVE_INTEGER,
+        "seed": SEED,
+        "deterministic": BOOLEAN,
+    },
+    "cell_coverage": {"states": STATES, "layout": LAYOUT},
+    "observation_coverage": {"observations": STATES, "random_observations": STATES, "seed": SEED},
     "make_env": {"env_id": TEXT},
     "make_play_env": {
         "env_id": TEXT,
@@ -452,7 +632,53 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "held_out_skills": LABELS,
         "k": POSITIVE_INTEGER,
     },
-    "distinguishability": {"states": array(4, "(n_skills, n_rollouts, n_states, d)"), "k": POSITIVE_INTEGER},
+    "distinguishability": {
+        "states": array(4, "(n_skills, n_rollouts, n_states, d)"),
+        "k": POSITIVE_INTEGER,
+        "lengths": optional(array(2, "(n_skills, n_rollouts)", of_integers=True)),
+    },
+    "TrainingCoverage": {"bin_size": POSITIVE, "queue_size": POSITIVE_INTEGER},
+    "policy_coverage": {
+        "model": MODEL,
+        "env": _ROLLOUTS["env"],
+        "n_trajectories": POSITIVE_INTEGER,
+        "n_steps": POSITIVE_INTEGER,
+        "bin_size": POSITIVE,
+        "seed": SEED,
+    },
+    "play_paths": {"model": MODEL, "env": _ROLLOUTS["env"], "n_steps": POSITIVE_INTEGER},
+    "draw_goals": {
+        "env": _ROLLOUTS["env"],
+        "n_goals": POSITIVE_INTEGER,
+        "goal_range": optional(POSITIVE),
+        "seed": SEED,
+    },
+    "zero_shot_goals": {
+        "model": MODEL,
+        "env": _ROLLOUTS["env"],
+        "goals": STATES,
+        "n_steps": POSITIVE_INTEGER,
+        "seed": SEED,
+    },
+    "task_returns": _TASKS,
+    "best_skill_scores": {**_TASKS, "n_episodes": TWO_OR_MORE},
+    "make_env_like_training": {
+        "training_env": _ROLLOUTS["env"],
+        "n_skills": POSITIVE_INTEGER,
+        "n_rollouts": POSITIVE_INTEGER,
+    },
+    "mean_speeds": {
+        "paths": array(4, "(n_skills, n_rollouts, n_states, d)"),
+        "lengths": array(2, "(n_skills, n_rollouts)", of_integers=True),
+        "dt": POSITIVE,
+        "settle": NOT_NEGATIVE_INTEGER,
+    },
+    "measure_motion": {"env": _ROLLOUTS["env"], "rollouts": named("SkillRollouts"), "seed": SEED},
+    "skill_motion": {
+        "rollouts": named("SkillRollouts"),
+        "random_rollouts": named("SkillRollouts"),
+        "dt": POSITIVE,
+    },
     "mine_mutual_information": {
         "states": STATES,
         "skills": LABELS,

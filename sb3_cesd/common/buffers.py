@@ -8,6 +8,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import Reward
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.observations import SKILL, entries_of, plain_form, plain_space
@@ -63,7 +64,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         n_steps: int = 3,
         gamma: float = 0.99,
         one_step: bool = False,
-        reward: str = "intrinsic",
+        reward: Reward = "intrinsic",
     ) -> None:
         check_arguments("SkillReplayBuffer", locals())
         # The arrays of ReplayBuffer are not made: they hold each observation twice

@@ -13,7 +13,13 @@ from sb3_cesd.common.rules import shown
 T = TypeVar("T")
 
 
-def check_names(group: str, factory: Callable[..., Any], kwargs: Mapping[str, Any], given: Collection[str] = ()) -> None:
+def check_names(
+    group: str,
+    factory: Callable[..., Any],
+    kwargs: Mapping[str, Any],
+    given: Collection[str] = (),
+    others: Collection[str] = (),
+) -> None:
     """
     Check that a class or function has arguments of these names.
 
@@ -21,12 +27,13 @@ def check_names(group: str, factory: Callable[..., Any], kwargs: Mapping[str, An
     :param factory: class or function; one with ``**kwargs`` takes any
     :param kwargs: its arguments, by the user
     :param given: more of its arguments, which are not the user's to choose
+    :param others: what the group holds besides its arguments
     :raises ValueError: if there is no such argument
     """
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    known = set(parameters) - set(given) - {"self"}
+    known = {*parameters, *others} - {*given, "self"}
     unknown = sorted(set(kwargs) - known)
     if unknown:
         instead = f"use some of {', '.join(sorted(known))}" if known else "leave it out"
@@ -93,6 +100,11 @@ def explain_unknown_env(env_id: object) -> Iterator[None]:
     :param env_id: id of the environment that is made within; anything else is made already
     :raises ValueError: if there is none of this id, or it does not take its arguments
     """
+    module, colon, _ = env_id.partition(":") if isinstance(env_id, str) else ("", "", "")
+    if colon and not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(
+            f"There is no environment {env_id!r} ({module!r} is no module): check its spelling, or leave the colon out."
+        )
     try:
         yield
     except (gym.error.Error, ImportError) as error:

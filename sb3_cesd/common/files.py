@@ -1,19 +1,28 @@
 """Files that are there as a whole or not at all, and that tell if they were damaged."""
 
+import glob
 import hashlib
 import io
 import os
 import pickle
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 AnyPath: TypeAlias = str | Path
 
 #: What stands between a pickled object and its SHA-256
 MARK = b"sb3_cesd:sha256:"
 DIGEST_SIZE = hashlib.sha256().digest_size
+#: Ends the names of files that are not complete
+UNFINISHED = ".unfinished"
 #: Bytes that are read at once
 CHUNK = 1 << 20
 
@@ -23,7 +32,8 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
     """
     Write a file aside, and put it in its place once it is complete and on the disk.
 
-    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one.
+    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one. Of
+    several processes that write it at the same time, the last one to finish wins.
 
     :param path: the file; its folder is made if it is not there
     :return: what to write to
@@ -34,14 +44,19 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: pass the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Of a fixed name, so that what a killed process left behind is overwritten by the next
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
+        _delete_if_abandoned(leftover)
+    file = _new_unfinished(path)
+    unfinished = Path(file.name)
     try:
-        with open(unfinished, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+            if fcntl is not None:
+                os.replace(unfinished, path)  # while it is locked
+        if fcntl is None:
+            os.replace(unfinished, path)  # Windows renames no open files
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
         full = _disk_error(error)
@@ -53,6 +68,49 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             "another disk",
         ) from error
     sync_folder(path.parent)
+
+
+def lock(descriptor: int, wait: bool = True) -> bool:
+    """
+    Lock a file or folder until it is closed, or its process ends.
+
+    :param descriptor: of the open file
+    :param wait: whether to wait while another process has locked it
+    :return: whether it is locked now; ``False`` if another process has locked it, or nothing can be locked here
+    """
+    if fcntl is None:
+        return False
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    return False
+
+
+def _new_unfinished(path: Path) -> BinaryIO:
+    """
+    Open a file beside another one, locked and of a name of its own.
+
+    :param path: the other file
+    :return: the new one
+    """
+    while True:
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{UNFINISHED}")
+        file = open(unfinished, "xb")
+        lock(file.fileno())
+        if unfinished.exists():
+            return file
+        file.close()  # deleted by another process before it was locked
+
+
+def _delete_if_abandoned(unfinished: Path) -> None:
+    """
+    Delete a file that a killed process left behind, but not one that is being written.
+
+    :param unfinished: a file of :func:`written_whole`, which is locked while it is written
+    """
+    with suppress(FileNotFoundError), open(unfinished, "rb") as file:
+        if lock(file.fileno(), wait=False):
+            unfinished.unlink()
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:
@@ -89,6 +147,18 @@ def write_text_whole(path: AnyPath, text: str) -> None:
     """
     with written_whole(path) as file:
         file.write(text.encode())
+
+
+def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
+    """
+    Save a figure, whose file is the previous one or the new one whatever happens.
+
+    :param figure: figure of Matplotlib
+    :param path: the file; its suffix tells the format
+    :param kwargs: further arguments of ``Figure.savefig``, such as ``dpi``
+    """
+    with written_whole(path) as file:
+        figure.savefig(file, format=Path(path).suffix.removeprefix("."), **kwargs)
 
 
 def with_suffix(path: AnyPath, suffix: str) -> Path:

@@ -1,6 +1,67 @@
+import time
+
 import numpy as np
 import torch as th
-from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.logger import HumanOutputFormat, Logger
+
+#: How often a training writes its logs by itself: tables, and rows of files such as those of TensorBoard
+N_TABLES, N_ROWS = 20, 100
+#: Longest time without a log [s]
+LONGEST_SILENCE = 60.0
+
+
+class LogSchedule:
+    """
+    Decides when logs are written: at equal intervals of environment steps, and after a minute without any.
+
+    Where the intervals end depends on the number of steps alone, so a resumed training keeps them.
+
+    :param n_logs: number of intervals of a training
+    :param longest_silence: time after which logs are written in the midst of an interval [s]
+    """
+
+    def __init__(self, n_logs: int = N_TABLES, longest_silence: float = LONGEST_SILENCE) -> None:
+        self.n_logs = n_logs
+        self.longest_silence = longest_silence
+        self.begin(0, 1, 0)
+
+    def begin(self, start: int, end: int, now: int) -> None:
+        """
+        Begin with a training.
+
+        :param start: environment steps before its first
+        :param end: environment steps after its last
+        :param now: environment steps so far, more than ``start`` in a resumed training
+        """
+        self._start, self._n_timesteps = start, max(end - start, 1)
+        self._interval = self._interval_of(now)
+        self._written_at = time.monotonic()
+
+    def is_due(self, num_timesteps: int) -> bool:
+        """
+        Tell whether to write logs now, and take it that they are.
+
+        :param num_timesteps: environment steps so far
+        :return: whether an interval is over, or the last log long ago
+        """
+        interval, now = self._interval_of(num_timesteps), time.monotonic()
+        if interval == self._interval and now - self._written_at < self.longest_silence:
+            return False
+        self._interval, self._written_at = interval, now
+        return True
+
+    def _interval_of(self, num_timesteps: int) -> int:
+        return (num_timesteps - self._start) * self.n_logs // self._n_timesteps
+
+
+def n_logs_for(logger: Logger) -> int:
+    """
+    Decide how often a training writes logs: a file takes more of them than one likes to scroll through.
+
+    :param logger: where they are written
+    :return: number of logs of a training
+    """
+    return N_TABLES if all(isinstance(out, HumanOutputFormat) for out in logger.output_formats) else N_ROWS
 
 
 class MeanLogs:

@@ -81,6 +81,8 @@ def short(space: spaces.Space) -> str:
     """
     if isinstance(space, spaces.Dict):
         return f"Dict({', '.join(f'{name}: {short(child)}' for name, child in space.spaces.items())})"
+    if isinstance(space, spaces.Tuple):
+        return f"Tuple({', '.join(map(short, space.spaces))})"
     if not isinstance(space, spaces.Box):
         return str(space)
     low, high = np.unique(space.low), np.unique(space.high)

@@ -133,9 +133,9 @@ def is_whole(value: Any) -> bool:
     Tell whole numbers of whatever type from everything else.
 
     :param value: anything
-    :return: whether it is a whole number
+    :return: whether it is a whole number of at most 64 bits
     """
-    return is_number(value) and float(value).is_integer()
+    return is_number(value) and float(value).is_integer() and abs(int(value)) < 2**63
 
 
 def is_array(value: Any, ndim: int | None = None, of_integers: bool = False) -> bool:

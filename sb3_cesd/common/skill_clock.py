@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import SkillOrder
 from sb3_cesd.common.logging import SkillRewards
-from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.common.skills import SkillName, SkillSpace, check_skill
 
 #: Attributes of a clock that change as time goes by
 STATE = ("vectors", "fixed", "_ages", "_n_drawn", "_rng")
@@ -22,6 +23,7 @@ class SkillTurns:
     :param n_skills: number of skills
     :param n_timesteps: steps of all environments together, at least one per skill
     :param then: the skill that acts afterwards, its index or vector; ``None`` for the one with the highest mean reward
+    :raises ValueError: if a skill gets no step, or there is no such skill
     """
 
     def __init__(self, n_skills: int, n_timesteps: int, then: SkillName | None = None) -> None:
@@ -33,7 +35,8 @@ class SkillTurns:
             )
         self.n_skills = n_skills
         self.n_timesteps = n_timesteps
-        self.then = then
+        #: The skill that acts afterwards; which vectors there are, the clock knows
+        self.then = check_skill(then, n_skills) if then is not None and np.ndim(then) == 0 else then  # type: ignore[arg-type]
         self.n_done = 0
         self._rewards = SkillRewards(n_skills)
 
@@ -106,7 +109,7 @@ class SkillClock:
         skill_space: SkillSpace,
         duration: int | None = 50,
         skill: SkillName | None = None,
-        order: str = "random",
+        order: SkillOrder = "random",
     ) -> None:
         check_arguments("SkillClock", {**locals(), "skill_duration": duration})
         self.skill_space = skill_space
@@ -152,7 +155,10 @@ class SkillClock:
         Let all skills act in turn from the next observation on, until the turns are over.
 
         :param turns: the turns, which may have begun in another environment
+        :raises ValueError: if they end with a skill that there is not
         """
+        if turns.then is not None:
+            self.skill_space.encode(turns.then)
         self.turns = turns
 
     def get_state(self) -> dict[str, Any]:

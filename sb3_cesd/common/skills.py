@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, get_args
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import SkillType
 from sb3_cesd.common.rules import N_SKILLS, POSITIVE_INTEGER, is_whole, shown
 from sb3_cesd.common.tensors import one_hot
 
@@ -185,6 +186,26 @@ class SkillSpace(ABC):
         """
         return skills.to(dtype)
 
+    def directions(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
+        """
+        Make the directions that skills stand for in a space of ``dim`` features.
+
+        :param skills: as in :meth:`embed`
+        :param dtype: dtype of the result
+        :return: the vectors of the skills; of discrete ones, those centred as in METRA, ``(one_hot - 1 / n) n / (n - 1)``,
+            shape ``(n, dim)``
+        """
+        return self.embed(skills, dtype)
+
+    @abstractmethod
+    def along(self, vectors: th.Tensor) -> th.Tensor:
+        """
+        Find the skills whose directions are closest to given ones.
+
+        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``
+        :return: skills as the replay buffer keeps them: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
+        """
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SkillSpace) and self._key() == other._key()
 
@@ -229,6 +250,13 @@ class DiscreteSkills(SkillSpace):
     def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
         return one_hot(skills, self.n_skills, dtype)
 
+    def directions(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
+        n = self.n_skills
+        return (self.embed(skills, dtype) - 1 / n) * n / (n - 1)
+
+    def along(self, vectors: th.Tensor) -> th.Tensor:
+        return vectors.argmax(dim=1)
+
     def _representatives(self) -> np.ndarray:
         return np.eye(self.n_skills, dtype=np.float32)
 
@@ -257,6 +285,9 @@ class SphereSkills(SkillSpace):
 
     def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
         return th.nn.functional.normalize(th.randn(n, self.dim, device=device), dim=1)
+
+    def along(self, vectors: th.Tensor) -> th.Tensor:
+        return th.nn.functional.normalize(vectors, dim=1)
 
     def check_vectors(self, vectors: np.ndarray) -> None:
         super().check_vectors(vectors)
@@ -306,6 +337,9 @@ class CubeSkills(SkillSpace):
     def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
         return self.low + (1.0 - self.low) * th.rand(n, self.dim, device=device)
 
+    def along(self, vectors: th.Tensor) -> th.Tensor:
+        return th.nn.functional.normalize(vectors, p=th.inf, dim=1).clamp(self.low, 1.0)
+
     def check_vectors(self, vectors: np.ndarray) -> None:
         super().check_vectors(vectors)
         if (vectors < self.low).any() or (vectors > 1.0).any():
@@ -319,7 +353,7 @@ class CubeSkills(SkillSpace):
 
 
 #: What the argument ``skill_type`` of the algorithms takes
-SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
+SKILL_TYPES: tuple[str, ...] = get_args(SkillType)
 
 
 def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillSpace:

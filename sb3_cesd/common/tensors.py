@@ -58,3 +58,14 @@ def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
     """
     # PyTorch's own reads the indices back to check them
     return (indices[:, None] == th.arange(n_classes, device=indices.device)).to(dtype)
+
+
+def sample_categorical(probabilities: th.Tensor) -> th.Tensor:
+    """
+    Draw an index for each row, without the check on the host that PyTorch's own sampling makes.
+
+    :param probabilities: rows that sum to 1, shape ``(n, n_classes)``
+    :return: shape ``(n,)``
+    """
+    # p / Exp(1) is largest at i with probability p_i
+    return (probabilities / th.empty_like(probabilities).exponential_()).argmax(dim=1)

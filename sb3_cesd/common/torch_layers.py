@@ -67,6 +67,95 @@ def create_orthogonal_mlp(
     return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
 
 
+def xavier_init(module: nn.Module) -> None:
+    """
+    Weights by Xavier's uniform distribution and zero biases, as in METRA; for use with ``nn.Module.apply``.
+
+    :param module: changed in place if it is a ``nn.Linear``
+    """
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+class SpectralLinear(nn.Linear):
+    """
+    A linear layer whose weight is divided by its largest singular value (Miyato et al., "Spectral Normalization for Generative
+    Adversarial Networks", 2018), so that it does not lengthen differences.
+
+    One step of power iteration in each forward pass of training follows the singular value, as in the paper. PyTorch's own
+    parametrization can't be pickled, and models can.
+
+    :param input_dim: input size
+    :param output_dim: output size
+    """
+
+    left: th.Tensor
+    right: th.Tensor
+
+    def __init__(self, input_dim: int, output_dim: int) -> None:
+        super().__init__(input_dim, output_dim)
+        self.register_buffer("left", nn.functional.normalize(th.randn(output_dim), dim=0))
+        self.register_buffer("right", nn.functional.normalize(th.randn(input_dim), dim=0))
+
+    @th.no_grad()
+    def iterate(self) -> None:
+        """Take a step of power iteration towards the first singular vectors."""
+        self.left.copy_(nn.functional.normalize(self.weight @ self.right, dim=0))
+        self.right.copy_(nn.functional.normalize(self.weight.T @ self.left, dim=0))
+
+    def forward(self, inputs: th.Tensor) -> th.Tensor:
+        if self.training:
+            self.iterate()
+        # Copies, as the next pass changes the vectors before the gradient of this one is computed
+        largest = self.left.clone() @ (self.weight @ self.right.clone())
+        return nn.functional.linear(inputs, self.weight / largest, self.bias)
+
+
+def create_spectral_mlp(
+    input_dim: int,
+    output_dim: int,
+    net_arch: list[int],
+    activation_fn: type[nn.Module] = nn.ReLU,
+) -> nn.Sequential:
+    """
+    Make an MLP that is 1-Lipschitz, by spectral normalisation of every layer.
+
+    :param input_dim: size of the input
+    :param output_dim: size of the linear output layer
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer, itself 1-Lipschitz
+    :return: the network
+    """
+    layers: list[nn.Module] = []
+    for size_in, size_out in pairwise([input_dim, *net_arch, output_dim]):
+        layers += [SpectralLinear(size_in, size_out), activation_fn()]
+    network = nn.Sequential(*layers[:-1]).apply(xavier_init)
+    for _ in range(15):
+        for layer in network:
+            if isinstance(layer, SpectralLinear):
+                layer.iterate()
+    return network
+
+
+def create_xavier_mlp(
+    input_dim: int,
+    output_dim: int,
+    net_arch: list[int],
+    activation_fn: type[nn.Module] = nn.ReLU,
+) -> nn.Sequential:
+    """
+    Make SB3's MLP, initialised as in METRA.
+
+    :param input_dim: size of the input
+    :param output_dim: size of the linear output layer
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer
+    :return: the network
+    """
+    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(xavier_init)
+
+
 class HeadRouting(NamedTuple):
     """
     Which rows go to which head; made once by :func:`route` and used by every layer and critic.

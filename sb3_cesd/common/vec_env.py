@@ -7,6 +7,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import SkillOrder
 from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, short, skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
@@ -34,7 +35,7 @@ class VecSkillObservation(VecEnvWrapper):
         skill_space: SkillSpace | int,
         skill_duration: int | None = 50,
         skill: SkillName | None = None,
-        order: str = "random",
+        order: SkillOrder = "random",
     ) -> None:
         check_arguments("VecSkillObservation", locals())
         self.skill_space = skill_space if isinstance(skill_space, SkillSpace) else DiscreteSkills(skill_space)
@@ -116,7 +117,7 @@ def add_skill_observation(
     skill_space: SkillSpace,
     skill_duration: int | None,
     skill: SkillName | None = None,
-    order: str = "random",
+    order: SkillOrder = "random",
 ) -> VecEnv:
     """
     Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already.

@@ -33,6 +33,8 @@ class IntrinsicReward(nn.Module, ABC):
     needs_one_step: ClassVar[bool] = False
     #: Arguments that shape what is saved, which a saved model keeps; ``None`` for all of them
     fixed_by_save: ClassVar[tuple[str, ...] | None] = None
+    #: Batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
+    n_batches: int = 1
 
     optimizer: th.optim.Optimizer
 
@@ -113,6 +115,17 @@ class IntrinsicReward(nn.Module, ABC):
 
         :param observations: states, shape ``(n, obs_dim)``
         :return: the most likely cluster of each state, shape ``(n,)``; ``None`` for a method without clusters
+        """
+        return None
+
+    def goal_skill(self, observations: th.Tensor, goals: th.Tensor) -> th.Tensor | None:
+        """
+        Tell which skills lead from states to goals, without further training.
+
+        :param observations: states, shape ``(n, obs_dim)``
+        :param goals: states to reach, shape ``(n, obs_dim)``
+        :return: skills as the replay buffer keeps them: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``;
+            ``None`` for a method whose skills have no direction
         """
         return None
 

@@ -13,6 +13,7 @@ from sb3_cesd.common.checks import choose
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.dynamics import DynamicsPredictors
 
 
 class Encoder(nn.Module, ABC):
@@ -166,18 +167,14 @@ class ICMEncoder(Encoder):
         super().__init__(features_dim)
         net_arch = [1024] if net_arch is None else net_arch
         self.state_net = create_normalized_mlp(obs_dim, -1, [features_dim])
-        self.forward_net = create_orthogonal_mlp(features_dim + action_dim, features_dim, net_arch)
-        self.backward_net = create_orthogonal_mlp(2 * features_dim, action_dim, net_arch)
+        self.dynamics = DynamicsPredictors(features_dim, action_dim, net_arch)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         return self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         features, next_features = self.state_net(samples.observations), self.state_net(samples.next_observations)
-        predicted_features = self.forward_net(th.cat([features, samples.actions], dim=1))
-        predicted_actions = self.backward_net(th.cat([features, next_features], dim=1)).tanh()
-        forward_error = (next_features - predicted_features).norm(dim=1).mean()
-        return forward_error + (samples.actions - predicted_actions).norm(dim=1).mean()
+        return self.dynamics.loss(features, samples.actions, next_features)
 
 
 ENCODERS: dict[str, type[Encoder]] = {

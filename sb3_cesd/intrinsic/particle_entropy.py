@@ -2,6 +2,7 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import Aggregate, DistanceScale
 from sb3_cesd.common.running_mean_std import RunningVariance
 
 
@@ -19,7 +20,8 @@ class ParticleEntropy(nn.Module):
 
     :param k: number of nearest neighbours
     :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
-        released code, where it is named std), ``"none"`` not at all (the paper's formula)
+        released code, where it is named std), ``"mean"`` by their running mean (APS in URLB), ``"none"`` not at all (the
+        paper's formula)
     :param clip: distance that counts as none, after scaling
     :param aggregate: ``"mean"`` over the k nearest (the released code) or ``"kth"`` (the paper's formula)
     :param log1p: take log(1 + .) in the end, or leave the distance as it is
@@ -28,9 +30,9 @@ class ParticleEntropy(nn.Module):
     def __init__(
         self,
         k: int = 16,
-        scale: str = "std",
+        scale: DistanceScale = "std",
         clip: float = 0.0005,
-        aggregate: str = "mean",
+        aggregate: Aggregate = "mean",
         log1p: bool = False,
     ) -> None:
         check_arguments("ParticleEntropy", locals())
@@ -88,4 +90,7 @@ class ParticleEntropy(nn.Module):
             variance = self.statistics.update(nearest, groups, n_groups, valid)[groups][:, None]  # (batch_size, 1)
         else:
             variance = self.statistics.var.to(nearest.dtype)
+        if self.scale == "mean":
+            # Of all groups; states that are all the same have no distance to divide
+            return self.statistics.mean.to(nearest.dtype).clamp(min=th.finfo(nearest.dtype).tiny)
         return variance if self.scale == "variance" else variance.sqrt()

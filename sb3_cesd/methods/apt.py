@@ -4,6 +4,7 @@ import torch as th
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build
+from sb3_cesd.common.choices import EncoderName
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -26,7 +27,7 @@ class APTReward(IntrinsicReward):
     :param encoder: state representation, see :mod:`sb3_cesd.intrinsic.encoders`
     :param encoder_kwargs: arguments of the encoder
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
-        ``scale`` "variance", ``clip`` 0 and ``log1p`` True by default
+        ``scale`` "mean", ``clip`` 0.0001 and ``log1p`` True by default
     """
 
     def __init__(
@@ -34,14 +35,14 @@ class APTReward(IntrinsicReward):
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        encoder: str = "icm",
+        encoder: EncoderName = "icm",
         encoder_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_arguments("APTReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
-        published = {"k": 12, "scale": "variance", "clip": 0.0, "log1p": True}
+        published = {"k": 12, "scale": "mean", "clip": 0.0001, "log1p": True}
         self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
 
     def check_batch_size(self, batch_size: int) -> None:

@@ -140,7 +140,7 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
     check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     if not isinstance(action_space, spaces.Box):
         raise ValueError(
-            f"Actions are continuous in this algorithm, but the action space is {action_space}: "
+            f"Actions are continuous in this algorithm, but the action space is {short(action_space)}: "
             "use an environment with a Box action space."
         )
 
@@ -171,7 +171,9 @@ def check_observation(observation: Any) -> None:
             values = np.asarray(value)
         except (ValueError, TypeError, RuntimeError):
             values = np.array(None)
-        if not isinstance(value, tuple) and (values.dtype.kind not in "iufb" or not np.isfinite(values).all()):
+        # SB3 explains what env.reset() returns
+        is_of_reset = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
+        if not is_of_reset and (values.dtype.kind not in "iufb" or not np.isfinite(values).all()):
             which = "The observation" if name == "observation" else f"Entry {name!r} of the observation"
             raise ValueError(f"{which} is no array of finite numbers ({shown(value)}): pass what the environment returned.")
 

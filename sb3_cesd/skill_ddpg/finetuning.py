@@ -3,7 +3,7 @@
 import io
 import pathlib
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch as th
@@ -13,18 +13,20 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import Part
 from sb3_cesd.common.playing import play
+from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
-from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
+from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data, without_bounds
 
 #: What can be transferred
-PARTS = ("actor", "critic_trunk", "critic_head", "optimizers", "no_target")
-#: What the published fine-tuning transfers
-PUBLISHED_PARTS = ("actor", "critic_trunk")
+PARTS: tuple[Part, ...] = get_args(Part)
+#: What the fine-tuning of URLB transfers
+PUBLISHED_PARTS: tuple[Part, ...] = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
 #: Arguments of ``from_pretrained`` that a fine-tuned model has no more use for
 USED_UP = ("transfer", "n_eval_episodes")
@@ -87,14 +89,15 @@ def check_transfer(parts: Collection[str]) -> None:
         raise ValueError(f"transfer={parts!r}: choose some of {', '.join(map(repr, PARTS))}, as a list.")
 
 
-def check_open_skill(parts: Collection[str]) -> None:
+def check_open_skill(parts: Collection[str], policy: SkillPolicy) -> None:
     """
     Check that parts do not depend on the skill.
 
     :param parts: what is to be transferred before it is known which skill goes on
+    :param policy: pre-trained policy
     :raises ValueError: if that depends on the skill
     """
-    if "critic_head" in parts:
+    if "critic_head" in parts and policy.critic.has_skill_heads:
         raise ValueError(
             "transfer with 'critic_head' needs the skill at once, but skill='best' with warm_up='skills' finds it in the "
             "warm-up: leave 'critic_head' out, or choose another skill or warm_up."
@@ -134,8 +137,8 @@ def arguments_to_go_on(path: object, saved: dict[str, Any], arguments: dict[str,
         wanted = check_skill_choice(arguments["skill"], skill_space)
         if wanted not in (saved["skill"], *SKILL_WORDS):
             raise ValueError(
-                f"skill={wanted!r} does not fit {path}, in which skill {saved['skill']} learns the task: leave skill out, or "
-                "fine-tune the pre-trained model again."
+                f"skill={shown(wanted)} does not fit {path}, in which skill {saved['skill']} learns the task: leave skill "
+                "out, or fine-tune the pre-trained model again."
             )
     return {name: value for name, value in arguments.items() if name not in ("skill", *USED_UP)}
 
@@ -145,7 +148,7 @@ def make_task_model(
     path: str | pathlib.Path | io.BufferedIOBase,
     env: Any,
     skill: SkillName | str,
-    parts: Collection[str],
+    parts: Collection[str] | None,
     n_eval_episodes: int,
     device: th.device | str,
     custom_objects: dict[str, Any] | None,
@@ -159,13 +162,14 @@ def make_task_model(
     :param path: file of the pre-trained model
     :param env: the task
     :param skill: the skill to go on with
-    :param parts: what to load
+    :param parts: what to load; ``None`` for what the method loads by default
     :param n_eval_episodes: number of episodes of each skill for ``"best"``
     :param device: Device on which the code should be run.
     :param custom_objects: Dictionary of objects to replace upon loading.
     :param kwargs: arguments of the constructor to change
     :return: a model that has not learned yet
     """
+    parts = model_class.published_transfer if parts is None else parts
     check_arguments("from_pretrained", {**locals(), "transfer": parts})
     check_changes(model_class, "from_pretrained", kwargs, ())
     check_transfer(parts)
@@ -190,14 +194,21 @@ def make_task_model(
 
     chosen: SkillName | None
     if skill == "best" and model.skill_turns is not None:
-        check_open_skill(parts)
+        check_open_skill(parts, pretrained.policy)
         chosen = None
     elif skill == "best":
         model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
         chosen = int(model.zero_shot.returns.argmax())
     else:
         chosen = draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
-    transfer(pretrained.policy, model.policy, chosen, parts)
+    try:
+        transfer(pretrained.policy, model.policy, chosen, parts)
+    except (KeyError, RuntimeError) as error:  # missing tensors, or other shapes
+        raise ValueError(
+            f"policy_kwargs={shown(kwargs.get('policy_kwargs'))} makes networks of other shapes than those of {path}: leave "
+            "policy_kwargs out, or train on the task from scratch."
+        ) from error
+    model._take_over(pretrained)
     model._follow(chosen)
     if verbose >= 1:
         if model.zero_shot is not None:
@@ -221,8 +232,8 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         check_for_correct_spaces(env, pretrained.observation_space, pretrained.action_space)
     except ValueError as error:
         raise ValueError(
-            f"{error}. The model was pre-trained in another domain: choose a task with the same observations and actions, "
-            "or pre-train a model in the domain of the task."
+            f"{without_bounds(str(error))}. The model was pre-trained in another domain: choose a task with the same "
+            "observations and actions, or pre-train a model in the domain of the task."
         ) from error
 
 

@@ -122,6 +122,8 @@ class SkillCritic(BaseModel):
 
     #: Modules that make values of hidden features; what comes before them is the trunk
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
+    #: Whether skills have heads of their own
+    has_skill_heads: ClassVar[bool] = False
 
     features_extractor: BaseFeaturesExtractor
     optimizer: th.optim.Optimizer
@@ -151,8 +153,26 @@ class SkillCritic(BaseModel):
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
         trunk_dim = net_arch[0] if net_arch else input_dim
         self.q_networks = nn.ModuleList(
-            create_orthogonal_mlp(trunk_dim, 1, net_arch[1:], activation_fn) for _ in range(n_critics)
+            create_orthogonal_mlp(trunk_dim, self.n_outputs, net_arch[1:], activation_fn) for _ in range(n_critics)
         )
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of each critic."""
+        return 1
+
+    def outputs(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
+        """
+        Evaluate each critic.
+
+        :param observations: observations without skills
+        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
+        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
+        :return: one tensor of shape ``(n, n_outputs)`` per critic
+        """
+        inputs = th.cat([self.extract(observations), actions], dim=1)
+        hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
+        return [q_network(hidden) for q_network in self.q_networks]
 
     def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
         """
@@ -163,9 +183,7 @@ class SkillCritic(BaseModel):
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
         :return: one tensor of shape ``(n, 1)`` per critic
         """
-        inputs = th.cat([self.extract(observations), actions], dim=1)
-        hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
-        return [q_network(hidden) for q_network in self.q_networks]
+        return self.outputs(observations, actions, skills)
 
     def forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> tuple[th.Tensor, ...]:
         """

@@ -1,4 +1,5 @@
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -50,6 +51,9 @@ class SkillPolicy(BasePolicy):
     critic: SkillCritic
     critic_target: SkillCritic
 
+    #: Class of both critics
+    critic_class: ClassVar[type[SkillCritic]] = SkillCritic
+
     def __init__(
         self,
         observation_space: spaces.Dict,
@@ -95,6 +99,8 @@ class SkillPolicy(BasePolicy):
         self.n_critics = n_critics
         self.share_features_extractor = share_features_extractor
         self.skill: int | list[float] | None = None
+        self._n_stateless_calls = 0
+        self._warned_of_lost_state = False
         self.set_skill(skill)
         self._build(lr_schedule)
 
@@ -164,7 +170,7 @@ class SkillPolicy(BasePolicy):
         :param features_extractor: the shared extractor, ``None`` for one of its own
         :return: the critic
         """
-        return SkillCritic(
+        return self.critic_class(
             self.observation_space,  # type: ignore[arg-type]
             self.action_space,  # type: ignore[arg-type]
             self.skill_space,
@@ -256,9 +262,31 @@ class SkillPolicy(BasePolicy):
         if skill is not None:
             observation = add_skill(observation, self.skill_space.encode(skill, batch_shape))
         elif not (isinstance(observation, dict) and SKILL in observation):
+            self._notice_lost_state(state, episode_start)
             vectors, state = self._skills_of_episodes(int(np.prod(batch_shape)), state, episode_start)
             observation = add_skill(observation, vectors if batch_shape else vectors[0])
         return super().predict(observation, state, episode_start, deterministic)
+
+    def _notice_lost_state(self, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None) -> None:
+        """
+        Warn once of a loop that never gets to another skill, as it carries no state.
+
+        :param state: as passed to :meth:`predict`
+        :param episode_start: likewise
+        """
+        if state is not None or episode_start is not None or self.skill is not None:
+            self._n_stateless_calls = 0
+            return
+        # The first call of a loop has no state in any case
+        self._n_stateless_calls += 1
+        if self._n_stateless_calls == 2 and not self._warned_of_lost_state:
+            self._warned_of_lost_state = True
+            warnings.warn(
+                "predict() was called again without a skill and without the state that it returned, so skill 0 acts in every "
+                "episode (of several environments, skill i in environment i). Pass skill=..., fix one with set_skill(...), or "
+                "carry the state to go through all skills: action, state = model.predict(obs, state, episode_start).",
+                stacklevel=4,
+            )
 
     def _batch_shape(self, observation: Observation) -> tuple[int, ...]:
         """

@@ -3,20 +3,25 @@
 import io
 import json
 import pathlib
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.save_util import open_path
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import SKILL
+from sb3_cesd.common.rules import shown
 
 #: What to do without a replay buffer
 BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another checkpoint, or go on without a replay buffer."
+#: What ``None`` stands for in the constructor
+DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
 #: What is read of a saved model before it is built
 NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
 
@@ -40,7 +45,8 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
     :return: attributes by name; those that JSON can't express are left as SB3 stored them
     :raises ValueError: if it is no saved model
     """
-    file = open_path(path, "r", verbose=0, suffix="zip")
+    with explain_no_file(path, "of a model"):
+        file = open_path(path, "r", verbose=0, suffix="zip")
     try:
         with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
             if archive.testzip() is not None:
@@ -59,6 +65,20 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             file.seek(0)  # type: ignore[union-attr]
         else:
             file.close()
+
+
+def share_equal_tensors(parameters: dict[str, Any], copies: str, originals: str) -> None:
+    """
+    Let equal tensors of two networks be the same tensor.
+
+    :param parameters: tensors by name, those of one network are replaced
+    :param copies: what the names of that one start with
+    :param originals: what the names of the other one start with
+    """
+    for name, value in parameters.items():
+        original = parameters.get(originals + name.removeprefix(copies)) if name.startswith(copies) else None
+        if original is not None and value.dtype == original.dtype and th.equal(value, original):
+            parameters[name] = original
 
 
 def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
@@ -131,7 +151,82 @@ def explain_other_spaces(env: Any) -> Iterator[None]:
         if "spaces do not match" not in str(error):
             raise
         raise ValueError(
-            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
+            f"{without_bounds(str(error))}. Pass the environment the model was trained on, or train a new model for this "
+            "environment."
+        ) from error
+
+
+def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
+    """
+    Replace ``None`` by what it stands for in the constructor, which does not see what a loader changes.
+
+    :param arguments: arguments of the constructor by name
+    :return: the same, but for what is ``None``
+    """
+    return {name: DEFAULTS.get(name) if value is None else value for name, value in arguments.items()}
+
+
+@contextmanager
+def explain_other_policy(path: object, policy_kwargs: dict[str, Any] | None) -> Iterator[None]:
+    """
+    End SB3's error about other networks with the remedy.
+
+    :param path: the file that is loaded within
+    :param policy_kwargs: what the user wants
+    :raises ValueError: if the networks of the file were made with other arguments
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "policy kwargs do not equal" not in str(error):
+            raise
+        raise ValueError(
+            f"policy_kwargs={shown(policy_kwargs)} does not fit {path}, whose networks were made with other arguments: leave "
+            "policy_kwargs out, or train a new model."
+        ) from error
+
+
+def without_bounds(message: str) -> str:
+    """
+    Leave the bounds of long vectors out of a message: they fill pages, and shapes tell spaces apart.
+
+    :param message: a message that shows spaces
+    :return: the same, with ``[...]`` for long arrays of numbers
+    """
+    return re.sub(r"\[[-+\d.einfa,\s\[\]]{40,}\]", "[...]", message)
+
+
+@contextmanager
+def explain_no_file(path: object, kind: str) -> Iterator[None]:
+    """
+    End the error about a folder or nothing where a file is to be read with the remedy.
+
+    :param path: what is opened within
+    :param kind: what the file is one of
+    :raises ValueError: if it is a folder
+    :raises FileNotFoundError: if there is nothing
+    """
+    try:
+        yield
+    except IsADirectoryError as error:
+        raise ValueError(f"The path {path} is a folder: pass the file {kind}, with its suffix.") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file at the path {path}: pass that {kind}.") from error
+
+
+@contextmanager
+def explain_parameters() -> Iterator[None]:
+    """
+    End SB3's errors about parameters with the remedy.
+
+    :raises ValueError: if they are not those of the model
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"load_path_or_dict does not hold the parameters of this model ({error}): pass what get_parameters() of such a "
+            "model returned, or the file of one."
         ) from error
 
 

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, TypeVar
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.save_util import open_path
-from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.type_aliases import GymEnv, TensorDict
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.choices import Part
 from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, written_whole
 from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import plain
@@ -35,13 +36,18 @@ class SavedSkillModel(OffPolicyAlgorithm):
     #: Arguments that shape the networks: a saved model keeps them
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim")
 
+    #: In ``save``, which writes equal tensors once
+    _is_saving: bool = False
+    #: What :meth:`from_pretrained` loads by default, as the released code of the method does
+    published_transfer: ClassVar[tuple[Part, ...]] = finetuning.PUBLISHED_PARTS
+
     @classmethod
     def from_pretrained(
         cls: type[SelfSavedSkillModel],
         path: str | pathlib.Path | io.BufferedIOBase,
         env: GymEnv | str,
         skill: SkillName | str = "random",
-        transfer: Collection[str] = finetuning.PUBLISHED_PARTS,
+        transfer: Collection[Part] | None = None,
         n_eval_episodes: int = 10,
         device: th.device | str = "auto",
         custom_objects: dict[str, Any] | None = None,
@@ -61,7 +67,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
             than ``"skills"``, ``"best"`` plays every skill and takes the one with the highest return; ``zero_shot`` then holds
             what came out and the number of steps that took, which are not part of ``num_timesteps``.
         :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
-            ``"optimizers"`` (for the parts that are loaded) and ``"no_target"`` (the target critic starts fresh)
+            ``"optimizers"`` (for the parts that are loaded) and ``"no_target"`` (the target critic starts fresh); ``None`` for
+            the ``published_transfer`` of the method, which is actor and trunk of the critic unless its docs say otherwise
         :param n_eval_episodes: number of episodes of each skill for ``"best"``, if it plays them
         :param device: Device on which the code should be run.
         :param custom_objects: Dictionary of objects to replace upon loading.
@@ -105,7 +112,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         check_arguments("load", locals())
         checks.check_changes(cls, "load", kwargs, ("skill", *finetuning.USED_UP))
-        kwargs = {name: plain(value) for name, value in kwargs.items()}
+        kwargs = saved_files.without_none({name: plain(value) for name, value in kwargs.items()})
         saved = saved_files.read_saved_data(path)
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
             if env is None:
@@ -129,7 +136,11 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 kwargs.get("skill", saved["skill"]),
             )
-        with saved_files.explain_other_spaces(env), saved_files.explain_missing_parameters(path):
+        with (
+            saved_files.explain_other_spaces(env),
+            saved_files.explain_missing_parameters(path),
+            saved_files.explain_other_policy(path, kwargs.get("policy_kwargs")),
+        ):
             model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model as a new one, which would draw the random numbers of its start again
@@ -145,7 +156,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Save all the attributes of the object and the model parameters in a zip-file.
 
-        Should that fail or be killed, the file that was there before is untouched.
+        Should that fail or be killed, the file that was there before is untouched. What of the target critic equals the
+        critic, as do heads that have not learned yet, takes no space.
 
         :param path: path to the file where the rl agent should be saved
         :param exclude: name of parameters that should be excluded in addition to the default ones
@@ -153,13 +165,43 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises OSError: if the file can't be written, e.g. as the disk is full
         :raises TrainingDiverged: if a weight is not finite
         """
+        check_arguments("save", locals())
         checks.check_finite_model(self)
         self.saved_with = installed_versions()
-        if isinstance(path, str | pathlib.Path):
-            with written_whole(with_suffix(path, ".zip")) as file:
-                super().save(file, exclude, include)  # type: ignore[arg-type]
-        else:
-            super().save(path, exclude, include)
+        self._is_saving = True
+        try:
+            if isinstance(path, str | pathlib.Path):
+                with written_whole(with_suffix(path, ".zip")) as file:
+                    super().save(file, exclude, include)  # type: ignore[arg-type]
+            else:
+                super().save(path, exclude, include)
+        finally:
+            self._is_saving = False
+
+    def get_parameters(self) -> dict[str, dict]:
+        parameters = super().get_parameters()
+        if self._is_saving:
+            # torch.save writes a tensor once, under however many names
+            saved_files.share_equal_tensors(parameters["policy"], "critic_target.", "critic.")
+        return parameters
+
+    def set_parameters(
+        self,
+        load_path_or_dict: str | TensorDict,
+        exact_match: bool = True,
+        device: th.device | str = "auto",
+    ) -> None:
+        """
+        Load parameters. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.set_parameters`.
+
+        :param load_path_or_dict: file of a model, or what ``get_parameters`` returned
+        :param exact_match: whether all parameters of the model are to be among them
+        :param device: Device on which the code should run.
+        :raises ValueError: if they are not those of such a model
+        """
+        check_arguments("set_parameters", locals())
+        with saved_files.explain_parameters(), saved_files.explain_no_file(load_path_or_dict, "of a model"):
+            super().set_parameters(load_path_or_dict, exact_match, device)
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """
@@ -170,6 +212,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :param path: Path to the file where the replay buffer should be saved.
         :raises OSError: if the file can't be written, e.g. as the disk is full
         """
+        check_arguments("save_replay_buffer", locals())
         assert self.replay_buffer is not None, "The replay buffer is not defined"
         if isinstance(path, str | pathlib.Path):
             with written_whole(with_suffix(path, ".pkl")) as file:
@@ -192,7 +235,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :param truncate_last_traj: not used, trajectories are cut where environments were reset
         :raises ValueError: if it is damaged, or does not fit the model
         """
-        file = open_path(path, "r", verbose=self.verbose, suffix="pkl")
+        check_arguments("load_replay_buffer", locals())
+        with saved_files.explain_no_file(path, "of a replay buffer"):
+            file = open_path(path, "r", verbose=self.verbose, suffix="pkl")
         try:
             loaded = load_with_checksum(file, f"The replay buffer {path}", saved_files.BUFFER_REMEDY)  # type: ignore[arg-type]
         finally:
@@ -226,6 +271,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "train",  # replaced while another thread learns
             "_skill_rewards",
             "_goes_on",
+            "_log_schedule",
+            "_estimate",
+            "_is_saving",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

@@ -11,19 +11,32 @@ NET_ARCHS: dict[str, dict[str, list[int]]] = {
 Params = dict[str, Any]
 
 
+#: What of the arguments of the backbone matters for a task, whose skills are given
+TASK_ARGUMENTS = (
+    "learning_rate",
+    "batch_size",
+    "gamma",
+    "tau",
+    "n_steps",
+    "exploration_noise",
+    "noise_correlation",
+    "net_arch",
+)
+
+
 def draw_backbone(trial: Any) -> Params:
     """
     Draw the arguments that all methods have.
 
     :param trial: Optuna trial
-    :return: what was drawn, by name of the draw
+    :return: what was drawn, by name of the argument
     """
     return {
-        "n_skills_pow": trial.suggest_int("n_skills_pow", 2, 5),
+        "n_skills": trial.suggest_categorical("n_skills", [4, 8, 16, 32]),
         "skill_duration": trial.suggest_categorical("skill_duration", [25, 50, 100, 200]),
         "learning_rate": trial.suggest_float("learning_rate", 1e-5, 0.002, log=True),
-        "batch_size_pow": trial.suggest_int("batch_size_pow", 7, 10),
-        "one_minus_gamma": trial.suggest_float("one_minus_gamma", 0.001, 0.05, log=True),
+        "batch_size": trial.suggest_categorical("batch_size", [128, 256, 512, 1024]),
+        "gamma": trial.suggest_categorical("gamma", [0.95, 0.97, 0.98, 0.99, 0.995, 0.999]),
         "tau": trial.suggest_float("tau", 0.001, 0.08, log=True),
         "n_steps": trial.suggest_int("n_steps", 1, 5),
         "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
@@ -34,19 +47,16 @@ def draw_backbone(trial: Any) -> Params:
 
 def convert_backbone(params: Params) -> Params:
     """
-    Make arguments of the constructor of what :func:`draw_backbone` drew.
+    Make arguments of the constructor of what :func:`draw_backbone` drew, or of some of it.
 
-    :param params: what was drawn, by name of the draw
+    :param params: what was drawn, by name of the argument; ``net_arch`` may also be an architecture itself
     :return: arguments of the constructor; draws of the method itself stay as they are
     """
     converted = params.copy()
-    return {
-        "n_skills": 2 ** converted.pop("n_skills_pow"),
-        "batch_size": 2 ** converted.pop("batch_size_pow"),
-        "gamma": 1 - converted.pop("one_minus_gamma"),
-        "policy_kwargs": {"net_arch": NET_ARCHS[converted.pop("net_arch")]},
-        **converted,
-    }
+    if "net_arch" not in converted:
+        return converted
+    net_arch = converted.pop("net_arch")
+    return {"policy_kwargs": {"net_arch": NET_ARCHS[net_arch] if isinstance(net_arch, str) else net_arch}, **converted}
 
 
 def hidden_sizes(params: Params) -> list[int]:
@@ -56,7 +66,8 @@ def hidden_sizes(params: Params) -> list[int]:
     :param params: arguments of the constructor, as :func:`convert_backbone` makes them
     :return: sizes of the hidden layers
     """
-    return params["policy_kwargs"]["net_arch"]["pi"]
+    net_arch = params["policy_kwargs"]["net_arch"]
+    return net_arch["pi"] if isinstance(net_arch, dict) else net_arch
 
 
 def pop(params: Params, *names: str) -> Params:

@@ -18,10 +18,11 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import build
+from sb3_cesd.common.choices import LogInterval, OnNonFinite, Reward, SkillType, WarmUp
 from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
-from sb3_cesd.common.logging import MeanLogs, SkillRewards
+from sb3_cesd.common.logging import LogSchedule, MeanLogs, SkillRewards, n_logs_for
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import (
     SKILL,
@@ -43,6 +44,7 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, search_space
 from sb3_cesd.skill_ddpg.arguments import check_constructor, with_defaults
+from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
 from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
@@ -120,6 +122,9 @@ class SkillDDPG(SavedSkillModel):
     intrinsic: IntrinsicReward
     #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
     until_learned: ExitStack
+    #: In ``learn``: when logs are written, and what is told of the cost
+    _log_schedule: LogSchedule | None = None
+    _estimate: Estimate | None = None
 
     #: The intrinsic reward of the method
     reward_class: ClassVar[type[IntrinsicReward]]
@@ -140,7 +145,7 @@ class SkillDDPG(SavedSkillModel):
         env: GymEnv | str | None,
         n_skills: int = 16,
         skill_duration: int | None = 50,
-        skill_type: str = "discrete",
+        skill_type: SkillType = "discrete",
         skill_dim: int | None = None,
         intrinsic_kwargs: dict[str, Any] | None = None,
         learning_rate: float | Schedule = 1e-4,
@@ -157,13 +162,13 @@ class SkillDDPG(SavedSkillModel):
         noise_correlation: float = 0.0,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
-        reward: str = "intrinsic",
-        warm_up: str = "random",
+        reward: Reward = "intrinsic",
+        warm_up: WarmUp = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         cuda_graph: bool = False,
-        on_non_finite: str = "raise",
+        on_non_finite: OnNonFinite = "raise",
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
@@ -327,7 +332,7 @@ class SkillDDPG(SavedSkillModel):
         self.critic_batch_norm_stats = get_parameters_by_name(self.critic, ["running_"])
         self.critic_batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
         self._mean_logs = MeanLogs()
-        self._update_runner = UpdateRunner(self._update, self.device, self.cuda_graph)
+        self._update_runner = UpdateRunner(self._update_from, self.device, self.cuda_graph)
         learning = {"policy": self.policy, "intrinsic": self.intrinsic}
         self._gradient_steps = self.intrinsic.gradient_steps = GradientSteps(learning)
         self._running_statistics = RunningStatistics(learning)
@@ -358,7 +363,7 @@ class SkillDDPG(SavedSkillModel):
         self.intrinsic.check_batch_size(batch_size)
         self.policy.set_training_mode(True)
         self.intrinsic.train()
-        phase = self._follow_progress()
+        phase, n_batches = self._follow_progress(), self.intrinsic.n_batches
         rewards_optimizers = [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
         self._update_runner.prepare([self.actor.optimizer, self.critic.optimizer, *rewards_optimizers])  # type: ignore[list-item]
         self._update_learning_rate(
@@ -369,7 +374,7 @@ class SkillDDPG(SavedSkillModel):
         try:
             for _ in range(gradient_steps):
                 self._n_updates += 1
-                self._update_runner.run(self.replay_buffer, batch_size, self._vec_normalize_env, phase)
+                self._update_runner.run(self.replay_buffer, batch_size, n_batches, self._vec_normalize_env, phase)
                 if self.device.type == "cpu":
                     self._handle_left_out(self._gradient_steps.left_out(), statistics)
             # The host waits for a GPU here alone
@@ -401,6 +406,17 @@ class SkillDDPG(SavedSkillModel):
         self.logger.record("train/n_skipped_steps", self.n_skipped_steps)
         if is_first:
             warnings.warn(f"{what}: skipped, as all such steps will be. {remedy} if there are many.", stacklevel=2)
+
+    def _update_from(self, batches: list[SkillReplayBufferSamples]) -> None:
+        """
+        Let the intrinsic reward learn from the first batches, and everything from the last one.
+
+        :param batches: as many as the intrinsic reward asks for
+        """
+        *others, replay_data = batches
+        for batch in others:
+            self.intrinsic.update(self._as_states(batch))
+        self._update(replay_data)
 
     def _update(self, replay_data: SkillReplayBufferSamples) -> None:
         """
@@ -509,23 +525,42 @@ class SkillDDPG(SavedSkillModel):
         self: SelfSkillDDPG,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 4,
+        log_interval: LogInterval | int | None = "auto",
         tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfSkillDDPG:
+        """
+        Train the model, see :meth:`stable_baselines3.common.base_class.BaseAlgorithm.learn`.
+
+        With ``verbose=1``, it first says what the training takes: steps, updates, memory and file size, and after the first
+        updates an estimate of its time.
+
+        :param total_timesteps: The total number of samples (env steps) to train on
+        :param callback: callback(s) called at every step with state of the algorithm.
+        :param log_interval: ``"auto"`` writes logs 20 times in the course of the training (100 times if they also go to a
+            file, such as TensorBoard's), and at least every minute; a number writes them every so many episodes, as
+            Stable-Baselines3 does (4 by default there); ``None`` leaves it to callbacks
+        :param tb_log_name: the name of the run for TensorBoard logging; ``None`` for that of the method
+        :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
+        :param progress_bar: Display a progress bar using tqdm and rich.
+        :return: the trained model
+        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
+        """
         check_arguments("learn", locals())
+        self._log_schedule = LogSchedule() if log_interval == "auto" else None
         try:
             with ExitStack() as self.until_learned:
                 super().learn(
                     total_timesteps=total_timesteps,
                     callback=callback,
-                    log_interval=log_interval,
+                    log_interval=None if log_interval == "auto" else log_interval,  # type: ignore[arg-type]
                     tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
                     reset_num_timesteps=reset_num_timesteps,
                     progress_bar=progress_bar,
                 )
         finally:
+            self._log_schedule = self._estimate = None
             # There is no logger yet if the run failed to start
             if hasattr(self, "_logger"):
                 self._mean_logs.flush(self.logger)
@@ -550,12 +585,31 @@ class SkillDDPG(SavedSkillModel):
             goes_on(self, result[1])
         assert isinstance(self._last_obs, dict)
         checks.check_finite(checks.env_name(self.env), "observation", entries_of(self._last_obs), self.num_timesteps)
+        if self._log_schedule is not None:
+            self._log_schedule.n_logs = n_logs_for(self.logger)
+            self._log_schedule.begin(self._num_timesteps_at_start, self._total_timesteps, self.num_timesteps)
+        if self.verbose >= 1:
+            self._estimate = Estimate(self)
         return result
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         assert self.env is not None
         add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill)
         return super()._init_callback(callback, progress_bar)
+
+    def _on_step(self) -> None:
+        if self._log_schedule is not None and self._log_schedule.is_due(self.num_timesteps):
+            self.dump_logs()
+        if self._estimate is not None:
+            self._estimate.follow(self)
+
+    def cost_phases(self) -> list[CostPhase]:
+        """
+        Tell where updates become more expensive in the course of the training, for the estimate of its time.
+
+        :return: later phases of the training, in their order
+        """
+        return []
 
     def dump_logs(self) -> None:
         self._mean_logs.flush(self.logger)
@@ -724,6 +778,13 @@ class SkillDDPG(SavedSkillModel):
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
             self.intrinsic.skill = th.as_tensor(self.skill, device=self.device)
 
+    def _take_over(self, pretrained: "SkillDDPG") -> None:
+        """
+        Take over what a task needs of a pre-trained model beside its policy; here, nothing.
+
+        :param pretrained: the pre-trained model
+        """
+
     def _end_skill_turns(self, turns: SkillTurns) -> None:
         """
         Go on with the skill that learns the task.
@@ -741,12 +802,33 @@ class SkillDDPG(SavedSkillModel):
         :param observations: several observations without skills, normalised if the model was trained with VecNormalize
         :return: most likely cluster of each, shape ``(n,)``; ``None`` for a method without clusters
         """
-        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
         with th.no_grad():
-            clusters = self.intrinsic.predict_clusters(to_states(plain_form(tensors), self.plain_space))  # type: ignore[arg-type]
+            clusters = self.intrinsic.predict_clusters(self._to_states(observations))
         return None if clusters is None else clusters.cpu().numpy()
 
+    def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
+        """
+        Tell which skills lead from states to goals, without further training ("zero-shot").
+
+        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
+        :param goals: an observation to reach from each, in the same form
+        :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
+            ``(n, skill_dim)``; ``None`` for a method whose skills have no direction
+        """
+        with th.no_grad():
+            skills = self.intrinsic.goal_skill(self._to_states(observations), self._to_states(goals))
+        return None if skills is None else skills.cpu().numpy()
+
+    def _to_states(self, observations: Observation) -> th.Tensor:
+        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
+        return to_states(plain_form(tensors), self.plain_space)  # type: ignore[arg-type]
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        check_arguments("set_random_seed", locals())
+        super().set_random_seed(None if seed is None else int(seed))
+
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        check_arguments("set_env", locals())
         checks.check_env_spaces(env.observation_space, env.action_space)
         with saved_files.explain_other_spaces(env):
             super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)

@@ -2,12 +2,22 @@ import errno
 import io
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from sb3_cesd.common import versions
-from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, write_text_whole, written_whole
+from sb3_cesd.common.files import (
+    dump_with_checksum,
+    load_with_checksum,
+    save_figure_whole,
+    with_suffix,
+    write_text_whole,
+    written_whole,
+)
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 
 REMEDY = "Save it again."
@@ -48,10 +58,63 @@ def test_a_full_disk_is_named_though_a_library_hides_it(tmp_path):
     assert path.read_text() == "previous"
 
 
-def test_what_a_killed_process_left_is_overwritten(tmp_path):
-    (tmp_path / ".file.unfinished").write_bytes(b"x" * 1000)
+def test_what_a_killed_process_left_is_deleted(tmp_path):
+    (tmp_path / ".file.1a2b3c4d.unfinished").write_bytes(b"x" * 1000)
+    (tmp_path / ".file_2.1a2b3c4d.unfinished").write_bytes(b"of another file")
     write_text_whole(tmp_path / "file", "new")
-    assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == [".file_2.1a2b3c4d.unfinished", "file"]
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_of_two_that_write_at_once_the_last_wins(tmp_path):
+    """Each writes aside, and neither deletes what the other has not finished."""
+    path = tmp_path / "file"
+    with written_whole(path) as slow:
+        slow.write(b"slow and ")
+        with written_whole(path) as fast:
+            fast.write(b"fast")
+        assert path.read_text() == "fast"
+        slow.write(b"steady")
+    assert path.read_text() == "slow and steady" and os.listdir(tmp_path) == ["file"]
+
+
+WRITER = """
+import sys
+from sb3_cesd.common.files import written_whole
+for number in range(30):
+    with written_whole(sys.argv[1]) as file:
+        for _ in range(50):
+            file.write(sys.argv[2].encode() * 2000)
+"""
+
+
+def test_processes_that_write_one_path_leave_a_whole_file(tmp_path):
+    path = tmp_path / "file"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), letter]) for letter in "abc"]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            seen.add(path.read_text())
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    seen.add(path.read_text())
+    assert seen <= {letter * 100_000 for letter in "abc"}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_figures_are_written_whole(tmp_path):
+    path = tmp_path / "figure.png"
+    save_figure_whole(Figure(), path, dpi=10)
+    written = path.read_bytes()
+    assert written.startswith(b"\x89PNG")
+
+    class Broken(Figure):
+        def savefig(self, file, **kwargs):
+            file.write(b"half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        save_figure_whole(Broken(), path)
+    assert path.read_bytes() == written and os.listdir(tmp_path) == ["figure.png"]
 
 
 def test_folders_are_made_and_links_kept(tmp_path):

@@ -99,8 +99,8 @@ def test_icm_loss_equals_its_formula():
     expected = 0.0
     for j in range(12):
         f, next_f = encoder(obs[j : j + 1])[0], encoder(next_obs[j : j + 1])[0]
-        expected += (encoder.forward_net(th.cat([f, actions[j]])) - next_f).square().sum().sqrt() / 12
-        expected += (encoder.backward_net(th.cat([f, next_f])).tanh() - actions[j]).square().sum().sqrt() / 12
+        expected += (encoder.dynamics.forward_net(th.cat([f, actions[j]])) - next_f).square().sum().sqrt() / 12
+        expected += (encoder.dynamics.backward_net(th.cat([f, next_f])).tanh() - actions[j]).square().sum().sqrt() / 12
     th.testing.assert_close(loss, expected)
     assert encoder(obs).shape == (12, 4)
 

@@ -89,7 +89,7 @@ def test_sparse_states_earn_more_than_dense_ones():
     [
         ({"k": 0}, "set k above 0"),
         ({"k": -2}, "set k above 0"),
-        ({"scale": "mad"}, "'variance', 'std' or 'none'"),
+        ({"scale": "mad"}, "'variance', 'std', 'mean' or 'none'"),
         ({"aggregate": "max"}, "'mean' or 'kth'"),
     ],
 )

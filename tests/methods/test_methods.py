@@ -34,7 +34,7 @@ every_skill_type = pytest.mark.parametrize(
 def test_registry_holds_one_method_per_file(tmp_path, monkeypatch):
     """By the name of the class, in lower case; a file that is added is found."""
     assert next(iter(METHODS)) == "cesd"
-    assert {"cesd", "diayn", "dads", "cic", "apt", "rnd"} <= METHODS.keys()
+    assert {"cesd", "diayn", "dads", "cic", "apt", "rnd", "icm", "disagreement", "protorl", "smm", "becl"} <= METHODS.keys()
     for name, method in METHODS.items():
         assert issubclass(method, SkillDDPG) and method.__name__.lower() == name
         assert getattr(sb3_cesd, method.__name__) is method and method.__name__ in sb3_cesd.__all__
@@ -180,5 +180,7 @@ def test_tuning_draws_arguments_of_the_reward_within_their_ranges(method):
 def test_small_arguments_are_those_that_a_reward_has():
     """What these tests rest on: networks of one small layer, wherever a method lets them be chosen."""
     for method in METHODS.values():
-        widths = [weight.shape[0] for weight in make_small(method).intrinsic.parameters() if weight.dim() == 2]
+        weights = [weight for weight in make_small(method).intrinsic.parameters() if weight.dim() > 1]
+        # Those of an ensemble are (n_models, input, output)
+        widths = [weight.shape[0 if weight.dim() == 2 else 2] for weight in weights]
         assert small_reward(method.reward_class) and max(widths) <= 50

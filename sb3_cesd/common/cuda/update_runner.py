@@ -13,12 +13,12 @@ class UpdateRunner:
     """
     Run updates one by one, or replay them on a GPU as one CUDA graph.
 
-    :param update: learns from a batch of the replay buffer; in a graph, nothing of it may need the host
+    :param update: learns from a list of batches of the replay buffer; in a graph, nothing of it may need the host
     :param device: where it is computed
     :param cuda_graph: replay the update as one CUDA graph where there are any
     """
 
-    def __init__(self, update: Callable[[Any], None], device: th.device, cuda_graph: bool) -> None:
+    def __init__(self, update: Callable[[list[Any]], None], device: th.device, cuda_graph: bool) -> None:
         self.update = update
         self.device = device
         self.in_graph = cuda_graph and can_capture(device)
@@ -34,21 +34,23 @@ class UpdateRunner:
         for optimizer in optimizers:
             set_capturable(optimizer, self.in_graph, self.device)
 
-    def run(self, buffer: Any, batch_size: int, env: VecNormalize | None, phase: Hashable) -> None:
+    def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None, phase: Hashable) -> None:
         """
-        Sample a batch and learn from it.
+        Sample batches and learn from them, in one update.
 
         :param buffer: the replay buffer
-        :param batch_size: number of transitions
+        :param batch_size: number of transitions of each batch
+        :param n_batches: number of batches
         :param env: normalises the stored observations and rewards
         :param phase: changes whenever the update would do something else
         """
         if not self.in_graph:
-            self.update(buffer.sample(batch_size, env))
+            self.update([buffer.sample(batch_size, env) for _ in range(n_batches)])
             return
         buffer.prepare(env)
         self._buffer = buffer
-        self._graphed_update(buffer.draw(batch_size), (id(buffer), buffer.generation, phase))
+        drawn = th.stack([buffer.draw(batch_size) for _ in range(n_batches)])  # (n_batches, 2, batch_size)
+        self._graphed_update(drawn, (id(buffer), buffer.generation, phase))
 
     def _gather_and_update(self, drawn: th.Tensor) -> None:
-        self.update(self._buffer.gather(drawn))
+        self.update([self._buffer.gather(batch) for batch in drawn])

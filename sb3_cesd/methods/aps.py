@@ -1,0 +1,169 @@
+from typing import Any, ClassVar
+
+import torch as th
+from stable_baselines3.common.policies import BasePolicy
+from torch.nn import functional as F
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import build
+from sb3_cesd.common.choices import Regression
+from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.successor_features import SuccessorPolicy
+
+
+class APSReward(IntrinsicReward):
+    """
+    ``log(1 + distance of phi(s') to its neighbours) + z . phi(s') / |phi(s')|``: particle entropy of learned features phi, and
+    how well they point to the skill (Liu and Abbeel, "APS: Active Pretraining with Successor Features", 2021).
+
+    The features maximise the second term, the likelihood of the skill under a von Mises-Fisher distribution. As in URLB, they
+    learn from a batch before its rewards are computed.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
+        ``clip`` 0.0001, ``scale`` "mean" and ``log1p`` true by default
+    :param regression: how the skill of a task is found: ``"paper"`` fits the reward to the features by least squares;
+        ``"released"`` fits the features to the reward, as the arguments of URLB's call are in that order
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        entropy_kwargs: dict[str, Any] | None = None,
+        regression: Regression = "paper",
+    ) -> None:
+        check_arguments("APSReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.regression = regression
+        self.features = create_orthogonal_mlp(obs_dim, skill_space.dim, [1024, 1024] if net_arch is None else net_arch)
+        entropy_kwargs = {"k": 12, "clip": 0.0001, "scale": "mean", "log1p": True, **(entropy_kwargs or {})}
+        self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
+
+    def check_batch_size(self, batch_size: int) -> None:
+        self.entropy.check_batch_size(batch_size)
+
+    def agreement(self, features: th.Tensor, skills: th.Tensor) -> th.Tensor:
+        """
+        Compute how well features point to skills.
+
+        :param features: phi, shape ``(n, skill_dim)``
+        :param skills: skills as the replay buffer keeps them
+        :return: ``z . phi / |phi|``, shape ``(n,)``
+        """
+        return (F.normalize(features, dim=1) * self.skill_space.directions(skills, features.dtype)).sum(dim=1)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return -self.agreement(self.features(samples.next_observations), samples.skills).mean()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        features = self.features(samples.next_observations)
+        one_group = th.zeros(len(features), dtype=th.long, device=features.device)
+        entropy, _ = self.entropy(features, one_group, 1)
+        agreement = self.agreement(features, samples.skills)
+        self.logs["intrinsic/entropy"] = entropy.mean()
+        self.logs["intrinsic/agreement"] = agreement.mean()
+        return entropy + agreement
+
+    def goal_skill(self, observations: th.Tensor, goals: th.Tensor) -> th.Tensor:
+        return self.skill_space.along(self.features(goals))
+
+    @th.no_grad()
+    def regress(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
+        """
+        Find the skill whose features explain the reward of a task.
+
+        :param samples: transitions with the rewards of the task
+        :return: the skill as the replay buffer keeps it; ``None`` if the rewards are all zero
+        """
+        # In double precision and on the CPU, where features may be dependent on each other
+        features = F.normalize(self.features(samples.observations), dim=1).double().cpu()
+        rewards = samples.rewards.double().cpu()
+        if self.regression == "paper":
+            weights = th.linalg.lstsq(features, rewards, driver="gelsd").solution.T
+        else:
+            weights = th.linalg.lstsq(rewards, features, driver="gelsd").solution
+        return self.skill_space.along(weights.float())[0] if weights.any() else None
+
+
+class APSTask(ExtrinsicReward):
+    """
+    The reward of a task, beside the features that pre-training learned for it.
+
+    :param pretrained: the intrinsic reward; its features stay as they are
+    """
+
+    def __init__(self, pretrained: APSReward) -> None:
+        super().__init__(pretrained.obs_dim, pretrained.action_dim, pretrained.skill_space)
+        self.pretrained = pretrained.requires_grad_(False)
+
+
+class APS(SkillDDPG):
+    """
+    Active Pretraining with Successor features (Liu and Abbeel, 2021): skills explore, and each goes where learned features
+    point to it.
+
+    The critic predicts the successor features of a skill, whose product with the skill is its value. As the reward is linear
+    in the features, a task tells its skill without trial and error: fine-tuned with ``skill="best"``, all skills act for the
+    first ``learning_starts`` steps, then the one goes on that least squares of the reward on the features finds. (URLB's code
+    repeats that every 5 steps, after 4096.) This works as far as the reward depends on the state alone.
+
+    As published, skills are directions in ten dimensions, drawn anew every 5 steps.
+
+    Paper: https://arxiv.org/abs/2108.13956. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`APSReward`: ``net_arch`` ([1024, 1024]), ``entropy_kwargs`` and ``regression``
+    ("paper").
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy}
+    policy: SuccessorPolicy
+
+    reward_class = APSReward
+    defaults = {"skill_duration": 5, "skill_type": "sphere", "skill_dim": 10}  # noqa: RUF012
+    #: Transitions from which the skill of a task is found
+    n_regression: ClassVar[int] = 4096
+
+    def _make_intrinsic(self) -> IntrinsicReward:
+        if self.reward != "extrinsic":
+            return super()._make_intrinsic()
+        sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
+        return APSTask(build("intrinsic_kwargs", APSReward, self.intrinsic_kwargs, sizes))
+
+    def _take_over(self, pretrained: SkillDDPG) -> None:
+        assert isinstance(self.intrinsic, APSTask)
+        self.intrinsic.pretrained.load_state_dict(pretrained.intrinsic.state_dict())
+
+    def _end_skill_turns(self, turns: SkillTurns) -> None:
+        assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
+        if turns.then is None:
+            samples = self._as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
+            skill = self.intrinsic.pretrained.regress(samples)
+            turns.then = None if skill is None else self.skill_space.name_of(skill.cpu().numpy())
+        super()._end_skill_turns(turns)
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "k": trial.suggest_int("k", 3, 24, log=True),
+            "skill_dim": trial.suggest_categorical("skill_dim", [2, 5, 10]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {"net_arch": hidden_sizes(params), "entropy_kwargs": pop(params, "k")}
+        return {"intrinsic_kwargs": own, **params}

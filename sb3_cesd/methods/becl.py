@@ -1,0 +1,114 @@
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+EPS = 1e-6
+
+
+class BeCLReward(IntrinsicReward):
+    """
+    ``exp(-L)`` with the contrastive loss L of a state against the rest of its batch (Yang et al., "Behavior Contrastive
+    Learning for Unsupervised Skill Discovery", 2023): high in states like others of the same skill and unlike all else.
+
+    With normalised features f of s' and ``e_ij = exp(f_i . f_j / temperature)``, the loss of state i is
+    ``-log(e_ip / sum_{j != i} e_ij)``, where p is another state of the same skill: the first one in the batch, as in the
+    released code. A state without such a p teaches nothing and gets no reward.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills, discrete
+    :param features_dim: size of the features
+    :param net_arch: sizes of the hidden layers of the features, ``[1024, 1024]`` by default; the head that follows has one
+        hidden layer, of the last of these sizes
+    :param temperature: softmax temperature of the loss
+    :param n_batches: batches that features learn from, one by one, per update of actor and critic
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        features_dim: int = 16,
+        net_arch: list[int] | None = None,
+        temperature: float = 0.5,
+        n_batches: int = 3,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("BeCLReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.temperature = temperature
+        self.n_batches = n_batches
+        self.scale = scale
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        embedding = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
+        self.network = nn.Sequential(embedding, create_orthogonal_mlp(features_dim, features_dim, net_arch[-1:]))
+
+    def check_batch_size(self, batch_size: int) -> None:
+        if batch_size < 2:
+            raise ValueError(f"batch_size={batch_size} has no other states to compare a state with: raise batch_size.")
+
+    def losses(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute the contrastive loss of each state.
+
+        :param samples: a batch of transitions
+        :return: shape ``(batch_size,)``
+        """
+        features = F.normalize(self.network(samples.next_observations), dim=1)
+        is_self = th.eye(len(features), dtype=th.bool, device=features.device)
+        similarity = (features @ features.T / self.temperature).masked_fill(is_self, -th.inf)  # (batch_size, batch_size)
+        exponentials = (similarity - similarity.detach().amax(dim=1, keepdim=True)).exp()
+        same_skill = (samples.skills[:, None] == samples.skills) & ~is_self
+        # The first of equal entries
+        first = same_skill.byte().argmax(dim=1, keepdim=True)
+        positives = (exponentials.gather(1, first) * same_skill.gather(1, first)).squeeze(1)
+        return -(positives / (exponentials.sum(dim=1) + EPS) + EPS).log()
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.losses(samples).mean()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.scale * (-self.losses(samples)).exp()
+
+
+class BeCL(SkillDDPG):
+    """
+    Behavior Contrastive Learning (Yang et al., 2023): states of a skill are to be like each other and unlike those of others.
+
+    Features learn from 3 batches per update of actor and critic, as in the released code. It is good at skills that are told
+    apart by where they go and keep to that; as in DIAYN, what tells them apart need not be far.
+
+    Paper: https://arxiv.org/abs/2305.04477. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`BeCLReward`: ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature``
+    (0.5), ``n_batches`` (3) and ``scale`` (1).
+    """
+
+    reward_class = BeCLReward
+    discrete_because = "as states of equal skills are its positive pairs"
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "features_dim": trial.suggest_categorical("features_dim", [8, 16, 32]),
+            "temperature": trial.suggest_float("temperature", 0.1, 1.0, log=True),
+            "n_batches": trial.suggest_int("n_batches", 1, 3),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = pop(params, "features_dim", "temperature", "n_batches")
+        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **own}, **params}

@@ -1,0 +1,159 @@
+import math
+from typing import Any
+
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import ChangeWeights, FeatureNorm
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_xavier_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import MakeOptimizer
+from sb3_cesd.methods.metra import METRA, METRAReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class ChangeDensity(nn.Module):
+    """
+    A Gaussian density of the change of the state, ``q(s' - s | s) = N(mu(s), diag(sigma(s))^2)``.
+
+    :param obs_dim: size of the state
+    :param net_arch: sizes of the hidden layers of both networks
+    """
+
+    #: Limits of log sigma
+    LIMITS = (math.log(1e-6), math.log(1e6))
+
+    def __init__(self, obs_dim: int, net_arch: list[int]) -> None:
+        super().__init__()
+        self.mean = create_xavier_mlp(obs_dim, obs_dim, net_arch)
+        self.log_std = create_xavier_mlp(obs_dim, obs_dim, net_arch)
+
+    def forward(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """
+        Compute mu and log sigma.
+
+        :param observations: s, shape ``(n, obs_dim)``
+        :return: both of shape ``(n, obs_dim)``
+        """
+        return self.mean(observations), self.log_std(observations).clamp(*self.LIMITS)
+
+    def loss(self, observations: th.Tensor, changes: th.Tensor) -> th.Tensor:
+        """
+        Compute the mean of ``-log q``.
+
+        :param observations: s, shape ``(n, obs_dim)``
+        :param changes: s' - s, shape ``(n, obs_dim)``
+        :return: a scalar
+        """
+        mean, log_std = self(observations)
+        squares = ((changes - mean) / log_std.exp()).square()
+        return (squares / 2 + log_std + math.log(2 * math.pi) / 2).sum(dim=1).mean()
+
+
+class CSDReward(METRAReward):
+    """
+    ``(phi(s') - phi(s)) . z`` with features phi in which a step is as long as it is hard to achieve (Park et al.,
+    "Controllability-Aware Unsupervised Skill Discovery", 2023).
+
+    As METRA, but for the bound on the squared step, which is ``mean_i w_i (s'_i - s_i - mu_i)^2``: with a Gaussian density of
+    changes, ``N(mu(s), sigma(s))``, learned by likelihood, changes that are rare count more.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of phi and of both networks of the density, ``[512, 512]`` by default
+    :param lambda_init: initial value of the dual variable
+    :param slack: how far below its bound a squared step may stay at no profit
+    :param norm: how the squared step is summed up, see :class:`~sb3_cesd.methods.metra.METRAReward`
+    :param weights: w: ``"normalized"`` divides 1 / sigma by the geometric mean over the dimensions before it is squared, as in
+        the released code; ``"precision"`` is 1 / sigma^2
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        lambda_init: float = 3000.0,
+        slack: float = 1e-6,
+        norm: FeatureNorm = "mean",
+        weights: ChangeWeights = "normalized",
+        scale: float = 10.0,
+    ) -> None:
+        check_arguments("CSDReward", locals())
+        net_arch = [512, 512] if net_arch is None else net_arch
+        super().__init__(obs_dim, action_dim, skill_space, net_arch, lambda_init, slack, norm, scale)
+        self.weights = weights
+        self.density = ChangeDensity(obs_dim, net_arch)
+
+    def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
+        super().set_optimizers(make_optimizer)
+        self.density_optimizer = make_optimizer(list(self.density.parameters()))
+
+    def change_weights(self, log_std: th.Tensor) -> th.Tensor:
+        """
+        Compute w, how much a change of each dimension counts.
+
+        :param log_std: log sigma, shape ``(n, obs_dim)``
+        :return: shape ``(n, obs_dim)``
+        """
+        if self.weights == "normalized":
+            log_std = log_std - log_std.mean(dim=1, keepdim=True)
+        return (-2 * log_std).exp()
+
+    @th.no_grad()
+    def bounds(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        mean, log_std = self.density(samples.observations)
+        return (self.change_weights(log_std) * (self._changes(samples) - mean).square()).mean(dim=1)
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        super().update(samples)
+        density_loss = self.density.loss(samples.observations, self._changes(samples))
+        self.step(self.density_optimizer, density_loss, "density loss")
+        self.logs["train/density_loss"] = density_loss.detach()
+
+    def _changes(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        assert samples.one_step_observations is not None
+        return samples.one_step_observations - samples.observations
+
+
+class CSD(SkillDDPG):
+    """
+    Controllability-aware Skill Discovery (Park et al., 2023): skills that seek changes that are hard to achieve.
+
+    Where METRA counts steps and LSD distances between observations, CSD counts how unlikely a change is, so that objects that
+    seldom move (in manipulation, for instance) matter more than the own body. As with METRA, a goal names its skill
+    (``goal_skill``).
+
+    As published, there are 16 discrete skills, each kept for an episode. Batches and the rate of updates are those of
+    :class:`~sb3_cesd.methods.metra.METRA`, as the released code learns on-policy: 64 updates of 1024 transitions after 10
+    episodes.
+
+    Paper: https://arxiv.org/abs/2302.05103. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`CSDReward`: ``net_arch`` ([512, 512]), ``lambda_init`` (3000), ``slack`` (1e-6),
+    ``norm`` ("mean"), ``weights`` ("normalized") and ``scale`` (10).
+    """
+
+    reward_class = CSDReward
+    defaults = {**METRA.defaults, "skill_type": "discrete", "skill_dim": None}  # noqa: RUF012
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "lambda_init": trial.suggest_float("lambda_init", 30.0, 10_000.0, log=True),
+            "slack": trial.suggest_float("slack", 1e-7, 1e-3, log=True),
+            "weights": trial.suggest_categorical("weights", ["normalized", "precision"]),
+            "scale": trial.suggest_float("scale", 1.0, 100.0, log=True),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {"net_arch": hidden_sizes(params), **pop(params, "lambda_init", "slack", "weights", "scale")}
+        return {"intrinsic_kwargs": own, **params}

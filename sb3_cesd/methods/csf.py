@@ -1,0 +1,134 @@
+from typing import Any, ClassVar
+
+import torch as th
+from stable_baselines3.common.policies import BasePolicy
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.methods.metra import METRA
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.successor_features import SuccessorCritic, SuccessorPolicy
+
+
+class CSFReward(DisplacementReward):
+    """
+    ``(phi(s') - phi(s)) . z`` with contrastive features phi (Zheng et al., "Can a MISL Fly? Analysis and Ingredients for
+    Mutual Information Skill Learning", 2025).
+
+    The features maximise ``mean[(phi(s') - phi(s)) . z - w log sum_i exp((phi(s') - phi(s)) . z_i)]`` over single steps, with
+    skills z_i drawn afresh for each batch: with w = 1, a lower bound of the mutual information of skill and step, up to a
+    constant. So nothing has to be constrained, and there is no dual variable.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param n_negatives: number of skills that are drawn
+    :param negatives_weight: w
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        n_negatives: int = 256,
+        negatives_weight: float = 5.0,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("CSFReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space, [1024, 1024] if net_arch is None else net_arch, scale)
+        self.n_negatives = n_negatives
+        self.negatives_weight = negatives_weight
+
+    def draw_directions(self, device: th.device, dtype: th.dtype) -> th.Tensor:
+        """
+        Draw the skills to contrast with.
+
+        :param device: where they are drawn
+        :param dtype: dtype of the result
+        :return: their directions, shape ``(n_negatives, skill_dim)``
+        """
+        vectors = self.skill_space.draw_tensor(self.n_negatives, device)
+        return self.skill_space.directions(vectors.argmax(dim=1) if self.skill_space.discrete else vectors, dtype)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        displacements = self.step_displacements(samples)
+        others = displacements @ self.draw_directions(displacements.device, displacements.dtype).T  # (batch_size, n_negatives)
+        return (self.negatives_weight * others.logsumexp(dim=1) - self.progress(displacements, samples.skills)).mean()
+
+    @th.no_grad()
+    def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+        """
+        Give transitions the displacements that successor features sum up.
+
+        :param samples: a batch with extrinsic n-step returns
+        :return: the same transitions with ``phi(s') - phi(s)`` as rewards, shape ``(batch_size, skill_dim)``
+        """
+        displacements = self.scale * self.displacements(samples.observations, samples.next_observations)
+        self.logs["intrinsic/reward"] = self.progress(displacements, samples.skills).mean()
+        return samples._replace(rewards=displacements)
+
+
+class CSF(SkillDDPG):
+    """
+    Contrastive Successor Features (Zheng et al., 2025): METRA's reward from mutual information alone, and its value from
+    successor features.
+
+    It covers about as much as METRA with fewer parts, having neither a constraint nor a dual variable. As with METRA, a goal
+    names its skill (``goal_skill``), and skills are directions kept for an episode: two dimensions, as published for ant and
+    half-cheetah, 4 in the quadruped. Batches and the rate of updates are those of :class:`~sb3_cesd.methods.metra.METRA`.
+
+    Paper: https://arxiv.org/abs/2412.08021. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`CSFReward`: ``net_arch`` ([1024, 1024]), ``n_negatives`` (256),
+    ``negatives_weight`` (5) and ``scale`` (1).
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy}
+    policy: SuccessorPolicy
+    critic: SuccessorCritic
+    critic_target: SuccessorCritic
+
+    reward_class = CSFReward
+    defaults = METRA.defaults
+
+    def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute the squared TD errors of the successor features, whose target is ``phi(s') - phi(s) + gamma psi'(s', a', z)``
+        of the critic with the smaller ``psi' . z``; for a task, those of the Q-values.
+
+        :param replay_data: a batch with the displacements to learn from, or with the rewards of a task
+        :return: the mean over batch and features, summed over the critics
+        """
+        if self.reward == "extrinsic":
+            return super().critic_loss(replay_data)
+        skills = replay_data.skills
+        with th.no_grad():
+            next_actions = self.actor.act(replay_data.next_observations, skills)
+            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            next_features = self.critic_target.outputs(replay_data.next_observations, next_actions, skills)
+            next_values = th.stack(self.critic_target.values_of(next_features, skills))  # (n_critics, batch_size, 1)
+            smaller = next_values.argmin(dim=0, keepdim=True).expand(1, *next_features[0].shape)
+            chosen = th.stack(next_features).gather(0, smaller).squeeze(0)  # (batch_size, skill_dim)
+            target = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * chosen
+        current = self.critic.outputs(replay_data.observations, replay_data.actions, skills)
+        return th.stack([(features - target).square().mean() for features in current]).sum()
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "n_negatives": trial.suggest_categorical("n_negatives", [64, 256, 1024]),
+            "negatives_weight": trial.suggest_float("negatives_weight", 1.0, 10.0, log=True),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {"net_arch": hidden_sizes(params), **pop(params, "n_negatives", "negatives_weight")}
+        return {"intrinsic_kwargs": own, **params}

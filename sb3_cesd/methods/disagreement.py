@@ -1,0 +1,92 @@
+from itertools import pairwise
+from typing import Any
+
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import EnsembleLinear
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class DisagreementReward(IntrinsicReward):
+    """
+    Variance of what several models of the dynamics predict, ``mean_d Var_i g_i(s, a)_d`` (Pathak et al., "Self-Supervised
+    Exploration via Disagreement", 2019): high where the models have not seen enough to agree.
+
+    As in URLB, the models predict the state itself, the variance is the unbiased one, and each model minimises the mean
+    Euclidean error ``||s' - g_i(s, a)||``. All of them learn from the same batches, before the rewards of a batch are
+    computed: they differ by their random initial weights alone, which are PyTorch's default ones.
+
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param skill_space: not used, the reward is the same for all skills
+    :param n_models: number of models, at least 2
+    :param net_arch: sizes of the hidden layers of each model, ``[1024]`` by default
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        n_models: int = 5,
+        net_arch: list[int] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("DisagreementReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.scale = scale
+        sizes = [obs_dim + action_dim, *([1024] if net_arch is None else net_arch), obs_dim]
+        layers: list[nn.Module] = []
+        for size_in, size_out in pairwise(sizes):
+            layers += [EnsembleLinear(n_models, size_in, size_out), nn.ReLU()]
+        self.models = nn.Sequential(*layers[:-1])
+
+    def predictions(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Predict the next states.
+
+        :param samples: a batch of transitions
+        :return: the prediction of each model, shape ``(n_models, batch_size, obs_dim)``
+        """
+        return self.models(th.cat([samples.observations, samples.actions], dim=1))
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return (samples.next_observations - self.predictions(samples)).norm(dim=2).mean()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.scale * self.predictions(samples).var(dim=0).mean(dim=1)
+
+
+class Disagreement(SkillDDPG):
+    """
+    Self-supervised exploration via disagreement (Pathak et al., 2019): take actions about whose outcome several models
+    disagree.
+
+    The reward is the same for all skills. It explores as :class:`~sb3_cesd.methods.icm.ICM` does, but loses interest in noise:
+    once they have seen enough of it, all models predict the same mean.
+
+    Paper: https://arxiv.org/abs/1906.04161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`DisagreementReward`: ``n_models`` (5), ``net_arch`` ([1024]) and ``scale`` (1).
+    """
+
+    reward_class = DisagreementReward
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "n_models": trial.suggest_int("n_models", 3, 7),
+            "scale": trial.suggest_float("scale", 0.1, 100.0, log=True),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params)[:1], **pop(params, "n_models", "scale")}, **params}

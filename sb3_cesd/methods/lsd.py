@@ -1,0 +1,75 @@
+from typing import Any
+
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_spectral_mlp
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.methods.metra import METRA
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class LSDReward(DisplacementReward):
+    """
+    ``(phi(s') - phi(s)) . z`` with 1-Lipschitz features phi (Park et al., "Lipschitz-constrained Unsupervised Skill
+    Discovery", 2022).
+
+    The features maximise the mean of the same over single steps, and spectral normalisation of every layer keeps them from
+    moving further than the state does, ``|phi(s') - phi(s)| <= |s' - s|``. So a skill has to change the state a lot, and the
+    scale of the observations decides what counts as a lot.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("LSDReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space, [1024, 1024] if net_arch is None else net_arch, scale)
+
+    def make_features(self, net_arch: list[int]) -> nn.Sequential:
+        return create_spectral_mlp(self.obs_dim, self.skill_space.dim, net_arch)
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return -self.progress(self.step_displacements(samples), samples.skills).mean()
+
+
+class LSD(SkillDDPG):
+    """
+    Lipschitz-constrained unsupervised Skill Discovery (Park et al., 2022): skills that change the state as much as they can,
+    in different directions.
+
+    It finds dynamic skills where methods that only have to be told apart stand still, and as with METRA a goal names its
+    skill (``goal_skill``). Distance is that between observations: normalise them, or list what matters first.
+
+    Skills, batches and the rate of updates are those of :class:`~sb3_cesd.methods.metra.METRA`, with whose code its authors
+    compare both; the first release learned on-policy, from hundreds of millions of steps.
+
+    Paper: https://arxiv.org/abs/2202.00914. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`LSDReward`: ``net_arch`` ([1024, 1024]) and ``scale`` (1).
+    """
+
+    reward_class = LSDReward
+    defaults = METRA.defaults
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {**super().draw_hyperparams(trial), "scale": trial.suggest_float("scale", 0.1, 100.0, log=True)}
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **pop(params, "scale")}, **params}

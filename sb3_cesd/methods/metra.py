@@ -1,0 +1,149 @@
+import math
+from typing import Any
+
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import FeatureNorm
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import MakeOptimizer
+from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class METRAReward(DisplacementReward):
+    """
+    ``(phi(s') - phi(s)) . z`` with features phi in which a step of the environment is at most 1 long (Park et al., "METRA:
+    Scalable Unsupervised RL with Metric-Aware Abstraction", 2024, Algorithm 1).
+
+    The features maximise ``mean[(phi(s') - phi(s)) . z + lambda min(1 - |phi(s') - phi(s)|^2, slack)]`` over single steps, and
+    the dual variable lambda follows the constraint by gradient descent on ``log(lambda) mean[min(..., slack)]``. So distances
+    between features count the steps between states, and skills go as far as they can in different directions.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills
+    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param lambda_init: initial value of lambda
+    :param slack: how far below its bound a squared step may stay at no profit
+    :param norm: ``"mean"`` averages the squared displacement over the dimensions of phi, as in the released code; ``"sum"`` is
+        the formula of the paper
+    :param scale: factor of the reward
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        lambda_init: float = 30.0,
+        slack: float = 1e-3,
+        norm: FeatureNorm = "mean",
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("METRAReward", locals())
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
+        self.slack = slack
+        self.norm = norm
+        self.log_lambda = nn.Parameter(th.tensor(math.log(lambda_init)))
+
+    def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
+        self.optimizer = make_optimizer(list(self.features.parameters()))
+        self.dual_optimizer = make_optimizer([self.log_lambda])
+
+    def bounds(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute the bounds of squared steps in the space of features.
+
+        :param samples: a batch of transitions
+        :return: shape ``(batch_size,)``, or a scalar
+        """
+        return samples.observations.new_ones(())
+
+    def penalties(self, samples: SkillReplayBufferSamples, displacements: th.Tensor) -> th.Tensor:
+        """
+        Compute how far squared steps stay below their bounds, at most ``slack``; negative where they exceed them.
+
+        :param samples: a batch of transitions
+        :param displacements: phi(s') - phi(s) of single steps, shape ``(batch_size, skill_dim)``
+        :return: ``min(bound - |phi(s') - phi(s)|^2, slack)``, shape ``(batch_size,)``
+        """
+        squares = displacements.square()
+        squares = squares.mean(dim=1) if self.norm == "mean" else squares.sum(dim=1)
+        return (self.bounds(samples) - squares).clamp(max=self.slack)
+
+    def losses(self, samples: SkillReplayBufferSamples) -> tuple[th.Tensor, th.Tensor]:
+        """
+        Compute what the features minimise, and what the dual variable minimises.
+
+        :param samples: a batch of transitions
+        :return: two scalars
+        """
+        displacements = self.step_displacements(samples)
+        penalties = self.penalties(samples, displacements)
+        gains = self.progress(displacements, samples.skills) + self.log_lambda.detach().exp() * penalties
+        mean_penalty = penalties.detach().mean()
+        self.logs["intrinsic/penalty"] = mean_penalty
+        return -gains.mean(), self.log_lambda * mean_penalty
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        return self.losses(samples)[0]
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        loss, dual_loss = self.losses(samples)
+        self.step(self.optimizer, loss)
+        self.step(self.dual_optimizer, dual_loss, "dual loss")
+        self.logs["train/intrinsic_loss"] = loss.detach()
+        self.logs["intrinsic/lambda"] = self.log_lambda.detach().exp()
+
+
+class METRA(SkillDDPG):
+    """
+    METRA, metric-aware abstraction (Park et al., 2024): skills that lead far apart, where distance is counted in steps.
+
+    Its skills cover more of the state space than those of methods that only have to be told apart (on locomotion in
+    particular), and a goal names its skill: ``goal_skill`` returns the direction from the features of a state to those of the
+    goal.
+
+    As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, and there is one
+    update for 32 steps (of the released code, which makes 50 updates after 8 episodes of 200 steps; here they are spread
+    evenly). The paper has 4 dimensions in the quadruped and 16 discrete skills in the half-cheetah. It learns the policy by
+    SAC, this is the backbone of all methods here, DDPG with twin critics. A task is learned sooner with more updates: pass
+    ``train_freq=2`` to ``from_pretrained``.
+
+    Paper: https://arxiv.org/abs/2310.08887. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`METRAReward`: ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack``
+    (0.001), ``norm`` ("mean") and ``scale`` (1).
+    """
+
+    reward_class = METRAReward
+    defaults = {  # noqa: RUF012
+        "skill_duration": None,
+        "skill_type": "sphere",
+        "skill_dim": 2,
+        "learning_starts": 10_000,
+        "batch_size": 256,
+        "tau": 0.005,
+        "train_freq": 32,
+        "n_steps": 1,
+    }
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "lambda_init": trial.suggest_float("lambda_init", 1.0, 1000.0, log=True),
+            "slack": trial.suggest_float("slack", 1e-6, 1e-2, log=True),
+            "norm": trial.suggest_categorical("norm", ["mean", "sum"]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {"net_arch": hidden_sizes(params), **pop(params, "lambda_init", "slack", "norm")}
+        return {"intrinsic_kwargs": own, **params}

@@ -1,0 +1,159 @@
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.cesd.prototypes import Prototypes
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.tensors import polyak_update, sample_categorical
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class ProtoRLReward(IntrinsicReward):
+    """
+    Distance of a state to its k-th nearest neighbour among states that stand for all prototypes, ``||z - NN_k(z)||`` with
+    normalised features z of s' (Yarats et al., "Reinforcement Learning with Prototypical Representations", 2021).
+
+    Features and prototypes learn to predict how s' is assigned to the prototypes from s: the cross-entropy between Sinkhorn's
+    assignment of z(s'), by a slowly following copy of the feature layer, and ``softmax(z(s) . c / temperature)``, where z(s)
+    passes through a projector. After that, each prototype c draws a state of the batch with probabilities
+    ``softmax_j(z(s'_j) . c)``, which replaces the oldest features of the queue that neighbours are searched in.
+
+    As in URLB, features are a linear layer of the state, the queue starts with zeros, and what was just drawn is searched too.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: not used, the reward is the same for all skills
+    :param features_dim: size of the features
+    :param net_arch: sizes of the hidden layers of the projector, ``[512]`` by default
+    :param n_prototypes: number of prototypes
+    :param temperature: softmax temperature of both assignments
+    :param sinkhorn_iterations: Sinkhorn-Knopp iterations
+    :param target_tau: soft update coefficient of the copy, between 0 and 1
+    :param queue_size: number of features that neighbours are searched in
+    :param k: which neighbour
+    :param scale: factor of the reward
+    """
+
+    target_weight: th.Tensor
+    target_bias: th.Tensor
+    queue: th.Tensor
+    n_queued: th.Tensor
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        features_dim: int = 128,
+        net_arch: list[int] | None = None,
+        n_prototypes: int = 512,
+        temperature: float = 0.1,
+        sinkhorn_iterations: int = 3,
+        target_tau: float = 0.05,
+        queue_size: int = 2048,
+        k: int = 3,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("ProtoRLReward", locals())
+        if queue_size < max(n_prototypes, k):
+            raise ValueError(
+                f"queue_size={queue_size} has no room for a state of each of {n_prototypes} prototypes, and {k} neighbours: "
+                "raise queue_size, or lower n_prototypes or k."
+            )
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.target_tau = target_tau
+        self.k = k
+        self.scale = scale
+        self.predictor = nn.Linear(obs_dim, features_dim).apply(orthogonal_init)
+        self.projector = create_orthogonal_mlp(features_dim, features_dim, [512] if net_arch is None else net_arch)
+        self.prototypes = Prototypes(n_prototypes, features_dim, temperature, None, sinkhorn_iterations, "next")
+        # What the predictor was, on average over the last updates
+        self.register_buffer("target_weight", self.predictor.weight.detach().clone())
+        self.register_buffer("target_bias", self.predictor.bias.detach().clone())
+        self.register_buffer("queue", th.zeros(queue_size, features_dim))
+        self.register_buffer("n_queued", th.zeros((), dtype=th.long))
+
+    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Compute what is minimised, for prototypes of length 1.
+
+        :param samples: a batch of transitions
+        :return: cross-entropy between the assignments of s' and those predicted from s
+        """
+        predicted_scores = self.prototypes.scores(self.projector(self.predictor(samples.observations)))
+        with th.no_grad():
+            target_features = F.linear(samples.next_observations, self.target_weight, self.target_bias)
+            target_scores = self.prototypes.scores(target_features)  # (batch_size, n_prototypes)
+        return self.prototypes.loss(predicted_scores, target_scores)
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        self.prototypes.normalize()
+        super().update(samples)
+        polyak_update(self.predictor.parameters(), [self.target_weight, self.target_bias], self.target_tau)
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        features = F.normalize(self.predictor(samples.next_observations), dim=1)  # (batch_size, features_dim)
+        if self.training:
+            self._enqueue(features)
+        # ||q||^2 - 2 z . q orders the queue as ||z - q|| does
+        order = self.queue.square().sum(dim=1) - 2 * features @ self.queue.T  # (batch_size, queue_size)
+        neighbors = order.topk(self.k, dim=1, largest=False).indices[:, -1]
+        return self.scale * (features - self.queue.index_select(0, neighbors)).norm(dim=1)
+
+    @th.no_grad()
+    def _enqueue(self, features: th.Tensor) -> None:
+        """
+        Let each prototype draw a state, in place of the oldest ones in the queue.
+
+        :param features: normalised, shape ``(batch_size, features_dim)``
+        """
+        probabilities = self.prototypes.similarities(features).T.softmax(dim=1)  # (n_prototypes, batch_size)
+        drawn = features.index_select(0, sample_categorical(probabilities))
+        places = (self.n_queued + th.arange(len(drawn), device=drawn.device)) % len(self.queue)
+        self.queue.index_copy_(0, places, drawn)
+        self.n_queued += len(drawn)
+
+
+class ProtoRL(SkillDDPG):
+    """
+    Reinforcement learning with prototypical representations (Yarats et al., 2021): visit states far from those that stand for
+    what was seen.
+
+    The reward is the same for all skills. It is particle entropy, as that of :class:`~sb3_cesd.methods.apt.APT`, with the
+    states of many batches as neighbours. Fine-tuning takes over the whole critic, as in URLB; others take over its trunk.
+
+    Paper: https://arxiv.org/abs/2102.11271. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`ProtoRLReward`: ``features_dim`` (128), ``net_arch`` ([512]), ``n_prototypes``
+    (512), ``temperature`` (0.1), ``sinkhorn_iterations`` (3), ``target_tau`` (0.05), ``queue_size`` (2048), ``k`` (3) and
+    ``scale`` (1).
+    """
+
+    reward_class = ProtoRLReward
+    published_transfer = ("actor", "critic_trunk", "critic_head")
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "features_dim": trial.suggest_categorical("features_dim", [64, 128]),
+            "n_prototypes": trial.suggest_categorical("n_prototypes", [64, 128, 256, 512]),
+            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
+            "k": trial.suggest_int("k", 1, 12, log=True),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = {
+            "net_arch": hidden_sizes(params)[:1],
+            "queue_size": 4 * params["n_prototypes"],
+            **pop(params, "features_dim", "n_prototypes", "temperature", "k"),
+        }
+        return {"intrinsic_kwargs": own, **params}

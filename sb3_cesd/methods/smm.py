@@ -1,0 +1,176 @@
+import math
+from typing import Any
+
+import torch as th
+from torch import nn
+from torch.nn import functional as F
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import SkillTerm
+from sb3_cesd.common.cuda.graphed_function import set_learning_rate
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+
+
+class VAE(nn.Module):
+    """
+    A variational autoencoder, whose squared error stands for a negative log density.
+
+    :param input_dim: size of what it encodes
+    :param code_dim: size of the code
+    :param net_arch: sizes of the hidden layers of encoder and decoder
+    """
+
+    def __init__(self, input_dim: int, code_dim: int, net_arch: list[int]) -> None:
+        super().__init__()
+        self.encoder = create_orthogonal_mlp(input_dim, -1, net_arch)
+        hidden_dim = net_arch[-1] if net_arch else input_dim
+        self.mean = nn.Linear(hidden_dim, code_dim).apply(orthogonal_init)
+        self.log_variance = nn.Linear(hidden_dim, code_dim).apply(orthogonal_init)
+        self.decoder = create_orthogonal_mlp(code_dim, input_dim, net_arch)
+
+    def forward(self, inputs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """
+        Encode and decode, with a code drawn from its distribution.
+
+        :param inputs: shape ``(n, input_dim)``
+        :return: squared errors, shape ``(n, input_dim)``, and the divergences of the codes from a standard normal
+            distribution, shape ``(n,)``
+        """
+        hidden = self.encoder(inputs)
+        mean, log_variance = self.mean(hidden), self.log_variance(hidden)  # (n, code_dim)
+        codes = mean + (log_variance / 2).exp() * th.randn_like(mean)
+        divergences = (mean.square() + log_variance.exp() - log_variance - 1).sum(dim=1) / 2
+        return (inputs - self.decoder(codes)).square(), divergences
+
+
+class SMMReward(IntrinsicReward):
+    """
+    ``-log rho_z(s) + log q(z | s) - log p(z)`` with a density rho_z of the states of each skill, a discriminator q and uniform
+    p (Lee et al., "Efficient Exploration via State Marginal Matching", 2019, with a uniform target distribution): high in
+    states that are rare for a skill, and tell which skill it is.
+
+    As in URLB, ``-log rho_z(s)`` is the squared error of a variational autoencoder of (s, z), summed over both, which
+    minimises ``mean squared error + beta * KL``; and the reward is that of s, not of s'. VAE and discriminator have learning
+    rates of their own, and learn from a batch before its rewards are computed.
+
+    URLB's code adds ``-log q(z | s)`` in place of ``log q(z | s)``, which pays skills for being alike.
+
+    :param obs_dim: size of the state
+    :param action_dim: not used
+    :param skill_space: space of the skills, discrete
+    :param net_arch: sizes of the hidden layers of the discriminator, ``[1024, 1024]`` by default
+    :param vae_net_arch: sizes of the hidden layers of the VAE, ``[150, 150]`` by default
+    :param code_dim: size of the code of the VAE
+    :param beta: weight of the divergence in the loss of the VAE
+    :param vae_learning_rate: learning rate of the VAE
+    :param discriminator_learning_rate: learning rate of the discriminator
+    :param state_coef: factor of the VAE's error in the reward
+    :param skill_coef: factor of the other two terms, which is 0 for a density alone
+    :param skill_term: ``"paper"`` for ``log q(z | s)``, ``"released"`` for ``-log q(z | s)`` (URLB's code)
+    """
+
+    vae_optimizer: th.optim.Optimizer
+    discriminator_optimizer: th.optim.Optimizer
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        vae_net_arch: list[int] | None = None,
+        code_dim: int = 128,
+        beta: float = 0.5,
+        vae_learning_rate: float = 1e-2,
+        discriminator_learning_rate: float = 1e-3,
+        state_coef: float = 1.0,
+        skill_coef: float = 1.0,
+        skill_term: SkillTerm = "paper",
+    ) -> None:
+        check_arguments("SMMReward", locals())
+        super().__init__(obs_dim, action_dim, skill_space)
+        self.beta = beta
+        self.vae_learning_rate = vae_learning_rate
+        self.discriminator_learning_rate = discriminator_learning_rate
+        self.state_coef = state_coef
+        self.skill_coef = skill_coef
+        self.skill_term = skill_term
+        net_arch = [1024, 1024] if net_arch is None else net_arch
+        vae_net_arch = [150, 150] if vae_net_arch is None else vae_net_arch
+        self.discriminator = create_orthogonal_mlp(obs_dim, skill_space.n_skills, net_arch)
+        self.vae = VAE(obs_dim + skill_space.dim, code_dim, vae_net_arch)
+
+    def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
+        self.vae_optimizer = make_optimizer(list(self.vae.parameters()))
+        self.discriminator_optimizer = make_optimizer(list(self.discriminator.parameters()))
+        set_learning_rate(self.vae_optimizer, self.vae_learning_rate)
+        set_learning_rate(self.discriminator_optimizer, self.discriminator_learning_rate)
+
+    def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
+        return []
+
+    def update(self, samples: SkillReplayBufferSamples) -> None:
+        squared_errors, divergences = self.vae(self._states_and_skills(samples))
+        vae_loss = squared_errors.mean() + self.beta * divergences.mean()
+        self.step(self.vae_optimizer, vae_loss, "VAE loss")
+        discriminator_loss = F.cross_entropy(self.discriminator(samples.observations), samples.skills)
+        self.step(self.discriminator_optimizer, discriminator_loss, "discriminator loss")
+        self.logs["train/vae_loss"] = vae_loss.detach()
+        self.logs["train/discriminator_loss"] = discriminator_loss.detach()
+
+    def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        # -log rho_z(s), up to a constant
+        surprise = self.vae(self._states_and_skills(samples))[0].sum(dim=1)
+        log_q = self.discriminator(samples.observations).log_softmax(dim=1)  # (batch_size, n_skills)
+        log_q = log_q.gather(1, samples.skills[:, None]).squeeze(1)
+        term = log_q if self.skill_term == "paper" else -log_q
+        return self.state_coef * surprise + self.skill_coef * (term + math.log(self.skill_space.n_skills))
+
+    def _states_and_skills(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        skills = self.skill_space.embed(samples.skills, samples.observations.dtype)
+        return th.cat([samples.observations, skills], dim=1)  # (batch_size, obs_dim + skill_dim)
+
+    @th.no_grad()
+    def predict_clusters(self, observations: th.Tensor) -> th.Tensor:
+        return self.discriminator(observations).argmax(dim=1)
+
+
+class SMM(SkillDDPG):
+    """
+    State Marginal Matching (Lee et al., 2019): each skill visits states that are rare for it and tell which skill it is.
+
+    As in URLB, there are 4 skills, each followed for a whole episode. It is good at spreading each skill over many states, as
+    far as an autoencoder can tell the rare ones; its reward grows with the square of the observations, so normalise those.
+
+    The defaults follow the paper where URLB's code has the opposite sign, which ``skill_term="released"`` has, too.
+
+    Paper: https://arxiv.org/abs/1906.05274. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
+    ``intrinsic_kwargs`` are those of :class:`SMMReward`: ``net_arch`` ([1024, 1024]), ``vae_net_arch`` ([150, 150]),
+    ``code_dim`` (128), ``beta`` (0.5), ``vae_learning_rate`` (0.01), ``discriminator_learning_rate`` (0.001), ``state_coef``
+    (1), ``skill_coef`` (1) and ``skill_term`` ("paper").
+    """
+
+    reward_class = SMMReward
+    defaults = {"n_skills": 4, "skill_duration": None}  # noqa: RUF012
+    discrete_because = "as its discriminator tells one of a number of skills"
+
+    @classmethod
+    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
+        return {
+            **super().draw_hyperparams(trial),
+            "beta": trial.suggest_float("beta", 0.1, 1.0, log=True),
+            "vae_learning_rate": trial.suggest_float("vae_learning_rate", 1e-4, 1e-2, log=True),
+            "skill_coef": trial.suggest_float("skill_coef", 0.1, 10.0, log=True),
+            "skill_term": trial.suggest_categorical("skill_term", ["paper", "released"]),
+        }
+
+    @classmethod
+    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
+        params = super().convert_hyperparams(drawn)
+        own = pop(params, "beta", "vae_learning_rate", "skill_coef", "skill_term")
+        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **own}, **params}
