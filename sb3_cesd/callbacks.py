@@ -10,10 +10,20 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
-from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.metrics import CumulativeMazeCoverage, env_positions, make_play_env, play_and_measure
-from sb3_cesd.metrics.summary import env_layout
+from sb3_cesd.metrics import (
+    CumulativeMazeCoverage,
+    TrainingCoverage,
+    draw_goals,
+    env_positions,
+    make_env_like_training,
+    make_play_env,
+    play_and_measure,
+    policy_coverage,
+    zero_shot_goals,
+)
+from sb3_cesd.metrics.motion import robot_name
+from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
+from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import check_play_spaces
@@ -24,9 +34,12 @@ class SkillMetricsCallback(BaseCallback):
     Log how well skills cover the environment and can be told apart, as ``skills/...``.
 
     From rollouts of all skills (of continuous ones, those that an index stands for): ``knn_accuracy`` and
-    ``particle_entropy``; in mazes and for robots ``coverage`` and ``mutual_information``; of models with clusters
-    ``on_cluster_share`` and ``cluster_size_entropy``. From all states of training in a maze or of a robot:
-    ``cumulative_coverage``. Coverage is a share of the maze, or for a robot the number of bins of 1 m.
+    ``particle_entropy`` of observations; in mazes and for robots ``policy_coverage``, ``mutual_information``,
+    ``knn_accuracy_places`` and ``particle_entropy_places``; outside mazes ``moving_share``, and of robots ``torso_speed`` (of
+    the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``); of models with clusters ``on_cluster_share`` and
+    ``cluster_size_entropy``. From the states of training in a maze or of a robot: ``total_coverage``, and of a robot
+    ``queue_coverage`` (the last 100,000 steps). Coverage is a share of the maze, of a robot the number of bins of 1 m, of
+    the arm that of bins of 0.1 m of its hand.
 
     Training goes on as it would without: the rollouts are played in environments and with random numbers of their own.
 
@@ -37,12 +50,18 @@ class SkillMetricsCallback(BaseCallback):
               eval_freq: 10000
 
     :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes
-        environments by the id and arguments of those of training, without wrappers. Observations are normalised by the
-        statistics of training, also where ``eval_env`` has a ``VecNormalize`` of its own.
+        environments like those of training, with all of their wrappers
+        (:func:`~sb3_cesd.metrics.training_env.make_env_like_training`). Observations are normalised by the statistics of
+        training, also where ``eval_env`` has a ``VecNormalize`` of its own.
     :param eval_freq: calls of the callback between two measurements (environment steps over the number of environments)
     :param n_rollouts: rollouts per skill, at least 2
     :param n_steps: length of a rollout, shorter if the episode ends
     :param seed: seed of the rollouts, the same in all measurements
+    :param n_trajectories: for a robot, log the policy coverage of that many deterministic trajectories, as
+        ``policy_coverage_<n>``: 48 for what METRA (Park et al., 2024) reports; 0 for none
+    :param goal_range: for a robot, follow skills to 50 goals from +- this [m] and log ``goal_hit_3``, ``goal_end_3`` and
+        ``goal_stay_3``, the same for 1 m, and ``goal_distance`` (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`); ``None``
+        for no goals
     :param verbose: verbosity level
     """
 
@@ -55,6 +74,8 @@ class SkillMetricsCallback(BaseCallback):
         n_rollouts: int = 10,
         n_steps: int = 200,
         seed: int = 0,
+        n_trajectories: int = 0,
+        goal_range: float | None = None,
         verbose: int = 0,
     ) -> None:
         check_arguments("SkillMetricsCallback", locals())
@@ -64,11 +85,17 @@ class SkillMetricsCallback(BaseCallback):
         self.n_rollouts = n_rollouts
         self.n_steps = n_steps
         self.seed = seed
+        self.n_trajectories = n_trajectories
+        self.goal_range = goal_range
         self._env: VecEnv | None = None
+        #: Whether observations of training are changed by more than ``VecNormalize``
+        self._wrapped = False
         self._maze_coverage: CumulativeMazeCoverage | None = None
         #: Places in a maze since the last measurement, shape ``(n, 2)`` each
         self._places: list[np.ndarray] = []
-        self._bins: set[tuple[int, int]] = set()
+        #: Of a robot
+        self._coverage: TrainingCoverage | None = None
+        self._in_hand = False
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, SkillDDPG):
@@ -76,6 +103,7 @@ class SkillMetricsCallback(BaseCallback):
             raise ValueError(
                 f"{type(self.model).__name__} has no skills to measure: use this callback with {', '.join(others)} or {last}."
             )
+        self._wrapped = has_wrappers(self.training_env)
         with preserve_random_state():
             self._env = self._make_env()
         layout = env_layout(self.training_env)
@@ -83,11 +111,19 @@ class SkillMetricsCallback(BaseCallback):
         if self.model.num_timesteps == 0 or layout is not known:
             self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
             self._places.clear()
-            self._bins.clear()
+            self._coverage = None
+        if layout is None and self.training_env.has_attr("position"):
+            self._in_hand = robot_name(self.training_env) == "jaco"
+            if self._coverage is None:
+                self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
+        elif self.n_trajectories > 0 or self.goal_range is not None:
+            raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
 
     def _make_env(self) -> VecEnv:
         """Make environments without skills, normalised as the model expects them."""
-        env = self._make_default_env() if self.eval_env is None else self.eval_env
+        env = self.eval_env
+        if env is None:
+            env = make_env_like_training(self.training_env, self.model.n_skills, self.n_rollouts)
         if isinstance(env, str):
             env = make_play_env(env, self.model.n_skills, self.n_rollouts)
         if isinstance(env, gym.Env):
@@ -100,24 +136,13 @@ class SkillMetricsCallback(BaseCallback):
         check_play_spaces(env.observation_space, env.action_space, self.model, "an eval_env")
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
-    def _make_default_env(self) -> VecEnv:
-        layout = env_layout(self.training_env)
-        spec = self.training_env.get_attr("spec", indices=0)[0] if self.training_env.has_attr("spec") else None
-        if spec is not None:
-            env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
-            return make_play_env(spec.id, self.model.n_skills, self.n_rollouts, env_kwargs)
-        if layout is None:
-            raise ValueError("The training environment has no id to make another one by: pass eval_env.")
-        name = next(name for name, known in LAYOUTS.items() if known is layout)
-        return MazeVecEnv(name, self.model.n_skills * self.n_rollouts)
-
     def _on_step(self) -> bool:
         if self.training_env.has_attr("position"):
-            places = env_positions(self.training_env)[:, :2]
+            places = env_positions(self.training_env)
             if self._maze_coverage is not None:
-                self._places += [places, *self._ends_in_maze(self._maze_coverage)]
-            else:
-                self._bins.update(map(tuple, np.floor(places).astype(int).tolist()))
+                self._places += [places[:, :2], *self._ends_in_maze(self._maze_coverage)]
+            elif self._coverage is not None:
+                self._coverage.add(places if self._in_hand else places[:, :2])
         if self.n_calls % self.eval_freq == 0:
             self._measure()
         return True
@@ -129,7 +154,7 @@ class SkillMetricsCallback(BaseCallback):
         :param coverage: of the maze
         :return: where episodes ended in this step, shape ``(1, 2)`` each; none if observations are no places
         """
-        if self.model.plain_space.shape != (2,):
+        if self._wrapped:
             return []
         infos = [self.locals["infos"][idx] for idx in np.flatnonzero(self.locals["dones"])]
         ends = [self.model._unnormalized(info["terminal_observation"])[OBSERVATION] for info in infos]
@@ -139,6 +164,10 @@ class SkillMetricsCallback(BaseCallback):
     def _measure(self) -> None:
         assert self._env is not None
         with preserve_random_state():
+            if self.eval_env is None and self._wrapped:
+                # Wrappers may have learned since
+                self._env.close()
+                self._env = self._make_env()
             metrics, _ = play_and_measure(
                 self.model,
                 self._env,
@@ -147,16 +176,34 @@ class SkillMetricsCallback(BaseCallback):
                 n_steps=self.n_steps,
                 noise_std=self.model.exploration_noise,
             )
+            metrics |= self._measure_places(self._env)
         if self._maze_coverage is not None:
-            metrics["cumulative_coverage"] = self._maze_coverage.add(np.concatenate(self._places))
+            metrics["total_coverage"] = self._maze_coverage.add(np.concatenate(self._places))
             self._places.clear()
-        elif self._bins:
-            metrics["cumulative_coverage"] = float(len(self._bins))
+        elif self._coverage is not None:
+            metrics["total_coverage"] = float(self._coverage.total)
+            metrics["queue_coverage"] = float(self._coverage.queue)
         for name, value in metrics.items():
             self.logger.record(f"skills/{name}", value)
         # As EvalCallback does: with the right time step, and even if training ends now
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
+
+    def _measure_places(self, env: VecEnv) -> dict[str, float]:
+        """
+        Measure how many places skills visit, and whether they reach goals.
+
+        :param env: robots
+        :return: metrics by name; none if they were not asked for
+        """
+        metrics = {}
+        if self.n_trajectories > 0:
+            coverage = policy_coverage(self.model, env, self.n_trajectories, self.n_steps, seed=self.seed)
+            metrics[f"policy_coverage_{self.n_trajectories}"] = float(coverage)
+        if self.goal_range is not None:
+            goals = draw_goals(env, goal_range=self.goal_range, seed=self.seed)
+            metrics |= zero_shot_goals(self.model, env, goals, self.n_steps, self.seed).metrics()
+        return metrics
 
     def _on_training_end(self) -> None:
         # Not the user's

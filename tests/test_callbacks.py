@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sb3_cesd import APT, CIC, DADS, VecSkillObservation
+from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation, make_batched
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.envs.mazes.layouts import get_layout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -22,7 +22,9 @@ from sb3_cesd.metrics import maze_coverage, play_and_measure, skill_metrics
 from sb3_cesd.metrics.rollouts import SkillRollouts
 
 PLAIN = {"knn_accuracy", "particle_entropy"}
-PLACES = {"coverage", "mutual_information", "cumulative_coverage"}
+PLACES = {"policy_coverage", "mutual_information", "knn_accuracy_places", "particle_entropy_places", "total_coverage"}
+MOTION = {"moving_share"}
+ROBOT = MOTION | {"torso_speed", "queue_coverage"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
 
 
@@ -52,8 +54,8 @@ def learn(model, steps, callback):
     ("env", "steps", "names"),
     [
         ("MazeSquareC-v0", 200, PLAIN | PLACES | CLUSTERS),
-        ("Walker-v0", 100, PLAIN | PLACES | CLUSTERS),
-        ("Pendulum-v1", 100, PLAIN | CLUSTERS),
+        ("Walker-v0", 100, PLAIN | PLACES | ROBOT | CLUSTERS),
+        ("Pendulum-v1", 100, PLAIN | MOTION | CLUSTERS),
     ],
 )
 def test_what_is_logged(make_model, env, steps, names):
@@ -61,11 +63,11 @@ def test_what_is_logged(make_model, env, steps, names):
     assert set(rows[-1]) == names
     assert 0 <= rows[-1]["on_cluster_share"] <= 1 and 0 <= rows[-1]["knn_accuracy"] <= 1
     if env == "Walker-v0":
-        assert rows[-1]["coverage"] >= 1 and rows[-1]["cumulative_coverage"] >= 1
+        assert rows[-1]["policy_coverage"] >= 1 and rows[-1]["total_coverage"] >= rows[-1]["queue_coverage"] >= 1
 
 
 @pytest.mark.parametrize("normalized", [False, True])
-def test_cumulative_coverage_is_that_of_the_states_of_training(make_model, normalized):
+def test_total_coverage_is_that_of_the_states_of_training(make_model, normalized):
     plain = MazeVecEnv("square_c", 5)
     model = make_model(VecNormalize(plain) if normalized else plain)
     rows = learn(model, 500, SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=20))
@@ -76,9 +78,9 @@ def test_cumulative_coverage_is_that_of_the_states_of_training(make_model, norma
     states = np.concatenate([*reached, starts, plain.position[:, :2]])
     if normalized:
         # Now and then the end of an episode is rounded into the next bin
-        assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
+        assert rows[-1]["total_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
     else:
-        assert rows[-1]["cumulative_coverage"] == maze_coverage(states, plain.layout) > 0
+        assert rows[-1]["total_coverage"] == maze_coverage(states, plain.layout) > 0
 
 
 def trained(make_model, env, callback, normalized):
@@ -140,8 +142,8 @@ def test_stacked_observations(make_model):
     def stacked():
         return VecFrameStack(make_vec_env("Pendulum-v1"), 2)
 
-    rows = learn(make_model(stacked()), 60, SkillMetricsCallback(stacked(), eval_freq=60, n_rollouts=2, n_steps=5))
-    assert set(rows[-1]) == PLAIN | CLUSTERS
+    rows = learn(make_model(stacked()), 60, SkillMetricsCallback(eval_freq=60, n_rollouts=2, n_steps=5))
+    assert set(rows[-1]) == PLAIN | MOTION | CLUSTERS
     with pytest.raises(ValueError, match=r"observes Box\(\(6,\), float32\) .* pass an eval_env wrapped as that of training"):
         learn(make_model(stacked()), 60, SkillMetricsCallback("Pendulum-v1"))
 
@@ -152,6 +154,32 @@ def test_measured_at_the_last_step_and_with_its_number(make_model, tmp_path):
     model.learn(60, callback=SkillMetricsCallback(eval_freq=30, n_rollouts=2, n_steps=5), log_interval=None)
     rows = list(csv.DictReader((tmp_path / "progress.csv").open()))
     assert [row["time/total_timesteps"] for row in rows if row["skills/knn_accuracy"]] == ["30", "60"]
+
+
+class Blind(gym.ObservationWrapper):
+    """Hides everything."""
+
+    def observation(self, observation):
+        return np.zeros_like(observation)
+
+
+def test_wrappers_of_training_are_measured(make_model):
+    callback = SkillMetricsCallback(eval_freq=60, n_rollouts=2, n_steps=5)
+    rows = learn(make_model(make_vec_env("MazeSquareC-v0", 2, wrapper_class=Blind)), 120, callback)
+    assert rows[-1]["particle_entropy"] == 0 < rows[-1]["particle_entropy_places"]
+    assert set(rows[-1]) == PLAIN | PLACES | CLUSTERS
+
+
+def test_goals_and_trajectories_of_a_robot():
+    model = METRA("MlpPolicy", make_batched("SkillAnt-v0", 2, n_threads=1), n_skills=4, learning_starts=40, batch_size=32,
+                  buffer_size=1000, device="cpu", policy_kwargs={"net_arch": [16]})  # fmt: skip
+    callback = SkillMetricsCallback(eval_freq=40, n_rollouts=2, n_steps=5, n_trajectories=6, goal_range=2.0)
+    rows = learn(model, 80, callback)
+    goals = {f"goal_{name}_{radius}" for name in ("hit", "end", "stay") for radius in (1, 3)} | {"goal_distance"}
+    assert set(rows[-1]) == PLAIN | PLACES | ROBOT | goals | {"policy_coverage_6"}
+    assert 0 < rows[-1]["goal_end_3"] <= rows[-1]["goal_hit_3"] <= 1 <= rows[-1]["policy_coverage_6"]
+    with pytest.raises(ValueError, match="are for robots with a position: leave them out"):
+        APT("MlpPolicy", "MazeTree-v0", device="cpu").learn(1, callback=SkillMetricsCallback(goal_range=1.0))
 
 
 def test_environments_take_the_arguments_of_those_of_training(make_model):
@@ -173,7 +201,7 @@ def test_a_maze_is_measured_at_once_and_needs_no_id(make_model):
 def test_coverage_is_kept_when_training_goes_on(make_model):
     model = make_model("MazeSquareC-v0")
     callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=5)
-    first = learn(model, 100, callback)[-1]["cumulative_coverage"]
+    first = learn(model, 100, callback)[-1]["total_coverage"]
     model.learn(50, callback=callback, reset_num_timesteps=False)
     assert callback._maze_coverage.share > first
     model.learn(50, callback=callback)
@@ -217,14 +245,14 @@ MazeSquareC-v0:
     (events,) = (tmp_path / "tb").rglob("events.*")
     logged = EventAccumulator(str(events)).Reload()
     assert {f"skills/{name}" for name in PLAIN | PLACES | CLUSTERS} <= set(logged.Tags()["scalars"])
-    assert [event.step for event in logged.Scalars("skills/coverage")] == [60, 120]
+    assert [event.step for event in logged.Scalars("skills/policy_coverage")] == [60, 120]
 
 
 def test_methods_without_clusters(tiny):
     model = APT("MlpPolicy", "Pendulum-v1", n_skills=4, learning_starts=40, batch_size=32, buffer_size=1000, device="cpu",
                 policy_kwargs=tiny["policy_kwargs"], intrinsic_kwargs={"encoder": "identity"})  # fmt: skip
     rows = learn(model, 60, SkillMetricsCallback(eval_freq=60, n_rollouts=2, n_steps=10))
-    assert set(rows[-1]) == PLAIN
+    assert set(rows[-1]) == PLAIN | MOTION
 
 
 class Split(gym.ObservationWrapper):
@@ -249,7 +277,7 @@ def test_observations_that_are_dictionaries(make_model, normalized):
 
     callback = SkillMetricsCallback(split(), eval_freq=60, n_rollouts=2, n_steps=5)
     rows = learn(make_model(split()), 60, callback)
-    assert set(rows[-1]) == PLAIN | CLUSTERS
+    assert set(rows[-1]) == PLAIN | MOTION | CLUSTERS
     with pytest.raises(ValueError, match=r"observes Dict\(.*pole.* pass an eval_env wrapped as that of training"):
         learn(make_model(split()), 60, SkillMetricsCallback("Pendulum-v1"))
 
@@ -264,7 +292,7 @@ def test_statistics_around_the_skill(make_model):
     assert callback._env.obs_rms is model.get_vec_normalize_env().obs_rms["observation"]
     # One episode in each environment, its end, and the first place of the next
     states = np.concatenate([*model.replay_buffer.next_observations["observation"][:50], plain.position[:, :2]])
-    assert rows[-1]["cumulative_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
+    assert rows[-1]["total_coverage"] == pytest.approx(maze_coverage(states, plain.layout), abs=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +335,7 @@ def test_metrics_of_skills_that_stay_apart():
     skills = np.repeat(np.arange(2)[:, None], 20, axis=1)
     rollouts = SkillRollouts(states, skills, np.zeros((2, 20)), np.full((2, 20), 2))
     metrics = skill_metrics(rollouts, np.repeat([0, 1], 60), in_the_plane=True, layout=None)
-    assert metrics["coverage"] == 2 and metrics["knn_accuracy"] == 1 and metrics["on_cluster_share"] == 1
+    assert metrics["policy_coverage"] == 2 and metrics["knn_accuracy"] == 1 and metrics["on_cluster_share"] == 1
     assert metrics["mutual_information"] == pytest.approx(np.log(2))
     assert metrics["cluster_size_entropy"] == pytest.approx(np.log(2))
     assert set(skill_metrics(rollouts, None, in_the_plane=False, layout=None)) == PLAIN

@@ -1,3 +1,5 @@
+from collections import Counter, deque
+
 import numpy as np
 
 from sb3_cesd.common.allowed import check_arguments
@@ -53,6 +55,50 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
     check_arguments("maze_coverage", locals())
     return CumulativeMazeCoverage(layout).add(states)
+
+
+class TrainingCoverage:
+    """
+    Coverage of a robot's training, over positions that are added as training visits them (in steps of TLDR, Bae et al., 2024).
+
+    :param bin_size: side of the bins [m]
+    :param queue_size: number of last steps of the environment that the coverage of the queue counts
+    """
+
+    def __init__(self, bin_size: float = 1.0, queue_size: int = 100_000) -> None:
+        check_arguments("TrainingCoverage", locals())
+        self.bin_size = bin_size
+        self.queue_size = queue_size
+        self._queue: deque[tuple[int, ...]] = deque()
+        #: Number of steps of the queue in each bin
+        self._counts: Counter[tuple[int, ...]] = Counter()
+        self._visited: set[tuple[int, ...]] = set()
+
+    def add(self, positions: np.ndarray) -> None:
+        """
+        Add the positions after a step.
+
+        :param positions: of each environment [m], shape ``(n_envs, d)``
+        """
+        bins = [tuple(row) for row in np.floor(positions / self.bin_size).astype(int).tolist()]
+        self._visited.update(bins)
+        self._queue.extend(bins)
+        self._counts.update(bins)
+        while len(self._queue) > self.queue_size:
+            oldest = self._queue.popleft()
+            self._counts[oldest] -= 1
+            if self._counts[oldest] == 0:
+                del self._counts[oldest]
+
+    @property
+    def queue(self) -> int:
+        """Number of bins that the last steps visited."""
+        return len(self._counts)
+
+    @property
+    def total(self) -> int:
+        """Number of bins that all steps visited."""
+        return len(self._visited)
 
 
 def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:

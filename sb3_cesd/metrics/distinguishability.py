@@ -30,7 +30,7 @@ def knn_accuracy(
     return float(np.mean(answers == held_out_skills))
 
 
-def distinguishability(states: np.ndarray, k: int = 5) -> float:
+def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | None = None) -> float:
     """
     Measure how well skills can be told apart: a k-nearest-neighbour classifier knows the first half of the rollouts of each
     skill, and is asked about the second.
@@ -39,16 +39,18 @@ def distinguishability(states: np.ndarray, k: int = 5) -> float:
 
     :param states: shape ``(n_skills, n_rollouts, n_states, d)``
     :param k: see :func:`knn_accuracy`
+    :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``: states after these are left out, as
+        rollouts repeat the last one after the end of an episode; ``None`` for all states
     :return: see :func:`knn_accuracy`
     :raises ValueError: if there is only one rollout per skill, or fewer than k states
     """
     check_arguments("distinguishability", locals())
-    n_skills, n_rollouts, _, d = states.shape
+    n_skills, n_rollouts, n_states, _ = states.shape
     if n_rollouts < 2:
         raise ValueError("With one rollout of each skill none can be held out: record at least two.")
-    known, held_out = np.split(states, [n_rollouts // 2], axis=1)
-
-    def skills_of(part: np.ndarray) -> np.ndarray:
-        return np.repeat(np.arange(n_skills), part.shape[1] * part.shape[2])
-
-    return knn_accuracy(known.reshape(-1, d), skills_of(known), held_out.reshape(-1, d), skills_of(held_out), k)
+    last = np.full((n_skills, n_rollouts), n_states - 1) if lengths is None else lengths
+    visited = np.arange(n_states) <= last[..., None]  # (n_skills, n_rollouts, n_states)
+    known = visited & (np.arange(n_rollouts) < n_rollouts // 2)[None, :, None]
+    held_out = visited & ~known
+    skills = np.broadcast_to(np.arange(n_skills)[:, None, None], visited.shape)
+    return knn_accuracy(states[known], skills[known], states[held_out], skills[held_out], k)

@@ -1,3 +1,4 @@
+import warnings
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,10 +17,13 @@ class MineEstimate(NamedTuple):
 
     :param mutual_information: mean of the bound over the last iterations [nats]
     :param bounds: the bound on the batch of each iteration, to see whether it has converged, shape ``(n_iterations,)``
+    :param entropy: entropy of the skills [nats], which the mutual information can't exceed: log(n_skills) if there are as
+        many samples of each
     """
 
     mutual_information: float
     bounds: np.ndarray
+    entropy: float
 
 
 def mine_mutual_information(
@@ -40,7 +44,8 @@ def mine_mutual_information(
 
     In the published comparison a sample is a whole rollout, not a state: 51 states of 2 coordinates in a row, 100 rollouts of
     each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can learn so few samples by
-    heart: given time, the bound approaches log(n_skills) for any skills.
+    heart: given time, the bound approaches log(n_skills) for any skills. The noise of the batches may take it above: there is
+    a warning then, and the estimate means "all that there is" at most.
 
     :param states: samples, shape ``(n, d)``
     :param skills: skill of each, from 0 to n_skills - 1, shape ``(n,)``
@@ -74,7 +79,16 @@ def mine_mutual_information(
         loss.backward()
         optimizer.step()
         bounds[iteration] = (joint.mean() - exp_marginal.log()).item()
-    return MineEstimate(float(bounds[-window:].mean()), bounds)
+    shares = np.unique(skills, return_counts=True)[1] / len(skills)
+    estimate = MineEstimate(float(bounds[-window:].mean()), bounds, float(-(shares * np.log(shares)).sum()))
+    if estimate.mutual_information > estimate.entropy:
+        warnings.warn(
+            f"MINE's estimate of {estimate.mutual_information:.3f} nats is above the entropy of the skills "
+            f"({estimate.entropy:.3f}), which is impossible: its network has learned the samples by heart. Pass more "
+            "rollouts, or fewer iterations.",
+            stacklevel=2,
+        )
+    return estimate
 
 
 def _make_network(input_dim: int, net_arch: tuple[int, ...], generator: th.Generator) -> nn.Sequential:

@@ -7,6 +7,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
+from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -91,9 +92,20 @@ def _make_panels(n_panels: int, width: float, height: float, share: bool = False
     return figure, list(figure.subplots(1, n_panels, squeeze=False, sharex=share, sharey=share)[0])
 
 
-def _skill_color(skill: int, n_skills: int) -> tuple[float, float, float]:
-    colors = colormaps["tab10" if n_skills <= 10 else "tab20"].colors  # type: ignore[attr-defined]
-    return colors[skill % len(colors)]
+def skill_colors(n_skills: int) -> list[str]:
+    """
+    Choose a colour for each skill.
+
+    :param n_skills: number of skills
+    :return: different colours, e.g. ``"#1f77b4"``: those of Matplotlib for up to 20 skills, else hues in light and dark
+    """
+    if n_skills <= 20:
+        colors = colormaps["tab10" if n_skills <= 10 else "tab20"].colors  # type: ignore[attr-defined]
+    else:
+        hues = np.arange(n_skills) / n_skills
+        brightness = np.array([0.95, 0.6, 0.8])[np.arange(n_skills) % 3]
+        colors = hsv_to_rgb(np.stack([hues, np.full(n_skills, 0.85), brightness], axis=1))
+    return [to_hex(color) for color in colors[:n_skills]]
 
 
 def _draw_paths(axes: Axes, states: np.ndarray) -> None:
@@ -106,7 +118,7 @@ def _draw_paths(axes: Axes, states: np.ndarray) -> None:
     n_skills, n_rollouts = states.shape[:2]
     # The first rollout of each skill, then the second of each, ...: no skill hides the others
     paths = [path for paths in states.swapaxes(0, 1) for path in paths]
-    colors = [_skill_color(skill, n_skills) for skill in range(n_skills)] * n_rollouts
+    colors = skill_colors(n_skills) * n_rollouts
     axes.add_collection(LineCollection(paths, colors=colors, alpha=0.2, linewidths=2))
     axes.autoscale_view()
 
@@ -115,9 +127,8 @@ def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray], labels: Sequen
     n_skills = max(len(states) for states in panels.values())
     if labels is None:
         labels = [str(skill) for skill in range(n_skills)]
-    handles = [
-        Line2D([], [], color=_skill_color(skill, n_skills), linewidth=2, label=label) for skill, label in enumerate(labels)
-    ]
+    colors = skill_colors(n_skills)
+    handles = [Line2D([], [], color=color, linewidth=2, label=label) for color, label in zip(colors, labels, strict=False)]
     is_short = max(map(len, labels)) <= SHORT_LABEL
     n_columns = min(n_skills, (LEGEND_COLUMNS if is_short else LEGEND_COLUMNS // 2) * len(panels))
     width, height = figure.get_size_inches()

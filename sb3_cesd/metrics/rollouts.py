@@ -42,6 +42,7 @@ class SkillRollouts(NamedTuple):
     :param returns: sums of the rewards of the environment, shape ``(n_skills, n_rollouts)``
     :param lengths: number of steps until the end of the episode or the recording, shape ``(n_skills, n_rollouts)``
     :param observations: what the model saw in these states, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
+    :param positions: places in the world [m], shape ``(n_skills, n_rollouts, n_steps + 1, 3)``; ``None`` if not recorded
     """
 
     states: np.ndarray
@@ -49,6 +50,7 @@ class SkillRollouts(NamedTuple):
     returns: np.ndarray
     lengths: np.ndarray
     observations: np.ndarray | None = None
+    positions: np.ndarray | None = None
 
     def per_state(self) -> tuple[np.ndarray, np.ndarray]:
         """
@@ -58,6 +60,30 @@ class SkillRollouts(NamedTuple):
         """
         visited = np.arange(self.states.shape[2]) <= self.lengths[..., None]  # (n_skills, n_rollouts, n_steps + 1)
         return self.states[visited], np.broadcast_to(self.skills[..., None], visited.shape)[visited]
+
+    def as_seen(self) -> "SkillRollouts":
+        """Take observations for states."""
+        assert self.observations is not None
+        return self._replace(states=self.observations)
+
+    def thinned(self, n_states: int) -> "SkillRollouts":
+        """
+        Keep every m-th state, with the smallest m that leaves no more than some states per rollout.
+
+        :param n_states: largest number of states per rollout
+        :return: the start of each rollout and every m-th state after it; ``lengths`` count these
+        """
+        every = -(-(int(self.lengths.max()) + 1) // n_states)
+        kept = slice(0, int(self.lengths.max()) + 1, every)
+        observations, positions = (
+            None if array is None else array[:, :, kept] for array in (self.observations, self.positions)
+        )
+        return self._replace(
+            states=self.states[:, :, kept],
+            lengths=self.lengths // every,
+            observations=observations,
+            positions=positions,
+        )
 
     def per_rollout(self) -> tuple[np.ndarray, np.ndarray]:
         """
@@ -177,6 +203,28 @@ def record(
         lengths += ~over & (step > 0)
         over = left
     return Recording(np.stack(seen, axis=1), np.stack(places, axis=1) if places else None, returns, lengths, frames)
+
+
+def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int) -> np.ndarray:
+    """
+    Play one episode of each of some skills, deterministically.
+
+    :param model: a model
+    :param env: environments with a ``position``
+    :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
+    :param n_steps: length of an episode, shorter if it ends
+    :return: places [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
+    """
+    check_arguments("play_paths", locals())
+    paths = []
+    for first in range(0, len(skills), env.num_envs):
+        batch = skills[first : first + env.num_envs]
+        # Environments left over in the last batch play along and are not recorded
+        played = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch), axis=0)])
+        places = record(model, env, played, n_steps, position_fn=env_positions).places
+        assert places is not None
+        paths.append(places[: len(batch)])
+    return np.concatenate(paths)
 
 
 def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:

@@ -11,12 +11,18 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
 from sb3_cesd.metrics.coverage import maze_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import distinguishability
+from sb3_cesd.metrics.motion import gripper_shares, measure_motion, raw_observations, robot_name
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.particle_entropy import particle_entropy
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.training_env import has_wrappers
 
-#: Side of the bins of the mutual information, in cells of a maze and in metres
-MAZE_BIN, ROBOT_BIN = 0.25, 1.0
+#: Side of the bins of the mutual information in a maze, in cells
+MAZE_BIN = 0.25
+#: Side of the bins of places of a robot, and of the hand of an arm [m]
+ROBOT_BIN, ARM_BIN = 1.0, 0.1
+#: States per rollout that nearest neighbours are searched among: those between are nearly the same
+N_STATES = 51
 
 
 class ClusterModel(SkillModel, Protocol):
@@ -43,7 +49,8 @@ def env_layout(env: VecEnv) -> MazeLayout | None:
 
 def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
     """
-    Play all skills and record where they go: places (x, y) in a maze or of the torso of a robot, else observations.
+    Play all skills and record where they go: places (x, y) in a maze or of the torso of a robot, (x, y, z) of the hand of an
+    arm, else observations.
 
     :param model: a model
     :param env: environments without skill observations, normalised as the model expects them
@@ -52,60 +59,87 @@ def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: 
     :return: the rollouts
     """
     check_arguments("play_places", locals())
-    # In a maze the observation is the place, and the end of an episode is among them
-    sees_place = env_layout(env) is not None and env.observation_space.shape == (2,) and unwrap_vec_normalize(env) is None
+    # In a plain maze the observation is the place, and the end of an episode is among them
+    sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
     has_position = env.has_attr("position")
     position_fn = env_positions if has_position and not sees_place else None
     rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
-    return rollouts._replace(states=rollouts.states[..., :2]) if has_position else rollouts
+    if not has_position:
+        return rollouts
+    states = rollouts.states if robot_name(env) == "jaco" else rollouts.states[..., :2]
+    return rollouts._replace(states=states, positions=rollouts.states if position_fn else None)
 
 
 def play_and_measure(
     model: ClusterModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
 ) -> tuple[dict[str, float], SkillRollouts]:
     """
-    Play all skills and measure where they go: in the plane for a maze or a robot (x and y of the torso), else in the space
-    of observations.
+    Play all skills and measure them: whether they can be told apart, where they go in a maze or as a robot, and whether they
+    move, unless it is a maze.
 
     :param model: a model
     :param env: environments without skill observations, normalised as the model expects them
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: metrics by name (see :func:`skill_metrics`), and the rollouts that were measured
+    :return: metrics by name (see :func:`skill_metrics`); outside mazes ``moving_share``, of a robot ``torso_speed`` (of an arm
+        ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`), of an arm
+        ``gripper_closing`` and ``gripper_opening``; and the rollouts that were measured
     """
     rollouts = play_places(model, env, seed, **kwargs)
-    assert rollouts.observations is not None
-    clusters = model.predict_clusters(rollouts._replace(states=rollouts.observations).per_state()[0])
-    return skill_metrics(rollouts, clusters, env.has_attr("position"), env_layout(env)), rollouts
+    clusters = model.predict_clusters(rollouts.as_seen().per_state()[0])
+    layout, robot = env_layout(env), robot_name(env)
+    bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
+    metrics = skill_metrics(rollouts, clusters, env.has_attr("position"), layout, bin_size)
+    if layout is None:
+        motion = measure_motion(env, rollouts, seed=seed or 0)
+        metrics["moving_share"] = motion.moving_share
+        parts = [part for part in ("torso", "hand") if part in motion.speeds]
+        metrics |= {f"{part}_speed": float(np.median(motion.speeds[part])) for part in parts}
+    if robot == "jaco" and not has_wrappers(env):
+        metrics |= gripper_shares(raw_observations(env, rollouts))
+    return metrics, rollouts
 
 
 def skill_metrics(
-    rollouts: SkillRollouts, clusters: np.ndarray | None, in_the_plane: bool, layout: MazeLayout | None
+    rollouts: SkillRollouts,
+    clusters: np.ndarray | None,
+    in_the_plane: bool,
+    layout: MazeLayout | None,
+    bin_size: float = ROBOT_BIN,
 ) -> dict[str, float]:
     """
     Measure where skills went.
 
     :param rollouts: of all skills
     :param clusters: cluster of each state of ``rollouts.per_state()``, shape ``(n,)``; ``None`` for a model without clusters
-    :param in_the_plane: whether states are places (x, y)
+    :param in_the_plane: whether states are places, (x, y) or (x, y, z)
     :param layout: the maze they are in
-    :return: by name ``knn_accuracy`` and ``particle_entropy``; of places also ``coverage`` (share of the free bins of a maze,
-        or number of bins of 1 m) and ``mutual_information`` [nats]; of a model with clusters also ``on_cluster_share`` and
-        ``cluster_size_entropy`` [nats]
+    :param bin_size: side of the bins of places elsewhere [m]
+    :return: from observations ``knn_accuracy`` and ``particle_entropy``; of places also ``policy_coverage`` (share of the free
+        bins of a maze, or number of bins of ``bin_size``), ``mutual_information`` [nats], ``knn_accuracy_places`` and
+        ``particle_entropy_places``; of a model with clusters also ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
     """
     states, skills = rollouts.per_state()
     n_skills = len(rollouts.states)
-    metrics = {}
-    if layout is not None:
-        metrics["coverage"] = maze_coverage(states, layout)
-    elif in_the_plane:
-        metrics["coverage"] = float(torso_coverage(states))
+    thinned = rollouts.thinned(N_STATES)
+    seen = thinned if thinned.observations is None else thinned.as_seen()
+    metrics = {
+        "knn_accuracy": distinguishability(seen.states, lengths=seen.lengths),
+        "particle_entropy": particle_entropy(seen.per_state()[0]),
+    }
     if in_the_plane:
-        metrics["mutual_information"] = plug_in_mutual_information(
-            states, skills, MAZE_BIN if layout is not None else ROBOT_BIN
-        )
-    metrics["knn_accuracy"] = distinguishability(rollouts.states)
-    metrics["particle_entropy"] = particle_entropy(states)
+        places = metrics
+        if not np.array_equal(seen.states, thinned.states):
+            places = {
+                "knn_accuracy": distinguishability(thinned.states, lengths=thinned.lengths),
+                "particle_entropy": particle_entropy(states),
+            }
+        metrics = {
+            **metrics,
+            **{f"{name}_places": value for name, value in places.items()},
+            "policy_coverage": float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout),
+            "mutual_information": plug_in_mutual_information(states, skills, bin_size if layout is None else MAZE_BIN),
+        }
     if clusters is not None:
         metrics["on_cluster_share"] = on_cluster_share(clusters, skills)
         metrics["cluster_size_entropy"] = cluster_size_entropy(clusters, n_skills)

@@ -117,7 +117,7 @@ def test_a_report_holds_runs_of_one_length(tmp_path, capsys):
 
     rows = pd.read_csv(FOLDER / "results/maze/runs.csv")
     rows = rows[(rows.method == "cesd") & (rows.maze == "square_a")]
-    rows = pd.concat([rows, rows.assign(n_timesteps=800, cumulative_coverage=0.123456)])
+    rows = pd.concat([rows, rows.assign(n_timesteps=800, total_coverage=0.123456)])
     rows.to_csv(tmp_path / "runs.csv", index=False)
     pd.read_csv(FOLDER / "results/maze/mine.csv").to_csv(tmp_path / "mine.csv", index=False)
     write(tmp_path, 36_000)

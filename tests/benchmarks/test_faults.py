@@ -29,6 +29,8 @@ def test_nothing_is_lost_and_nothing_wrong_loads(tmp_path):
     found = counts((tmp_path / "README.md").read_text())
     tries, outcome = found.pop("kill -9 while overwriting")
     assert tries == 5 and "5 whole" in outcome and "damaged" not in outcome
+    tries, outcome = found.pop("kill -9 while writing checkpoints")
+    assert tries == 5 and "5 resumed" in outcome
     assert found.pop("full disk") == (9, "9 kept and named")
     assert found.pop("one bit of a replay buffer") == (10, "10 refused")
     assert found.pop("one bit of an exported policy") == (10, "10 refused")
@@ -40,4 +42,6 @@ def test_nothing_is_lost_and_nothing_wrong_loads(tmp_path):
 def test_the_figures_that_are_committed_hold():
     found = counts((ROOT / "benchmarks" / "results" / "faults" / "README.md").read_text())
     assert found["kill -9 while overwriting"][0] == 200 and "200 whole" in found["kill -9 while overwriting"][1]
+    assert found["kill -9 while writing checkpoints"][0] == 200
+    assert "200 resumed" in found["kill -9 while writing checkpoints"][1]
     assert all(tries == 200 and outcome == "200 refused" for trial, (tries, outcome) in found.items() if "one bit" in trial)

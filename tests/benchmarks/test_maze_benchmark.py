@@ -65,9 +65,9 @@ def test_whole_benchmark_in_small(tmp_path):
         (method, seed) for method in ("alpha=2", "cesd", "diayn") for seed in (0, 1)
     ]
     assert (rows.n_timesteps == 1200).all() and (rows.n_updates == (1200 - 1000) / 5).all()
-    for column in ("cumulative_coverage", "cumulative_coverage_coarse", "policy_coverage", "knn_accuracy", "on_cluster_share"):
+    for column in ("total_coverage", "total_coverage_coarse", "policy_coverage", "knn_accuracy", "on_cluster_share"):
         assert rows[column].between(0.001, 1).all()
-    assert (rows.cumulative_coverage < rows.cumulative_coverage_coarse).all()
+    assert (rows.total_coverage < rows.total_coverage_coarse).all()
     assert rows.mi_late.between(0, np.log(10)).all()
     for name in ("table.md", "ablations.md", "skills_square_c.png", "coverage.png", "trade_off.png"):
         assert (tmp_path / name).stat().st_size > 500
@@ -92,7 +92,7 @@ def test_comparison_needs_seeds_and_tells_methods_apart():
     values = {"cesd": [0.91, 0.92, 0.93, 0.94, 0.95], "apt": [0.81, 0.82, 0.83, 0.84, 0.85], "dads": [0.1, 0.2, 0.3]}
     rows = pd.DataFrame(
         [
-            {"maze": "tree", "method": method, "seed": seed, "cumulative_coverage_coarse": value, "mi_late": 1.0}
+            {"maze": "tree", "method": method, "seed": seed, "total_coverage_coarse": value, "mi_late": 1.0}
             for method, of_method in values.items()
             for seed, value in enumerate(of_method)
         ]

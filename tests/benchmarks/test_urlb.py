@@ -36,7 +36,10 @@ def test_whole_benchmark_in_small(tmp_path):
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
     assert set(skills.index) == {"cesd", "released", "apt"} and (skills.n_updates == 6).all()
     assert skills.on_cluster_share[["cesd", "released"]].between(0, 1).all() and pd.isna(skills.on_cluster_share["apt"])
-    assert (skills.coverage >= 1).all() and (skills.training_coverage >= 1).all() and (skills.training_entropy > 0).all()
+    assert (skills.policy_coverage >= 1).all() and (skills.total_coverage >= 1).all() and (skills.training_entropy > 0).all()
+    assert (skills.queue_coverage <= skills.total_coverage).all() and skills.moving_share.between(0, 1).all()
+    assert [np.mean(json.loads(moves)) for moves in skills.moves] == skills.moving_share.tolist()
+    assert skills[[f"best_skill_{task}" for task in ("stand", "walk", "run", "flip")]].gt(0).all(axis=None)
     for steps in (2006, 2012):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 

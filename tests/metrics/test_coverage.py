@@ -26,7 +26,7 @@ def test_bins_are_counted_once():
     assert maze_coverage(states, layout) == pytest.approx(3 / (11 * 400))
 
 
-def test_cumulative_coverage_is_that_of_all_states():
+def test_total_coverage_is_that_of_all_states():
     layout, rng = LAYOUTS["bottleneck"], np.random.default_rng(0)
     parts = [uniform_states(layout, 2000, rng) for _ in range(4)]
     coverage = CumulativeMazeCoverage(layout)

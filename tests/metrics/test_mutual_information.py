@@ -40,6 +40,13 @@ def test_mine(kind):
     assert estimate.bounds.shape == (600,) and estimate.mutual_information == estimate.bounds[-50:].mean()
 
 
+def test_mine_says_when_it_is_above_its_bound():
+    states, skills = np.eye(4), np.repeat(np.arange(2), [1, 3])
+    with pytest.warns(UserWarning, match=r"above the entropy of the skills \(0\.562\).* Pass more rollouts"):
+        estimate = mine_mutual_information(states, skills, n_iterations=300, batch_size=8, window=1, seed=5)
+    assert estimate.mutual_information > estimate.entropy == pytest.approx(0.25 * np.log(4) + 0.75 * np.log(4 / 3))
+
+
 def test_mine_is_reproducible():
     states, skills = make_states("pairs", 100)
     runs = [mine_mutual_information(states, skills, n_iterations=20, seed=seed).bounds for seed in (1, 1, 2)]

@@ -230,7 +230,10 @@ def test_continuous_skills_are_those_that_an_index_stands_for(tiny):
     model = APT("MlpPolicy", "MazeSquareA-v0", seed=0, skill_type="sphere", skill_dim=2, **arguments)
     env = MazeVecEnv("square_a", 4)
     metrics, rollouts = play_and_measure(model, env, n_rollouts=2, n_steps=10)
-    assert set(metrics) == {"coverage", "mutual_information", "knn_accuracy", "particle_entropy"}
+    assert set(metrics) == {
+        "policy_coverage", "mutual_information", "knn_accuracy", "particle_entropy", "knn_accuracy_places",
+        "particle_entropy_places",
+    }  # fmt: skip
     assert rollouts.skills.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
 
     class Vectors:
@@ -293,4 +296,4 @@ def test_a_model_is_played_once_and_measured_to_the_end_of_its_episodes():
     assert model.n_calls == 50 and metrics["on_cluster_share"] == 0.25
     # Against a wall, too, a step changes something
     assert (rollouts.states[:, :, -1] != rollouts.states[:, :, -2]).any(axis=-1).all()
-    assert metrics["coverage"] == maze_coverage(rollouts.per_state()[0], env.layout)
+    assert metrics["policy_coverage"] == maze_coverage(rollouts.per_state()[0], env.layout)

@@ -1,0 +1,182 @@
+"""Whether skills move, or hold a pose."""
+
+from typing import NamedTuple
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.metrics.random_actions import RandomActions
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.training_env import has_wrappers
+
+#: Entries of a robot's observation that are the velocities of its joints [rad/s]
+JOINT_VELOCITIES = {
+    "walker": slice(18, 24),
+    "quadruped": slice(16, 32),
+    "jaco": slice(18, 24),
+    "ant": slice(21, 29),
+    "half_cheetah": slice(12, 18),
+}
+#: Entries of the arm's observation that are the velocities of its fingers [rad/s]; they close where it is positive
+FINGER_VELOCITIES = slice(27, 30)
+#: Steps of a rollout that do not count, as robots fall into their pose, and steps over which a speed is taken
+SETTLE, WINDOW = 50, 10
+#: A skill moves if its speeds are at least this share of those of random actions
+MOVING = 0.5
+#: Rollouts of random actions, whose speeds differ much
+N_RANDOM = 16
+#: Fingers move if they do so faster than this [rad/s]
+FINGER_SPEED = 0.1
+
+
+class SkillMotion(NamedTuple):
+    """
+    How fast skills are.
+
+    :param speeds: speed of each skill by the part that moves, shape ``(n_skills,)`` each: ``"torso"`` [m/s] and ``"joints"``
+        [rad/s] of a robot (of an arm ``"hand"`` in place of the torso), of anything else ``"observation"`` [standard
+        deviations under random actions per step]
+    :param random_speeds: those of random actions
+    :param moves: whether each skill moves, shape ``(n_skills,)``
+    """
+
+    speeds: dict[str, np.ndarray]
+    random_speeds: dict[str, float]
+    moves: np.ndarray
+
+    @property
+    def moving_share(self) -> float:
+        """Share of the skills that move, from 0 to 1."""
+        return float(self.moves.mean())
+
+
+def robot_name(env: VecEnv) -> str | None:
+    """
+    Tell which robot of this package environments are.
+
+    :param env: any environments
+    :return: ``"walker"``, ``"quadruped"``, ``"jaco"``, ``"ant"`` or ``"half_cheetah"``; ``None`` if they are something
+        else
+    """
+    for name in ("domain", "robot"):
+        value = env.get_attr(name, indices=0)[0] if env.has_attr(name) else None
+        if value in JOINT_VELOCITIES:
+            return value
+    return None
+
+
+def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle: int = SETTLE) -> np.ndarray:
+    """
+    Measure the speed of skills over windows of 10 steps, in which trembling cancels out.
+
+    :param paths: shape ``(n_skills, n_rollouts, n_states, d)``
+    :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``
+    :param dt: duration of a step
+    :param settle: first steps that do not count; in shorter rollouts, at most half of the steps
+    :return: mean over time and rollouts of ``|x_{t + 10} - x_t| / (10 dt)``, shape ``(n_skills,)``; 0 for a skill whose
+        rollouts are too short
+    """
+    check_arguments("mean_speeds", locals())
+    window = min(WINDOW, paths.shape[2] - 1)
+    if window == 0:
+        return np.zeros(len(paths))
+    steps = np.linalg.norm(paths[:, :, window:] - paths[:, :, :-window], axis=-1)  # (n_skills, n_rollouts, n_states - window)
+    time = np.arange(steps.shape[2])
+    first = np.minimum(settle, lengths // 2)[..., None]
+    counted = (time >= first) & (time + window <= lengths[..., None])
+    sums, counts = (steps * counted).sum(axis=(1, 2)), counted.sum(axis=(1, 2))
+    return sums / np.maximum(counts, 1) / (window * dt)
+
+
+def skill_motion(
+    rollouts: SkillRollouts, random_rollouts: SkillRollouts, robot: str | None = None, dt: float = 1.0
+) -> SkillMotion:
+    """
+    Tell which skills move.
+
+    A skill moves if each of its speeds is at least half of that of random actions, after the first 50 steps and over windows
+    of 10 steps (see :func:`mean_speeds`). A pose that is held, or trembles, does not move; nor does a robot that lies on its
+    back and kicks, as its torso stays.
+
+    :param rollouts: of all skills, with ``observations``, not normalised
+    :param random_rollouts: of random actions in the same environment
+    :param robot: name of the robot, see :func:`robot_name`; its ``positions`` are then among the rollouts
+    :param dt: duration of a step of the robot [s]
+    :return: speeds, and which skills move
+    """
+    check_arguments("skill_motion", locals())
+    if robot not in (None, *JOINT_VELOCITIES):
+        raise ValueError(f"Unknown robot {robot!r}: choose one of {', '.join(JOINT_VELOCITIES)}, or None.")
+    both = rollouts, random_rollouts
+    lengths = [each.lengths for each in both]
+    if robot is None:
+        seen = random_rollouts.as_seen().per_state()[0]
+        std = seen.std(axis=0)
+        varies = std > 1e-6
+        paths = {"observation": [each.observations[..., varies] / std[varies] for each in both]}  # type: ignore[index]
+        dt = 1.0
+    else:
+        joints = JOINT_VELOCITIES[robot]
+        torso = "hand" if robot == "jaco" else "torso"
+        paths = {
+            torso: [each.positions for each in both],  # type: ignore[misc]
+            "joints": [np.cumsum(each.observations[..., joints], axis=2) * dt for each in both],  # type: ignore[index]
+        }
+    speeds, random_speeds = {}, {}
+    for name, (of_skills, at_random) in paths.items():
+        speeds[name] = mean_speeds(of_skills, lengths[0], dt)
+        random_speeds[name] = float(mean_speeds(at_random, lengths[1], dt).mean())
+    fast = [speeds[name] >= MOVING * random_speeds[name] for name in speeds]
+    # Where random actions move nothing, a skill has to move something
+    return SkillMotion(speeds, random_speeds, np.logical_and.reduce(fast) & (sum(speeds.values()) > 0))
+
+
+def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> SkillMotion:
+    """
+    Tell which skills move, against random actions that are played for as many steps.
+
+    :param env: environments that the skills were played in
+    :param rollouts: of all skills, with ``observations``, and ``positions`` of a robot
+    :param seed: seed of the random actions and their starts
+    :return: see :func:`skill_motion`
+    """
+    check_arguments("measure_motion", locals())
+    # What a wrapper makes of observations is unknown
+    robot = None if has_wrappers(env) else robot_name(env)
+    n_rollouts, n_steps = -(-N_RANDOM // RandomActions.n_skills), rollouts.states.shape[2] - 1
+    position_fn = None if robot is None else env_positions
+    model = RandomActions(env.action_space, seed)
+    random = collect_rollouts(model, env, n_rollouts, n_steps, seed=seed, position_fn=position_fn)
+    random = random._replace(positions=None if robot is None else random.states)
+    dt = 1.0 if robot is None else float(env.get_attr("dt", indices=0)[0])
+    return skill_motion(raw_observations(env, rollouts), raw_observations(env, random), robot, dt)
+
+
+def raw_observations(env: VecEnv, rollouts: SkillRollouts) -> SkillRollouts:
+    """
+    Undo the normalisation of observations.
+
+    :param env: environments that the rollouts were played in, with or without ``VecNormalize``
+    :param rollouts: rollouts with ``observations``
+    :return: the same, with observations as the environments return them; those of a dictionary stay as they are
+    """
+    normalize = unwrap_vec_normalize(env)
+    if normalize is None or not normalize.norm_obs or isinstance(normalize.obs_rms, dict) or rollouts.observations is None:
+        return rollouts
+    return rollouts._replace(observations=normalize.unnormalize_obs(rollouts.observations))
+
+
+def gripper_shares(rollouts: SkillRollouts) -> dict[str, float]:
+    """
+    Measure how much the arm uses its gripper.
+
+    :param rollouts: of the arm, with ``observations``, not normalised
+    :return: ``gripper_closing`` and ``gripper_opening``, shares of the steps in which the fingers do so faster than 0.1 rad/s
+        on average, each from 0 to 1
+    """
+    fingers = rollouts.as_seen().per_state()[0][:, FINGER_VELOCITIES].mean(axis=1)
+    return {
+        "gripper_closing": float((fingers > FINGER_SPEED).mean()),
+        "gripper_opening": float((fingers < -FINGER_SPEED).mean()),
+    }

@@ -1,0 +1,134 @@
+"""How good skills are, in one number: the objective of hyperparameter tuning and of ``best_model.zip``."""
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.envs.mazes.layouts import MazeLayout
+from sb3_cesd.metrics.random_actions import RandomActions
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
+from sb3_cesd.metrics.summary import ClusterModel, env_layout, play_and_measure
+
+#: Episodes of an evaluation, whatever the number of skills, and the steps of each
+N_EPISODES, N_STEPS = 64, 200
+#: Standard deviation of the noise on actions in an evaluation, the same for models that explore with more or less of it
+NOISE_STD = 0.2
+#: Episodes of random actions that tell the scale of observations
+N_RANDOM_EPISODES = 8
+#: Side of the bins, in cells of a maze and in standard deviations under random actions
+BIN_SIZE = 0.5
+#: Planes that observations are projected to, and by how many deviations they count as outliers
+N_PLANES, OUTLIER = 8, 10.0
+
+
+def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
+    """
+    Combine how well skills can be told apart with how much they cover.
+
+    The product needs both: an untrained network covers little, random actions can't be told apart, and neither can be made up
+    for by the other.
+
+    :param knn_accuracy: share of states whose skill is told correctly, see
+        :func:`~sb3_cesd.metrics.distinguishability.distinguishability`
+    :param coverage: what all skills cover together
+    :param n_skills: number of skills; 1 / n_skills are told correctly by chance, which counts as 0
+    :return: the coverage times the accuracy beyond chance, from 0 to ``coverage``
+    """
+    check_arguments("skill_score", locals())
+    chance = 1 / n_skills
+    return coverage * max(0.0, (knn_accuracy - chance) / (1 - chance))
+
+
+def play_and_score(
+    model: ClusterModel,
+    env: VecEnv,
+    n_episodes: int = N_EPISODES,
+    n_steps: int = N_STEPS,
+    seed: int = 0,
+    deterministic: bool = True,
+) -> tuple[dict[str, float], SkillRollouts]:
+    """
+    Play all skills and score them.
+
+    All models are played for the same number of episodes and with the same noise on their actions, so that neither a drawn
+    number of skills nor drawn exploration noise changes the score.
+
+    :param model: a model
+    :param env: environments without skill observations, normalised as the model expects them
+    :param n_episodes: number of episodes, shared among the skills; rounded up to a multiple of ``n_skills``, at least 2 each
+    :param n_steps: length of an episode; shorter if it ends
+    :param seed: seed of the rollouts
+    :param deterministic: take the mean action of a stochastic policy
+    :return: ``skill_score``, its factor ``coarse_coverage`` (share of the half cells of a maze, else see
+        :func:`observation_coverage`) and all metrics of :func:`~sb3_cesd.metrics.summary.skill_metrics`; and the rollouts
+    """
+    check_arguments("play_and_score", locals())
+    n_steps = min(n_steps, _episode_length(env) or n_steps)
+    metrics, rollouts = play_and_measure(
+        model,
+        env,
+        seed,
+        n_rollouts=max(2, -(-n_episodes // model.n_skills)),
+        n_steps=n_steps,
+        noise_std=NOISE_STD,
+        deterministic=deterministic,
+    )
+    layout = env_layout(env)
+    if layout is not None:
+        coverage = cell_coverage(rollouts.per_state()[0], layout)
+    else:
+        random = collect_rollouts(
+            RandomActions(env.action_space, seed), env, N_RANDOM_EPISODES // 2, n_steps, seed=seed, deterministic=deterministic
+        )
+        assert rollouts.observations is not None
+        seen = rollouts._replace(states=rollouts.observations)
+        coverage = float(observation_coverage(seen.per_state()[0], random.per_state()[0]))
+    score = skill_score(metrics["knn_accuracy"], coverage, model.n_skills)
+    return {"skill_score": score, "coarse_coverage": coverage, **metrics}, rollouts
+
+
+def _episode_length(env: VecEnv) -> int | None:
+    """Tell after how many steps episodes are cut, if they are."""
+    spec = env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
+    return None if spec is None else spec.max_episode_steps
+
+
+def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:
+    """
+    Measure the coverage of a maze in bins of half a cell. The bins of 0.05 that the literature counts reward a slow drift from
+    random starts, which visits a new bin at each step.
+
+    :param states: (x, y), shape ``(n, 2)``
+    :param layout: the maze
+    :return: share of the bins of half a cell that were visited, from 0 to 1
+    """
+    check_arguments("cell_coverage", locals())
+    n_bins = layout.n_free_cells / BIN_SIZE**2
+    return _n_bins(states) / n_bins
+
+
+def observation_coverage(observations: np.ndarray, random_observations: np.ndarray, seed: int = 0) -> float:
+    """
+    Measure how much of the space of observations skills cover, on the scale of random actions.
+
+    Each coordinate is divided by its standard deviation under random actions, so that neither units nor a ``VecNormalize``
+    matter. Many coordinates are projected to random planes, the same ones for all models of an environment, as bins in more
+    than a few dimensions hold one state each.
+
+    :param observations: of the skills, shape ``(n, d)``
+    :param random_observations: of random actions, shape ``(m, d)``
+    :param seed: seed of the planes
+    :return: number of occupied bins with sides of half a standard deviation, averaged over 8 planes
+    """
+    check_arguments("observation_coverage", locals())
+    mean, std = random_observations.mean(axis=0), random_observations.std(axis=0)
+    scaled = np.clip((observations - mean) / (std + 1e-6), -OUTLIER, OUTLIER)  # (n, d)
+    dim = scaled.shape[1]
+    rng = np.random.default_rng(seed)
+    planes = [np.eye(dim)] if dim <= 2 else [np.linalg.qr(rng.standard_normal((dim, 2)))[0] for _ in range(N_PLANES)]
+    return float(np.mean([_n_bins(scaled @ plane) for plane in planes]))
+
+
+def _n_bins(points: np.ndarray) -> int:
+    """Count the bins that points lie in; cells of a maze end between integers, so that bins do not cross walls."""
+    return len(np.unique(np.floor(points / BIN_SIZE), axis=0))

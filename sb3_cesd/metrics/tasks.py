@@ -1,0 +1,112 @@
+"""What skills are worth in the tasks of a robot, as they are."""
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.vec_env import normalize_like_training
+from sb3_cesd.envs.robots.batching import make_batched
+from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.metrics.rollouts import collect_rollouts
+
+#: Returns of experts in the tasks, by which the Unsupervised Reinforcement Learning Benchmark is scored
+EXPERT_RETURNS = {
+    "WalkerStand-v0": 984.0,
+    "WalkerWalk-v0": 971.0,
+    "WalkerRun-v0": 796.0,
+    "WalkerFlip-v0": 799.0,
+    "QuadrupedStand-v0": 920.0,
+    "QuadrupedWalk-v0": 866.0,
+    "QuadrupedRun-v0": 888.0,
+    "QuadrupedJump-v0": 888.0,
+    "JacoReachTopLeft-v0": 191.0,
+    "JacoReachTopRight-v0": 223.0,
+    "JacoReachBottomLeft-v0": 193.0,
+    "JacoReachBottomRight-v0": 203.0,
+}
+
+
+def tasks_of(env_id: str) -> dict[str, str]:
+    """
+    List the tasks of a robot.
+
+    :param env_id: id of a robot, for pre-training or with one of its tasks
+    :return: task -> id of the environment
+    :raises ValueError: if it is no robot with tasks
+    """
+    if env_id not in ROBOTS:
+        known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
+        raise ValueError(f"{env_id} is no robot with tasks: pass one of {known}.")
+    domain, _ = ROBOTS[env_id]
+    return {ROBOTS[name][1]: name for name in EXPERT_RETURNS if ROBOTS[name][0] == domain}
+
+
+def task_returns(
+    model: SkillModel,
+    env_id: str,
+    n_episodes: int = 2,
+    seed: int = 0,
+    vec_normalize: VecNormalize | None = None,
+    n_threads: int | None = None,
+) -> dict[str, np.ndarray]:
+    """
+    Play all skills of a robot in all of its tasks, without learning.
+
+    :param model: a model that was pre-trained on this robot; its actions are deterministic
+    :param env_id: id of the robot
+    :param n_episodes: episodes of each skill and task, to the end
+    :param seed: seed of the episodes, the same for all tasks
+    :param vec_normalize: statistics of training, if observations were normalised
+    :param n_threads: threads of the simulation; ``None`` for one per core
+    :return: task -> returns of the skills, shape ``(n_skills, n_episodes)``
+    :raises ValueError: if it is no robot with tasks
+    """
+    check_arguments("task_returns", locals())
+    returns = {}
+    for task, task_id in tasks_of(env_id).items():
+        plain = make_batched(task_id, model.n_skills * n_episodes, n_threads=n_threads)
+        env = normalize_like_training(plain, vec_normalize)
+        returns[task] = collect_rollouts(model, env, n_episodes, HORIZONS[ROBOTS[task_id][0]], seed=seed).returns
+        env.close()
+    return returns
+
+
+def best_skill_scores(
+    model: SkillModel,
+    env_id: str,
+    n_episodes: int = 2,
+    seed: int = 0,
+    vec_normalize: VecNormalize | None = None,
+    n_threads: int | None = None,
+) -> dict[str, float]:
+    """
+    Measure what a user gets for nothing: the return of the best skill in each task of a robot.
+
+    The best skill of a task is the one with the largest return in the first half of the episodes. Its score is its mean return
+    in the others, so that luck does not count.
+
+    :param model: see :func:`task_returns`
+    :param env_id: see :func:`task_returns`
+    :param n_episodes: episodes of each skill and task, at least 2
+    :param seed: see :func:`task_returns`
+    :param vec_normalize: see :func:`task_returns`
+    :param n_threads: see :func:`task_returns`
+    :return: ``best_skill_<task>`` by name: the return as a share of an expert's (URLB's normalisation)
+    :raises ValueError: if it is no robot with tasks
+    """
+    check_arguments("best_skill_scores", locals())
+    returns = task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads)
+    experts = {task: EXPERT_RETURNS[task_id] for task, task_id in tasks_of(env_id).items()}
+    return {f"best_skill_{task}": held_out_best(of_task) / experts[task] for task, of_task in returns.items()}
+
+
+def held_out_best(returns: np.ndarray) -> float:
+    """
+    Choose the best skill by some episodes, and measure it in others.
+
+    :param returns: returns of skills, shape ``(n_skills, n_episodes)``
+    :return: mean return in the second half of the episodes of the skill with the largest one in the first half
+    """
+    chosen, measured = np.split(returns, [returns.shape[1] // 2], axis=1)
+    return float(measured[chosen.mean(axis=1).argmax()].mean())

@@ -1,0 +1,195 @@
+"""Environments to play skills in that are like those of training, with all of their wrappers."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.wrappers import HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.robots.batching import PLAIN_WRAPPERS, batch_envs
+from sb3_cesd.envs.robots.vec_env import RobotVecEnv
+from sb3_cesd.metrics.environments import make_env, make_play_env
+
+#: Wrappers that record or show what happens, which is nobody's business but training's
+RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
+
+
+def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
+    """
+    Make environments like those of training, without skills.
+
+    A plain maze or robot is made anew, as many as are fast to play in. Where there are wrappers, of each environment or of all
+    of them, there are as many environments as in training: the innermost ones are made anew from their id, and the wrappers
+    are copied as they are now. Those that record or show are left out.
+
+    :param training_env: environments of training, with or without skill observations
+    :param n_skills: number of skills
+    :param n_rollouts: number of rollouts per skill
+    :return: the environments; of ``VecNormalize`` the statistics are shared, and not changed
+    :raises ValueError: if an environment has no id, or can't be made again
+    """
+    check_arguments("make_env_like_training", locals())
+    wrappers = list(_vec_wrappers(training_env))
+    base = training_env.unwrapped
+    keeps_number = has_wrappers(training_env)
+    if isinstance(base, MazeVecEnv):
+        name = next(name for name, layout in LAYOUTS.items() if layout is base.layout)
+        env: VecEnv = MazeVecEnv(name, base.num_envs if keeps_number else n_skills * n_rollouts, base.max_episode_steps)
+    elif not keeps_number:
+        spec = _spec(base)
+        env = make_play_env(spec.id, n_skills, n_rollouts, _env_kwargs(spec))
+    elif isinstance(base, RobotVecEnv):
+        spec = _spec(base)
+        env = batch_envs([lambda: make_env(spec.id, **_env_kwargs(spec))] * base.num_envs)
+    elif isinstance(base, DummyVecEnv):
+        copies = [copy_env(env) for env in base.envs]
+        env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
+    else:
+        spec = _recorded(_spec(base))
+        env = DummyVecEnv([lambda: gym.make(spec)] * base.num_envs)
+    for wrapper in wrappers:
+        env = normalize_like_training(env, wrapper) if isinstance(wrapper, VecNormalize) else _copy_around(wrapper, env)
+    return env
+
+
+def has_wrappers(training_env: VecEnv) -> bool:
+    """
+    Tell whether environments have wrappers that may change what a model sees or does, apart from ``VecNormalize``.
+
+    :param training_env: environments of training
+    :return: whether one of them, or all together, are wrapped
+    """
+    base = training_env.unwrapped
+    if any(not isinstance(wrapper, VecNormalize) for wrapper in _vec_wrappers(training_env)):
+        return True
+    if isinstance(base, DummyVecEnv):
+        return any(_is_wrapper(layer) for layer in _layers(base.envs[0]))
+    if isinstance(base, MazeVecEnv | RobotVecEnv) or not base.has_attr("spec"):
+        return False
+    spec = base.get_attr("spec", indices=0)[0]
+    return spec is not None and bool(_changing(spec))
+
+
+def copy_env(env: gym.Env) -> gym.Env:
+    """
+    Make an environment like another one.
+
+    :param env: an environment that was made by its id, in any wrappers
+    :return: one made anew, in copies of the wrappers, which keep their statistics and do not learn any more
+    :raises ValueError: if it has no id, or a wrapper can't be copied
+    """
+    layers = list(_layers(env))
+    base = layers.pop()
+    spec = base.spec
+    if spec is None:
+        raise ValueError(_no_id())
+    # What is made anew takes the place of what it is made after, wherever a wrapper refers to it
+    copied = make_env(spec.id, **_env_kwargs(spec)).unwrapped
+    memo: dict[int, Any] = {id(base): copied}
+    for layer in reversed(layers):
+        if isinstance(layer, RECORDERS):
+            memo[id(layer)] = copied
+            continue
+        try:
+            copied = copy.deepcopy(layer, memo)
+        except Exception as error:  # whatever a wrapper holds on to
+            raise ValueError(
+                f"The wrapper {type(layer).__name__} of the training environment can't be copied ({type(error).__name__}: "
+                f"{error}): pass an eval_env wrapped as that of training."
+            ) from error
+        if isinstance(copied, NormalizeObservation):
+            copied.update_running_mean = False
+    return copied
+
+
+def _copy_around(wrapper: VecEnvWrapper, env: VecEnv) -> VecEnvWrapper:
+    """
+    Copy a wrapper of all environments.
+
+    :param wrapper: the wrapper
+    :param env: what the copy is to wrap
+    :return: the copy
+    """
+    copied = object.__new__(type(wrapper))
+    memo = {id(wrapper.venv): env}
+    # SB3 looks missing attributes up in these, which hold a mappingproxy and can't be copied
+    copied.__dict__["class_attributes"] = wrapper.class_attributes
+    for name, value in wrapper.__dict__.items():
+        if name != "class_attributes":
+            copied.__dict__[name] = copy.deepcopy(value, memo)
+    return copied
+
+
+def _layers(env: gym.Env) -> Iterator[gym.Env]:
+    """List an environment's wrappers from the outside, then the environment itself."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def _is_wrapper(layer: gym.Env) -> bool:
+    return isinstance(layer, gym.Wrapper) and not isinstance(layer, (*PLAIN_WRAPPERS, *RECORDERS))
+
+
+def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
+    """List the wrappers of all environments that change what a model sees or does, from the inside."""
+    wrappers = []
+    while isinstance(env, VecEnvWrapper):
+        wrappers.append(env)
+        env = env.venv
+    return (wrapper for wrapper in reversed(wrappers) if not isinstance(wrapper, VecSkillObservation | VecMonitor))
+
+
+def _spec(base: VecEnv) -> Any:
+    spec = base.get_attr("spec", indices=0)[0] if base.has_attr("spec") else None
+    if spec is None:
+        raise ValueError(_no_id())
+    return spec
+
+
+def _no_id() -> str:
+    return "The training environment has no id to make another one by: pass eval_env."
+
+
+def _env_kwargs(spec: Any) -> dict[str, Any]:
+    """Arguments an environment was made with, and the length of its episodes if that is not the usual one."""
+    env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    registered = gym.registry.get(spec.id)
+    if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
+        env_kwargs["max_episode_steps"] = spec.max_episode_steps
+    return env_kwargs
+
+
+def _changing(spec: Any) -> tuple[Any, ...]:
+    """Wrappers that an environment was made with, apart from those of ``gym.make`` and recorders."""
+    names = {recorder.__name__ for recorder in RECORDERS}
+    return tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names)
+
+
+def _recorded(spec: Any) -> Any:
+    """
+    Leave out of a recorded environment what records itself.
+
+    :param spec: how the environment was made, as Gymnasium keeps it
+    :return: how to make one without recorders
+    :raises ValueError: if it is not known how a wrapper was made
+    """
+    wrappers = _changing(spec)
+    unknown = [wrapper.name for wrapper in wrappers if wrapper.kwargs is None]
+    if unknown:
+        raise ValueError(
+            f"The wrapper {unknown[0]} lies in another process, and did not record its arguments: pass an eval_env wrapped as "
+            "that of training, use DummyVecEnv, or derive the wrapper from gymnasium.utils.RecordConstructorArgs too."
+        )
+    kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    made = copy.deepcopy(spec)
+    made.additional_wrappers, made.kwargs = wrappers, kwargs
+    return made
