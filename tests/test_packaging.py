@@ -5,6 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
@@ -189,8 +190,9 @@ def test_wheel(build, tmp_path):
     """A wheel holds what an installed package needs, and nothing of the repository around it."""
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.py")}
     config = {f"sb3_cesd/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
+    templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.yml")}
     wheel = build("wheel")
-    assert check_wheel(wheel) == HOOK | modules | config | {"sb3_cesd/py.typed", "sb3_cesd/version.txt"}
+    assert check_wheel(wheel) == HOOK | modules | config | templates | {"sb3_cesd/py.typed", "sb3_cesd/version.txt"}
     shutil.unpack_archive(wheel, tmp_path, "zip")
     code = (
         f"import sys; sys.path[:0] = {[str(tmp_path), sysconfig.get_path('purelib')]}\n"
@@ -205,6 +207,35 @@ def test_editable_wheel(build):
     names = check_wheel(build("editable"))
     # And what setuptools needs to lead to the repository
     assert HOOK < names and all(name.startswith("__editable__") for name in names - HOOK)
+
+
+@pytest.mark.slow
+def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
+    """They read plain paths only; and choices are types."""
+    venv.create(tmp_path / "venv")
+    (site_packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    shutil.unpack_archive(build("editable"), site_packages, "zip")
+    (tmp_path / "script.py").write_text(
+        "from sb3_cesd import CeSD, preset\n"
+        "CeSD('MlpPolicy', 'Walker-v0', skill_type='discrete', **preset('laptop')).learn(10, log_interval='auto')\n"
+        "CeSD('MlpPolicy', 'Walker-v0', warm_up='randomly')\n"
+        "CeSD.from_pretrained('model.zip', 'WalkerRun-v0', transfer=['actor', 'head'])\n"
+        "CeSD('MlpPolicy', 'Walker-v0', skils=3)\n"
+    )
+    options = [
+        "--python-executable",
+        tmp_path / "venv/bin/python",
+        "--cache-dir",
+        tmp_path / "cache",
+        "--ignore-missing-imports",
+    ]
+    command = [sys.executable, "-m", "mypy", *options, "--follow-imports", "silent", "script.py"]
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    lines = output.splitlines()
+    assert "import-not-found" not in output and "missing library stubs" not in output
+    found = [line.split(":")[1] for line in lines if ": error:" in line]
+    assert found == ["3", "4", "5"] and lines[-1].startswith("Found 3 errors in 1 file"), output
+    assert "randomly" in output and "skils" in output
 
 
 @pytest.mark.slow

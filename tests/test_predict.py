@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
@@ -47,6 +49,31 @@ def test_plain_observations_without_state_follow_the_same_skills_each_time(model
     for _ in range(3):
         assert model.predict(OBS)[0] == pytest.approx(actions[0])
         assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
+
+
+def test_a_loop_that_loses_the_state_is_told_once_that_skill_0_acts(make_model):
+    model, env = make_model(), make_vec_env("Pendulum-v1", 2)
+    with pytest.warns(UserWarning, match="so skill 0 acts in every episode.*Pass skill=.*carry the state") as warned:
+        for _ in range(5):
+            model.predict(OBS, deterministic=True)
+    assert len(warned) == 1 and warned[0].filename == __file__, "it points to the loop"
+
+    model = make_model()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            state = None
+            for _ in range(3):
+                _, state = model.predict(OBS, state)
+        for _ in range(3):
+            model.predict(OBS, skill=1)
+            model.predict(add_skill(OBS, VECTORS[0]))
+            model.predict(BATCH, episode_start=np.ones(6, bool))
+        evaluate_policy(model, env, n_eval_episodes=2)
+        model.learn(60)
+        model.set_skill(2)
+        for _ in range(3):
+            model.predict(OBS)
 
 
 def test_state_carries_the_skill_of_each_episode(model, actions):

@@ -5,6 +5,7 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch as th
 from learned import differences, state_of
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
@@ -188,7 +189,10 @@ def test_foreign_files(tmp_path):
     ("kwargs", "message"),
     [
         ({"n_skills": 8}, r"n_skills=8 does not fit.*pass n_skills=4 or leave it out"),
-        ({"policy_kwargs": {"net_arch": [16, 16], "ensemble_size": 2}}, "policy kwargs do not equal the stored policy kwargs"),
+        (
+            {"policy_kwargs": {"net_arch": [16, 16], "ensemble_size": 2}},
+            "policy_kwargs=.* does not fit .*leave policy_kwargs out",
+        ),
         ({"intrinsic_kwargs": {"encoder": "fourier"}}, "encoder='fourier' does not fit .*pass encoder=None or leave it out"),
         ({"intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 5}}}, "encoder_kwargs={'features_dim': 5} .*leave it out"),
         ({"skill_type": "sphere", "skill_dim": 2}, "pass skill_type='discrete' or leave it out"),
@@ -213,3 +217,29 @@ def test_replay_buffer_that_does_not_fit(trained, make_model, tmp_path):
     with pytest.raises(ValueError, match=r"its n_envs is 1, the model's is 2.*go on without this buffer"):
         other.load_replay_buffer(tmp_path / "buffer.pkl")
     assert other.replay_buffer is before
+
+
+def test_what_the_target_critic_has_in_common_with_the_critic_is_saved_once(make_model, tmp_path):
+    """Heads that have not learned yet, before the constraint starts; nothing afterwards."""
+    model = make_model(policy_kwargs={"net_arch": {"pi": [16], "qf": [16, 512]}}, constraint_kwargs={"start": 120}).learn(100)
+    state = model.policy.state_dict()
+    heads = sum(value.numel() * 4 for name, value in state.items() if name.startswith("critic_target.q_networks"))
+    everything = sum(value.numel() * value.element_size() for value in state.values())
+    model.save(tmp_path / "model.zip")
+    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
+        saved = archive.getinfo("policy.pth").file_size
+    assert heads > 100_000 and everything - heads < saved < everything - heads + 20_000
+    # It loads as ever, and learns on as ever
+    loaded = CeSD.load(tmp_path / "model.zip", device="cpu")
+    assert loaded.policy.state_dict().keys() == state.keys()
+    assert all(th.equal(value, loaded.policy.state_dict()[name]) for name, value in state.items())
+    pointers = [value.data_ptr() for each in (model, loaded) for value in each.policy.state_dict().values() if value.numel()]
+    assert len(set(pointers)) == len(pointers)
+    assert not differences(model, loaded)
+    parameters = model.get_parameters()["policy"].values()
+    assert len({value.data_ptr() for value in parameters}) == len(parameters)
+    # Once heads have learned, all of them differ
+    model.learn(100, reset_num_timesteps=False)
+    model.save(tmp_path / "model.zip")
+    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
+        assert archive.getinfo("policy.pth").file_size > everything

@@ -153,8 +153,9 @@ def test_exported_policies_are_shown_alone(tmp_path, monkeypatch, capsys):
     (tmp_path / "MazeSquareC-v0" / "vecnormalize.pkl").write_bytes(pickle.dumps(Crafted(tmp_path / "made")))
     monkeypatch.setattr(sys, "argv", ["show", str(path)])
     command.main()
-    assert "coverage" in capsys.readouterr().out and (tmp_path / "skills.png").stat().st_size > 10_000
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    folder = tmp_path / "MazeSquareC-v0_skills"
+    assert "coverage" in capsys.readouterr().out and (folder / "skills.png").stat().st_size > 10_000
+    metrics = json.loads((folder / "metrics.json").read_text())["skills"]
     assert "mutual_information" in metrics and "on_cluster_share" not in metrics
     assert not (tmp_path / "made").exists()
 

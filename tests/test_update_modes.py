@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import torch as th
 from learned import parameters_of
+from small import make_small
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sb3_cesd import APT, DIAYN, CeSD
+from sb3_cesd import DIAYN, METHODS, CeSD
 from sb3_cesd.common.cuda import update_runner
 from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
 from sb3_cesd.common.cuda.graphed_function import GraphedFunction, set_capturable, set_learning_rate
@@ -52,26 +53,43 @@ class ReadsBack(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+#: Methods of tensors that read: on the CPU some of them are no operation of PyTorch
+READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "nonzero")
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("an update read a value from the device")
+
+
 @pytest.mark.parametrize("variant", [*VARIANTS, "extrinsic"])
 def test_no_update_reads_from_the_device(make_model, monkeypatch, variant):
     kwargs = {"reward": "extrinsic"} if variant == "extrinsic" else VARIANTS[variant]
     model = make_model(**kwargs).learn(60)
     model.intrinsic.train()
     drawn = model.replay_buffer.draw(32)
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("an update read a value from the device")
-
     with fixed_shapes(), ReadsBack() as reads, monkeypatch.context() as context:
-        # On the CPU some of them are no operation of PyTorch
-        for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "nonzero"):
-            context.setattr(th.Tensor, name, refuse)
+        for method in READS:
+            context.setattr(th.Tensor, method, refuse)
         model._update(model.replay_buffer.gather(drawn))
     assert reads.found == []
     if variant == "constrained":
         with ReadsBack() as reads:
             model._update(model.replay_buffer.gather(drawn))
         assert reads.found, "with varying shapes they are found"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_method_reads_from_the_device(name, monkeypatch):
+    model = make_small(METHODS[name]).learn(60)
+    model.intrinsic.train()
+    drawn = [model.replay_buffer.draw(32) for _ in range(model.intrinsic.n_batches)]
+    learned = parameters_of(model)
+    with fixed_shapes(), ReadsBack() as reads, monkeypatch.context() as context:
+        for method in READS:
+            context.setattr(th.Tensor, method, refuse)
+        model._update_from([model.replay_buffer.gather(each) for each in drawn])
+    assert reads.found == []
+    assert any((now != before).any() for now, before in zip(parameters_of(model), learned, strict=True))
 
 
 def test_reads_from_the_device_are_noticed():
@@ -119,16 +137,12 @@ def test_each_call_runs_the_function_once(captured):
     assert [graph.n_replays for graph in captured] == [6 - GraphedFunction.N_WARM_UP]
 
 
-@pytest.mark.parametrize("model_class", [CeSD, DIAYN, APT])
-def test_a_graph_learns_the_same(captured, tiny, model_class):
+@pytest.mark.parametrize("name", METHODS)
+def test_a_graph_learns_the_same(captured, name):
     """But for the learning rate, a float32 in a graph. A graph is captured anew where another phase begins."""
-    if model_class is not CeSD:
-        del tiny["intrinsic_kwargs"]
-    plain, graphed = (
-        model_class("MlpPolicy", "Pendulum-v1", seed=0, cuda_graph=graph, **tiny).learn(100) for graph in (False, True)
-    )
+    plain, graphed = (make_small(METHODS[name], cuda_graph=graph).learn(100) for graph in (False, True))
     assert all((a - b).abs().max() < 1e-5 for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
-    assert len(captured) == (2 if model_class is CeSD else 1)
+    assert len(captured) == (2 if name == "cesd" else 1)
     n_captures = len(captured)
     assert sum(graph.n_replays for graph in captured) == graphed._n_updates - n_captures * GraphedFunction.N_WARM_UP
 

@@ -1,1 +1,5 @@
-"""What each skill of a model does: ``python -m sb3_cesd.show MODEL``."""
+"""What each skill of a model does: :func:`show_skills`, and ``python -m sb3_cesd.show MODEL``."""
+
+from sb3_cesd.show.skills import SkillShow, show_skills
+
+__all__ = ["SkillShow", "show_skills"]

@@ -1,77 +1,69 @@
 """
-What each skill of a model does: pictures, a video and a table of metrics.
+What each skill of a model does: pictures, a video, metrics beside those of untrained skills, and a page with all of them.
 
     python -m sb3_cesd.show logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip
-    python -m sb3_cesd.show logs/cesd/Walker-v0_1/Walker-v0.zip --video mp4
+    python -m sb3_cesd.show logs/cesd/Walker-v0_1/Walker-v0.zip --skill 3 7 --video mp4
+    python -m sb3_cesd.show --compare logs/cesd/Walker-v0_1/Walker-v0.zip logs/diayn/Walker-v0_1/Walker-v0.zip
 
-Writes skills.png and metrics.json, and for a robot skills.gif (or .mp4), beside the model.
+Writes skills.html, which needs no other file, skills.png, metrics.json and skills.gif (or .mp4) to a folder of the model's
+name beside it, e.g. Walker-v0_skills. In mazes there is a video only if --video asks for one.
 """
 
 import argparse
-import json
-import math
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-from matplotlib.figure import Figure
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
-
-from sb3_cesd.common.vec_env import normalize_like_training
-from sb3_cesd.envs.mazes.layouts import MazeLayout
-from sb3_cesd.export import ExportedPolicy
-from sb3_cesd.metrics import make_env, make_play_env, mine_mutual_information, play_and_measure, play_places
-from sb3_cesd.metrics.plots import draw_maze_panels
 from sb3_cesd.registry import METHODS
-from sb3_cesd.show.find import find_algorithm, find_env_id, find_env_kwargs, load_model, load_vec_normalize
-from sb3_cesd.show.labels import skill_labels
-from sb3_cesd.show.robots import draw, play_all, table
-from sb3_cesd.show.video import grid_frames, write_video
-from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import check_play_spaces
-
-#: Images per skill in the video, and per second
-N_VIDEO_FRAMES, FPS = 50, 12.5
-#: Rollouts per skill for picture and metrics of a maze, and for the metrics of a robot
-N_MAZE_ROLLOUTS, N_ROBOT_ROLLOUTS = 20, 4
-#: Rollouts per skill for MINE, as in the published comparison
-N_MINE_ROLLOUTS = 100
-MEANINGS = {
-    "coverage": "share of the maze that the skills visit (bins of 0.05), or bins of 1 m",
-    "mutual_information": "of place and skill [nats], at most log(n_skills) = {log_n:.2f}",
-    "mutual_information_mine": "of path and skill by MINE [nats], at most log(n_skills) = {log_n:.2f}",
-    "knn_accuracy": "of telling the skill by the place, by chance {chance:.2f}",
-    "particle_entropy": "of the places",
-    "on_cluster_share": "share of states on the cluster of their skill, by chance {chance:.2f}",
-    "cluster_size_entropy": "of the sizes of the clusters [nats], at most {log_n:.2f}",
-}
+from sb3_cesd.show.report import write_report
+from sb3_cesd.show.result import SkillShow
+from sb3_cesd.show.saved import show_saved
 
 
 def main() -> None:
     """Run the command."""
+    parser = make_parser()
+    args = parser.parse_args()
+    if (args.model is None) == (args.compare is None):
+        parser.error("pass one model, or several after --compare")
+    try:
+        if args.compare is None:
+            show_one(args)
+        else:
+            compare(args)
+    except ValueError as error:
+        sys.exit(f"{error}")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """
+    Describe the arguments.
+
+    :return: what reads them
+    """
     parser = argparse.ArgumentParser(
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("model", type=Path, help="model saved by RL Zoo, model.save or export_policy")
-    parser.add_argument("--algo", choices=list(METHODS), help="default: told by the folders, else cesd")
+    parser.add_argument("model", type=Path, nargs="?", help="model saved by RL Zoo, model.save or export_policy")
+    parser.add_argument("--compare", type=Path, nargs="+", metavar="MODEL", help="write a page with these models side by side")
+    parser.add_argument("--algo", choices=list(METHODS), help="default: told by the file")
     parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
-    parser.add_argument("--output", type=Path, help="folder to write to (default: the folder of the model)")
+    parser.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="packages that register environments")
+    parser.add_argument(
+        "--vec-normalize", type=Path, metavar="PKL", help="statistics of VecNormalize (default: beside the model)"
+    )
+    parser.add_argument("--output", type=Path, help="folder to write to (default: one of the model's name beside it)")
+    parser.add_argument("--skill", type=skill, nargs="+", help="skills to draw and film: indices, or vectors such as 0.6,0.8")
     parser.add_argument("--steps", type=positive, help="steps to play per skill (default: 50 in a maze, else 250)")
-    parser.add_argument("--frames", type=not_negative, default=6, help="images per skill of a robot, 0 for none")
-    parser.add_argument("--video", choices=["gif", "mp4", "none"], default="gif", help="of all skills of a robot side by side")
+    parser.add_argument("--rollouts", type=not_negative, help="rollouts to measure per skill (default: 20 in a maze, else 4)")
+    parser.add_argument("--untrained", type=not_negative, default=1, help="untrained networks to compare with (default: 1)")
+    parser.add_argument("--frames", type=not_negative, default=6, help="images per skill in film strips, 0 for none")
+    parser.add_argument(
+        "--video", choices=["gif", "mp4", "none"], help="of all skills side by side (default: gif, not in mazes)"
+    )
     parser.add_argument("--mine", action="store_true", help="in a maze, mutual information by MINE too (about a minute)")
     parser.add_argument("--seed", type=not_negative, default=0, help="seed of the start, the same for all skills")
-    args = parser.parse_args()
-
-    try:
-        model = load_model(args.model, args.algo or find_algorithm(args.model))
-        env_id = args.env or find_env_id(args.model)
-        show(args, model, env_id)
-    except ValueError as error:
-        sys.exit(f"{error}")
+    return parser
 
 
 def positive(text: str) -> int:
@@ -100,120 +92,87 @@ def not_negative(text: str) -> int:
     return int(text)
 
 
-def show(args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, env_id: str) -> None:
+def skill(text: str) -> int | list[float]:
     """
-    Draw, film and measure the skills of a model.
+    Read a skill.
+
+    :param text: an argument
+    :return: its index, or its vector
+    :raises argparse.ArgumentTypeError: if that is neither
+    """
+    if text.isdecimal():
+        return int(text)
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: pass the index of a skill, or a vector such as 0.6,0.8") from error
+
+
+def show_one(args: argparse.Namespace) -> None:
+    """
+    Show one model.
 
     :param args: arguments of the command
-    :param model: the model
-    :param env_id: its environment
-    :raises ValueError: if the model does not fit the environment
+    :raises ValueError: if something is missing or does not fit
     """
-    env_kwargs = find_env_kwargs(args.model, env_id)
-    probe = make_env(env_id, **env_kwargs)
-    check_play_spaces(probe.observation_space, probe.action_space, model, env_id)
-    layout = getattr(probe.unwrapped, "layout", None)
-    probe.close()
-    if args.mine and layout is None:
-        raise ValueError("--mine is for mazes: robots would need many more rollouts. Leave it out.")
-    output = args.output or args.model.parent
-    output.mkdir(parents=True, exist_ok=True)
-    vec_normalize = load_vec_normalize(args.model, env_id)
-    if layout is not None:
-        env = make_play_env(env_id, model.n_skills, N_MAZE_ROLLOUTS, env_kwargs)
-        figure, metrics = show_maze(args, model, env_id, normalize_like_training(env, vec_normalize), layout)
-    else:
-        make = partial(make_env, env_id, **env_kwargs)
-        figure = show_robot(args, model, env_id, make, vec_normalize, output)
-        env = make_play_env(env_id, model.n_skills, N_ROBOT_ROLLOUTS, env_kwargs)
-        play = {**play_arguments(args, model, 250), "n_rollouts": N_ROBOT_ROLLOUTS}
-        metrics, _ = play_and_measure(model, normalize_like_training(env, vec_normalize), **play)
-    env.close()
-    print(metrics_table(metrics, model.n_skills))
-    figure.savefig(output / "skills.png", dpi=110)
-    (output / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-    print(f"Saved {output / 'skills.png'} and {output / 'metrics.json'}")
+    shown = show_model(args, args.model)
+    folder = args.output or args.model.parent / f"{args.model.stem}_skills"
+    files = shown.save(folder, None if args.video == "none" else args.video or "gif")
+    files.insert(0, folder / "skills.html")
+    write_report(files[0], [shown], [args.model], command())
+    print(shown)
+    print(f"Saved {', '.join(map(str, files))}")
 
 
-def play_arguments(args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, default_steps: int) -> dict[str, Any]:
+def compare(args: argparse.Namespace) -> None:
     """
-    Choose the arguments of stochastic rollouts.
+    Show models side by side.
 
     :param args: arguments of the command
-    :param model: the model
-    :param default_steps: steps per skill if the command says nothing
-    :return: arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
+    :raises ValueError: if there is but one, or something is missing or does not fit
     """
-    return {"n_steps": args.steps or default_steps, "noise_std": model.exploration_noise, "seed": args.seed}
+    paths = args.compare
+    if len(paths) < 2:
+        raise ValueError("--compare takes at least two models: pass another one.")
+    shows = []
+    for path in paths:
+        shows.append(show_model(args, path))
+        print(f"{path}: {shows[-1].title}\n{shows[-1]}\n")
+    page = "_vs_".join(dict.fromkeys(path.stem for path in paths)) + "_compared.html"
+    target = (args.output or paths[0].parent) / page
+    write_report(target, shows, paths, command())
+    print(f"Saved {target}")
 
 
-def show_maze(
-    args: argparse.Namespace, model: SkillDDPG | ExportedPolicy, env_id: str, env: VecEnv, layout: MazeLayout
-) -> tuple[Figure, dict[str, float]]:
+def show_model(args: argparse.Namespace, path: Path) -> SkillShow:
     """
-    Draw and measure skills in a maze.
+    Play and measure the skills of a model.
 
     :param args: arguments of the command
-    :param model: the model
-    :param env_id: the maze
-    :param env: as many mazes as there are rollouts, as the model sees them
-    :param layout: layout of the maze
-    :return: the picture of the paper (stochastic rollouts from one start), and metrics
+    :param path: file of the model
+    :return: what they do
+    :raises ValueError: if something is missing or does not fit
     """
-    play = {**play_arguments(args, model, 50), "n_rollouts": N_MAZE_ROLLOUTS}
-    metrics, _ = play_and_measure(model, env, **play)
-    if args.mine:
-        rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
-        metrics["mutual_information_mine"] = mine_mutual_information(*rollouts.per_rollout()).mutual_information
-    drawn = play_places(model, env, reset_options={"position": layout.start_cell}, **play)
-    method = model.algorithm if isinstance(model, ExportedPolicy) else type(model).__name__
-    title = f"{method}, {env_id}, {model.num_timesteps} steps"
-    labels = skill_labels(model.skill_space)
-    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels), metrics
+    options: dict[str, Any] = {
+        "skills": args.skill,
+        "n_steps": args.steps,
+        "n_rollouts": args.rollouts,
+        "n_untrained": args.untrained,
+        "n_frames": args.frames,
+        "video": None if args.video is None else args.video != "none",
+        "mine": args.mine,
+        "seed": args.seed,
+    }
+    return show_saved(path, args.algo, args.env, args.gym_packages, args.vec_normalize, **options)
 
 
-def show_robot(
-    args: argparse.Namespace,
-    model: SkillDDPG | ExportedPolicy,
-    env_id: str,
-    make: Callable[..., gym.Env],
-    vec_normalize: VecNormalize | None,
-    output: Path,
-) -> Figure:
+def command() -> list[str]:
     """
-    Draw and film the skills of a robot.
+    Tell the command that was run.
 
-    :param args: arguments of the command
-    :param model: the model
-    :param env_id: the robot, or any other environment
-    :param make: makes it
-    :param vec_normalize: statistics of training
-    :param output: where to write the video
-    :return: film strips and paths
+    :return: its words
     """
-    n_steps = args.steps or 250
-    n_frames = max(args.frames, N_VIDEO_FRAMES) if args.video != "none" else args.frames
-    rollouts = play_all(model, make, n_steps, args.seed, n_frames, vec_normalize)
-    labels = skill_labels(model.skill_space)
-    print(table(rollouts, labels))
-    if args.video != "none" and rollouts[0].frames:
-        path = output / f"skills.{args.video}"
-        write_video(grid_frames([rollout.frames for rollout in rollouts], [f"skill {label}" for label in labels]), path, FPS)
-        print(f"Saved {path}")
-    title = f"{env_id}: {n_steps} steps per skill, {model.num_timesteps} steps of training"
-    return draw(rollouts, labels, title, args.frames)
-
-
-def metrics_table(metrics: dict[str, float], n_skills: int) -> str:
-    """
-    Tabulate metrics, with what they mean.
-
-    :param metrics: by name
-    :param n_skills: number of skills
-    :return: a line per metric
-    """
-    facts = {"chance": 1 / n_skills, "log_n": math.log(n_skills)}
-    return "\n".join(f"{name:>22} {value:8.3f}   {MEANINGS[name].format(**facts)}" for name, value in metrics.items())
+    return ["python", "-m", "sb3_cesd.show", *sys.argv[1:]]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""What a saved model is, told by where RL Zoo puts it."""
+"""What a saved model is, told by the file and by where RL Zoo puts it."""
 
+import importlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +13,91 @@ from sb3_cesd.common.untrusted import load_statistics, read_entry
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+
+#: Folder of the checkpoints of a run
+CHECKPOINTS = "checkpoints"
 
 
 def find_algorithm(model_path: Path) -> str:
     """
     Tell the method of a model.
 
-    :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint)
-    :return: its name; "cesd" if its folders do not tell
+    :param model_path: a model
+    :return: its name, told by the file, else by the folders of RL Zoo; "cesd" if neither tells
     """
+    if model_path.is_file() and model_path.suffix != SUFFIX:
+        saved_by = read_saved_data(model_path).get("lineage", [])
+        for class_name in saved_by:
+            for name, method in METHODS.items():
+                if method.__name__ == class_name:
+                    return name
     names = [folder.name for folder in model_path.resolve().parents]
     return next((name for name in names if name in METHODS), "cesd")
 
 
-def load_model(model_path: Path, algorithm: str) -> SkillDDPG | ExportedPolicy:
+def load_model(model_path: Path, algorithm: str | None = None) -> SkillDDPG | ExportedPolicy:
     """
     Load a model whose skills can be shown.
 
     :param model_path: file of the model, or of an exported policy
-    :param algorithm: name of its method
+    :param algorithm: name of its method; ``None`` to find out
     :return: the model, or the policy
-    :raises ValueError: if there is no such file, it is of another method, or learned a task with one of its skills
+    :raises ValueError: if there is no such file, or it is of another method
     """
     if not model_path.is_file():
         raise ValueError(f"There is no file {model_path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
-    model: SkillDDPG | ExportedPolicy
     if model_path.suffix == SUFFIX:
-        model = import_policy(model_path)
-    else:
-        model = METHODS[algorithm].load(model_path, device="cpu")
-    if model.reward == "extrinsic":
-        raise ValueError(
-            f"{model_path} learned a task with skill {model.skill} alone: show the pre-trained model, or watch this one by "
-            "python -m rl_zoo3.enjoy or record_video."
-        )
-    return model
+        return import_policy(model_path)
+    return METHODS[algorithm or find_algorithm(model_path)].load(model_path, device="cpu", buffer_size=1)
+
+
+def run_folder(model_path: Path) -> Path | None:
+    """
+    Find the folder in which RL Zoo keeps what belongs to a run.
+
+    :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint)
+    :return: the folder of ``args.yml`` and ``config.yml``; ``None`` if there is none, or more than one
+    """
+    for parent in _folders_of_run(model_path):
+        folders = [path.parent for path in sorted(parent.glob("*/args.yml"))] or [
+            path.parent for path in sorted(parent.glob("*/config.yml"))
+        ]
+        named = [folder for folder in folders if folder.name == model_path.stem]
+        if len(named or folders) == 1:
+            return (named or folders)[0]
+    return None
+
+
+def _folders_of_run(model_path: Path) -> list[Path]:
+    """List the folder of a model, and that of the run for a checkpoint, which lies two folders deeper."""
+    parents = model_path.resolve().parents
+    return [parents[0], *([parents[2]] if len(parents) > 2 and parents[1].name == CHECKPOINTS else [])]
+
+
+def import_packages(model_path: Path, packages: Sequence[str] = ()) -> list[str]:
+    """
+    Import packages that register the environment of a model.
+
+    :param model_path: a model in a folder of RL Zoo
+    :param packages: names of packages
+    :return: names of those and of what ``args.yml`` names; an exported policy, which is to run nothing, takes those alone
+    :raises ValueError: if one can't be imported
+    """
+    names = list(packages)
+    folder = run_folder(model_path)
+    if folder is not None and model_path.suffix != SUFFIX and (folder / "args.yml").is_file():
+        found = read_entry(folder / "args.yml", "gym_packages") or []
+        names += [name for name in found if name not in names]
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ValueError(
+                f"The environment comes from the package {name!r}, which can't be imported ({error}): install it, or "
+                "call this from the folder it is in."
+            ) from error
+    return names
 
 
 def find_env_id(model_path: Path) -> str:
@@ -56,12 +108,17 @@ def find_env_id(model_path: Path) -> str:
     :return: the id of its environment
     :raises ValueError: if it can't be told
     """
-    names = [model_path.stem, re.sub(r"_\d+$", "", model_path.resolve().parent.name)]
-    for env_id in gym.registry:
-        # RL Zoo writes a slash as a dash
-        if env_id.replace("/", "-") in names:
-            return env_id
-    raise ValueError(f"The name of {model_path} does not tell its environment: pass --env.")
+    folder = run_folder(model_path)
+    parents = [re.sub(r"_\d+$", "", parent.name) for parent in _folders_of_run(model_path)]
+    names = [model_path.stem, *([] if folder is None else [folder.name]), *parents]
+    for name in names:
+        for env_id in gym.registry:
+            # RL Zoo writes a slash as a dash
+            if env_id.replace("/", "-") == name:
+                return env_id
+    raise ValueError(
+        f"The name of {model_path} does not tell its environment: pass --env, and --gym-packages if a package registers it."
+    )
 
 
 def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
@@ -83,21 +140,69 @@ def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
     return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
 
 
-def load_vec_normalize(model_path: Path, env_id: str) -> VecNormalize | None:
+def find_wrappers(model_path: Path, env_id: str) -> dict[str, Any]:
     """
-    Load the statistics that RL Zoo saved beside a model.
+    Find what RL Zoo wrapped the environment of a model in.
 
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
-    :return: the statistics; ``None`` if it was trained without, or holds them itself, as an exported policy does
-    :raises ValueError: if the file is damaged, or would run code
+    :return: the entries ``env_wrapper``, ``vec_env_wrapper`` and ``frame_stack`` of ``config.yml``, as far as they are there
+    :raises ValueError: if the file is damaged or would run code, or belongs to an exported policy, which is to run nothing
     """
-    path = _zoo_folder(model_path, env_id) / "vecnormalize.pkl"
-    if model_path.suffix == SUFFIX or not path.is_file():
+    path = _zoo_folder(model_path, env_id) / "config.yml"
+    if not path.is_file():
+        return {}
+    entries = {name: read_entry(path, name) for name in ("env_wrapper", "vec_env_wrapper", "frame_stack")}
+    found = {name: value for name, value in entries.items() if value}
+    if model_path.suffix == SUFFIX and {"env_wrapper", "vec_env_wrapper"} & found.keys():
+        raise ValueError(
+            f"{path} names wrappers ({found}), but showing an exported policy imports nothing that a file names: wrap the "
+            "environment in Python and call show_skills(policy, env), or remove the entries."
+        )
+    return found
+
+
+def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = None) -> tuple[VecNormalize, Path] | None:
+    """
+    Load the statistics that were saved beside a model.
+
+    :param model_path: a model
+    :param env_id: its environment
+    :param statistics: their file; ``None`` to look for it: where RL Zoo puts it, and in the folder of the model
+    :return: the statistics and their file; ``None`` for a model that was trained without, or an exported policy, which holds
+        them itself
+    :raises ValueError: if the file is missing or damaged, would run code, or one of several has to be chosen
+    """
+    if statistics is not None:
+        if not statistics.is_file():
+            raise ValueError(f"There is no file {statistics}: pass what VecNormalize.save wrote.")
+        return load_statistics(statistics), statistics
+    if model_path.suffix == SUFFIX:
         return None
-    return load_statistics(path)
+    folder = model_path.resolve().parent
+    # SB3's CheckpointCallback puts the number of steps last
+    of_checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", model_path.stem)
+    likely = [
+        *([folder / f"{of_checkpoint}.pkl"] if of_checkpoint != model_path.stem else []),
+        _zoo_folder(model_path, env_id) / "vecnormalize.pkl",
+        folder / f"{model_path.stem}_vecnormalize.pkl",
+        folder / f"{model_path.stem}_vec_normalize.pkl",
+    ]
+    for path in likely:
+        if path.is_file():
+            return load_statistics(path), path
+    others = sorted(path for path in folder.glob("*.pkl") if re.search("vec_?normalize", path.name))
+    if len(others) > 1:
+        raise ValueError(
+            f"Several statistics of VecNormalize lie beside {model_path} ({', '.join(path.name for path in others)}): choose "
+            "one of them with --vec-normalize."
+        )
+    return (load_statistics(others[0]), others[0]) if others else None
 
 
 def _zoo_folder(model_path: Path, env_id: str) -> Path:
     """Name the folder of what belongs to a run: RL Zoo calls it after the environment, with a dash for a slash."""
+    found = run_folder(model_path)
+    if found is not None:
+        return found
     return model_path.resolve().parent / env_id.split(":")[-1].replace("/", "-")

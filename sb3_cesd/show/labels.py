@@ -1,9 +1,40 @@
-"""What pictures and tables call skills."""
+"""What pictures and tables call skills and metrics."""
 
-from sb3_cesd.common.skills import SkillSpace
+import math
+from collections.abc import Mapping, Sequence
+
+from sb3_cesd.common.skills import SkillName, SkillSpace
 
 #: Longest vector that is written out
 LONGEST = 2
+#: What a coverage counts, by the kind of environment
+MAZE, ARM, OTHER = "maze", "arm", "other"
+COVERED = {MAZE: "share of the maze", ARM: "number of bins of 0.1 m", OTHER: "number of bins of 1 m"}
+#: What metrics mean
+MEANINGS = {
+    "knn_accuracy": "share of states whose observation tells the skill",
+    "knn_accuracy_places": "share of states whose place tells the skill",
+    "policy_coverage": "{covered} that these rollouts visit",
+    "total_coverage": "{covered} that all of training visited",
+    "mutual_information": "of place and skill [nats], at most log(n_skills) = {log_n:.2f}",
+    "mutual_information_mine": "of path and skill by MINE [nats], at most log(n_skills) = {log_n:.2f}",
+    "particle_entropy": "how far observations are spread, by the distance to the nearest ones",
+    "particle_entropy_places": "how far places are spread, by the distance to the nearest ones",
+    "moving_share": "share of the skills that move",
+    "torso_speed": "of the torso, median over skills [m/s]",
+    "hand_speed": "of the hand, median over skills [m/s]",
+    "gripper_closing": "share of steps in which the fingers close",
+    "gripper_opening": "share of steps in which the fingers open",
+    "on_cluster_share": "share of states on the cluster of their skill",
+    "cluster_size_entropy": "of the sizes of the clusters [nats], at most log(n_skills) = {log_n:.2f}",
+    "mean_return": "sum of the rewards of the environment in an episode",
+    "mean_length": "steps until the end of an episode or of the recording",
+}
+#: Metrics that are 1 / n_skills, or 0, of skills that do the same
+ONE_OF_N = ("knn_accuracy", "knn_accuracy_places", "on_cluster_share")
+ZERO = ("mutual_information", "mutual_information_mine")
+#: Columns of metrics
+TRAINED, UNTRAINED, CHANCE = "skills", "untrained", "chance"
 
 
 def skill_labels(skill_space: SkillSpace) -> list[str]:
@@ -15,6 +46,53 @@ def skill_labels(skill_space: SkillSpace) -> list[str]:
     """
     if skill_space.discrete or skill_space.dim > LONGEST:
         return [str(skill) for skill in range(skill_space.n_skills)]
+    return [vector_label(vector) for vector in skill_space.vectors.tolist()]
+
+
+def vector_label(vector: Sequence[float]) -> str:
+    """
+    Write the vector of a continuous skill.
+
+    :param vector: its numbers
+    :return: those with two decimals, of a long one the first few
+    """
     # Adding zero makes -0.00 plain
-    vectors = skill_space.vectors.round(2) + 0.0
-    return [f"({', '.join(f'{value:.2f}' for value in vector)})" for vector in vectors]
+    numbers = [f"{round(value, 2) + 0.0:.2f}" for value in vector[:LONGEST]]
+    return f"({', '.join([*numbers, *(['…'] if len(vector) > LONGEST else [])])})"
+
+
+def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
+    """
+    Name a skill.
+
+    :param skill: its index or vector
+    :param skill_space: space of the skills
+    :return: what to call it
+    """
+    if isinstance(skill, int):
+        return skill_labels(skill_space)[skill]
+    return vector_label(list(skill))
+
+
+def by_chance(metrics: Mapping[str, float], n_skills: int) -> dict[str, float]:
+    """
+    Tell what metrics would be if all skills did the same.
+
+    :param metrics: by name
+    :param n_skills: number of skills
+    :return: those for which that is known
+    """
+    known = {**dict.fromkeys(ONE_OF_N, 1 / n_skills), **dict.fromkeys(ZERO, 0.0)}
+    return {name: known[name] for name in metrics if name in known}
+
+
+def meaning(name: str, n_skills: int, kind: str) -> str:
+    """
+    Explain a metric.
+
+    :param name: its name
+    :param n_skills: number of skills
+    :param kind: kind of the environment, :data:`MAZE`, :data:`ARM` or :data:`OTHER`
+    :return: a few words; none for a metric that has no explanation
+    """
+    return MEANINGS.get(name, "").format(covered=COVERED[kind], log_n=math.log(n_skills))

@@ -1,13 +1,18 @@
 """Playing the skills of a model, one after another from the same start."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics import env_positions
 from sb3_cesd.metrics.rollouts import record
+
+#: Longest side of an image [pixels] of up to 16 skills, and of more
+LONGEST_SIDE, LONGEST_SIDE_OF_MANY, MANY = 320, 160, 16
 
 
 class SkillRollout(NamedTuple):
@@ -28,13 +33,18 @@ class SkillRollout(NamedTuple):
     positions: np.ndarray | None
     frames: list[np.ndarray]
 
+    @property
+    def n_steps(self) -> int:
+        """Number of steps until the episode or the recording ended."""
+        return len(self.observations) - 1
+
 
 def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0) -> SkillRollout:
     """
     Play one skill.
 
     :param model: a trained model
-    :param env: one environment without skill observations, normalised as the model expects it
+    :param env: environments without skill observations, normalised as the model expects it; the first one is recorded
     :param skill: index of the skill
     :param n_steps: number of steps, at most; shorter if the episode ends
     :param seed: seed of the reset
@@ -55,3 +65,78 @@ def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: i
     return SkillRollout(
         skill, float(recording.returns[0]), recording.observations[0, :n_states], positions, recording.frames[0]
     )
+
+
+def play_all(
+    model: SkillModel,
+    make: Callable[[bool], VecEnv],
+    skills: Sequence[int],
+    n_steps: int,
+    seed: int = 0,
+    n_frames: int = 0,
+) -> tuple[list[SkillRollout], str | None]:
+    """
+    Play skills, each from the same start.
+
+    :param model: a trained model
+    :param make: makes environments as for :func:`play_skill`; its argument says whether they are to render
+    :param skills: indices of the skills
+    :param n_steps: steps per skill, at most
+    :param seed: seed of every reset
+    :param n_frames: images per skill
+    :return: a rollout per skill, and why there are no images although some were asked for
+    """
+    problem = why_no_images(make) if n_frames > 0 else None
+    if problem is not None:
+        n_frames = 0
+    side = LONGEST_SIDE if len(skills) <= MANY else LONGEST_SIDE_OF_MANY
+    env = make(n_frames > 0)
+    try:
+        rollouts = []
+        for skill in skills:
+            rollout = play_skill(model, env, skill, n_steps, seed, n_frames)
+            rollouts.append(rollout._replace(frames=[shrunk(frame, side) for frame in rollout.frames]))
+        return rollouts, problem
+    finally:
+        env.close()
+
+
+def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
+    """
+    Find out whether environments render.
+
+    :param make: makes them; its argument says whether they are to render
+    :return: why they don't; ``None`` if they do
+    """
+    env = make(False)
+    modes = env.get_attr("metadata", indices=0)[0].get("render_modes") or [] if env.has_attr("metadata") else []
+    env.close()
+    if "rgb_array" not in modes:
+        return f"the environment renders {', '.join(map(str, modes)) or 'nothing'}, not 'rgb_array'."
+    try:
+        env = make(True)
+        try:
+            env.reset()
+            image = env.get_images()[0]
+        finally:
+            env.close()
+    except Exception as error:  # graphics libraries raise what they like, MuJoCo its FatalError
+        return f"{error}" or type(error).__name__
+    if image is None or np.ndim(image) != 3:
+        return "the environment returned none: make it with render_mode='rgb_array'."
+    return None
+
+
+def shrunk(frame: np.ndarray, longest_side: int) -> np.ndarray:
+    """
+    Make a large image smaller.
+
+    :param frame: shape ``(height, width, 3)``
+    :param longest_side: of the result [pixels], at most
+    :return: the image, smaller if it was larger than that
+    """
+    height, width = frame.shape[:2]
+    scale = longest_side / max(height, width)
+    if scale >= 1:
+        return frame
+    return np.asarray(Image.fromarray(frame).resize((round(width * scale), round(height * scale)), Image.Resampling.BOX))

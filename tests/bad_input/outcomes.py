@@ -39,10 +39,24 @@ NAMES = {
     "batch_size": "batch_size",
     "learning_starts": "learning_starts",
     "skill_space": "skill",
+    "then": "skill",
+    "load_path_or_dict": "path",
 }
 #: Whole numbers of which 0 makes sense, and those that may be floats
 ZERO = {"learning_starts", "verbose", "seed", "gradient_steps", "n_random_heads", "total_timesteps", "camera", "skill", "then"}
-WHOLE = {"n_skills", "skill_duration", "duration", "learning_starts", "total_timesteps", "skill", "n_timesteps", "skill_space"}
+WHOLE = {
+    "then",
+    "n_skills",
+    "skill_duration",
+    "duration",
+    "learning_starts",
+    "total_timesteps",
+    "skill",
+    "n_timesteps",
+    "skill_space",
+}
+#: Those that may be lists or arrays of their own kind
+ARRAYS = {"episode_start", "observation", "skill", "then"}
 PACKAGE = str(Path(sb3_cesd.__file__).parent)
 
 
@@ -69,8 +83,6 @@ def judge_refusal(error, name):
     is_named = name in message.lower() or NAMES.get(name, name) in message
     if innermost.startswith(PACKAGE) and is_named and REMEDY.search(message):
         return "clear"
-    if isinstance(error, FileNotFoundError) and name == "path":
-        return "clear"
     return f"obscure: {type(error).__name__}: {message}"
 
 
@@ -82,6 +94,10 @@ def is_sensible(name, annotation, value):
         return True  # as in Stable-Baselines3
     if annotation is None or annotation is type(None):
         return value is None
+    if typing.get_origin(annotation) is typing.Literal:
+        return isinstance(value, str) and value in typing.get_args(annotation)
+    if name in ARRAYS and isinstance(value, list | tuple | range | np.ndarray):
+        return _is_sensible_array(name, value)
     if isinstance(value, bool | np.bool_):
         return annotation is bool or annotation in (typing.Any, inspect.Parameter.empty)
     if annotation is bool:
@@ -105,6 +121,20 @@ def is_sensible(name, annotation, value):
         return isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and bool(np.isfinite(value).all())
     # Classes, environments, functions: what is none of these has been ruled out by its type
     return not isinstance(value, str | bytes | Real | np.ndarray | Mapping | list | tuple) or _is_kind(origin, value)
+
+
+def _is_sensible_array(name, value):
+    try:
+        values = np.asarray(value)
+    except ValueError:
+        return False
+    if name == "episode_start":
+        return not isinstance(value, tuple) and values.ndim < 2 and values.size > 0 and bool(np.isin(values, (0, 1)).all())
+    # Which vectors are skills, the clock knows of the turns; else those of length 1
+    is_vector = values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+    if name == "observation":
+        return is_vector and len(values) == 3
+    return is_vector and (name == "then" or bool(np.isclose(np.linalg.norm(values), 1)))
 
 
 def _is_kind(origin, value):

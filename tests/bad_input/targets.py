@@ -1,7 +1,10 @@
 """How everything that users call is called with one argument changed, at small size."""
 
+import inspect
 import io
+import tempfile
 from functools import cache
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -9,13 +12,14 @@ from small import small_reward
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, SkillDDPG, SkillOptions, VecSkillObservation, make_batched, metrics
+from sb3_cesd import CIC, METHODS, CeSD, SkillDDPG, SkillOptions, VecSkillObservation, make_batched, metrics
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
@@ -24,11 +28,12 @@ from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 
-METHODS = (CeSD, APT, CIC, DADS, DIAYN, RND)
+_FOLDER = tempfile.TemporaryDirectory()
 SKILLS = DiscreteSkills(4)
 OBS_SPACE = gym.spaces.Box(-1, 1, (3,))
 ACTION_SPACE = gym.spaces.Box(-1, 1, (1,))
@@ -54,6 +59,36 @@ def model() -> CeSD:
 def learner() -> CeSD:
     """A model that learns."""
     return make(CeSD)
+
+
+@cache
+def on_a_circle() -> CIC:
+    """A model whose skills are points on a circle."""
+    return make(CIC, skill_type="sphere", skill_dim=2).learn(60)
+
+
+@cache
+def saved_buffer() -> bytes:
+    """The bytes of its replay buffer."""
+    file = io.BytesIO()
+    model().save_replay_buffer(file)
+    return file.getvalue()
+
+
+@cache
+def exported() -> Path:
+    """An exported policy, in a folder that is deleted in the end."""
+    path = Path(_FOLDER.name) / "policy.safetensors"
+    export_policy(model(), path)
+    return path
+
+
+@cache
+def checkpoints() -> Path:
+    """Checkpoints of a model that learns."""
+    path = Path(_FOLDER.name) / "checkpoints"
+    make(CeSD).learn(60, ResumableCheckpoint(path))
+    return path
 
 
 @cache
@@ -135,9 +170,7 @@ def with_defaults(function, **arguments):
 
 #: Function whose signature holds the arguments, and what calls it, by a name
 TARGETS = {
-    **{
-        method.__name__: (method.__init__, with_defaults(make, method=method)) for method in (CeSD, APT, CIC, DADS, DIAYN, RND)
-    },
+    **{method.__name__: (method.__init__, with_defaults(make, method=method)) for method in METHODS.values()},
     "SkillDDPG": (SkillDDPG.__init__, with_defaults(make, method=SkillDDPG)),
     "load": (SkillDDPG.load, load),
     "load, arguments of the constructor": (SkillDDPG.__init__, load),
@@ -146,11 +179,35 @@ TARGETS = {
     "learn": (SkillDDPG.learn, lambda **changed: learner().learn(**{"total_timesteps": 2, **changed})),
     "predict": (SkillDDPG.predict, lambda **changed: model().predict(**{"observation": np.zeros(3, np.float32), **changed})),
     "set_skill": (SkillDDPG.set_skill, lambda **changed: make(CeSD).set_skill(**changed)),
+    "predict, skills on a circle": (
+        SkillDDPG.predict,
+        lambda **changed: on_a_circle().predict(**{"observation": np.zeros(3, np.float32), **changed}),
+    ),
+    "set_skill, skills on a circle": (SkillDDPG.set_skill, lambda **changed: on_a_circle().set_skill(**changed)),
+    "set_env": (SkillDDPG.set_env, lambda **changed: learner().set_env(**{"env": make_vec_env("Pendulum-v1"), **changed})),
+    "set_random_seed": (SkillDDPG.set_random_seed, lambda **changed: learner().set_random_seed(**changed)),
+    "set_parameters": (
+        SkillDDPG.set_parameters,
+        lambda **changed: learner().set_parameters(**{"load_path_or_dict": model().get_parameters(), **changed}),
+    ),
+    "save": (SkillDDPG.save, lambda **changed: model().save(**{"path": io.BytesIO(), **changed})),
+    "save_replay_buffer": (SkillDDPG.save_replay_buffer, lambda **changed: model().save_replay_buffer(**changed)),
+    "load_replay_buffer": (
+        SkillDDPG.load_replay_buffer,
+        lambda **changed: learner().load_replay_buffer(**{"path": io.BytesIO(saved_buffer()), **changed}),
+    ),
+    "export_policy": (
+        export_policy,
+        lambda **changed: export_policy(**{"model": model(), "path": Path(_FOLDER.name) / "again", **changed}),
+    ),
+    "import_policy": (import_policy, lambda **changed: import_policy(**{"path": exported(), **changed})),
+    "ResumableCheckpoint": (ResumableCheckpoint.__init__, ResumableCheckpoint),
+    "resume": (resume, lambda **changed: resume(**{"path": checkpoints(), "env": "Pendulum-v1", "device": "cpu", **changed})),
     "SkillPolicy": (SkillPolicy.__init__, with_defaults(policy, policy_class=SkillPolicy)),
     "CeSDPolicy": (CeSDPolicy.__init__, with_defaults(policy, policy_class=CeSDPolicy)),
     **{
         method.reward_class.__name__: (method.reward_class.__init__, with_defaults(reward, reward_class=method.reward_class))
-        for method in METHODS
+        for method in METHODS.values()
     },
     "encoder_kwargs of CeSD": (ContrastiveEncoder.__init__, nested("encoder_kwargs")),
     "prototype_kwargs of CeSD": (Prototypes.__init__, nested("prototype_kwargs")),
@@ -180,17 +237,41 @@ TARGETS = {
         SkillOptions.__init__,
         lambda **changed: SkillOptions(**{"env": gym.make("Pendulum-v1"), "model": model(), **changed}),
     ),
+    "SkillOptions, skills on a circle": (
+        SkillOptions.__init__,
+        lambda **changed: SkillOptions(**{"env": gym.make("Pendulum-v1"), "model": on_a_circle(), "duration": 2, **changed}),
+    ),
     "SkillMetricsCallback": (SkillMetricsCallback.__init__, SkillMetricsCallback),
     "MazeEnv": (MazeEnv.__init__, with_defaults(MazeEnv, layout="tree")),
     "MazeVecEnv": (MazeVecEnv.__init__, with_defaults(MazeVecEnv, layout="tree", n_envs=2)),
     "RobotEnv": (RobotEnv.__init__, with_defaults(RobotEnv, domain="walker", task="walk")),
     "make_batched": (make_batched, with_defaults(make_batched, env_id="Walker-v0", n_envs=2, n_threads=1)),
     "collect_rollouts": (metrics.collect_rollouts, played(metrics.collect_rollouts)),
+    "play_places": (metrics.play_places, played(metrics.play_places)),
+    "CumulativeMazeCoverage": (metrics.CumulativeMazeCoverage.__init__, metrics.CumulativeMazeCoverage),
     "play_and_measure": (
         metrics.play_and_measure,
         lambda **changed: metrics.play_and_measure(
             **{"model": model(), "env": make_vec_env("Pendulum-v1"), "n_rollouts": 4, "n_steps": 5, **changed}
         ),
+    ),
+    "mean_speeds": (
+        metrics.mean_speeds,
+        with_defaults(metrics.mean_speeds, paths=STATES.reshape(2, 2, 10, 2), lengths=np.full((2, 2), 9)),
+    ),
+    "TrainingCoverage": (metrics.TrainingCoverage.__init__, metrics.TrainingCoverage),
+    "draw_goals": (metrics.draw_goals, with_defaults(metrics.draw_goals, env=MazeVecEnv("tree", 2), goal_range=1.0)),
+    "skill_score": (metrics.skill_score, with_defaults(metrics.skill_score, knn_accuracy=0.5, coverage=0.5, n_skills=4)),
+    "play_and_score": (
+        metrics.play_and_score,
+        lambda **changed: metrics.play_and_score(
+            **{"model": model(), "env": make_vec_env("Pendulum-v1"), "n_episodes": 16, "n_steps": 5, **changed}
+        ),
+    ),
+    "cell_coverage": (metrics.cell_coverage, with_defaults(metrics.cell_coverage, states=STATES, layout=LAYOUTS["tree"])),
+    "observation_coverage": (
+        metrics.observation_coverage,
+        with_defaults(metrics.observation_coverage, observations=STATES, random_observations=STATES),
     ),
     "make_env": (metrics.make_env, with_defaults(metrics.make_env, env_id="Pendulum-v1")),
     "make_play_env": (
@@ -222,3 +303,26 @@ TARGETS = {
         with_defaults(metrics.mine_mutual_information, states=STATES, skills=LABELS, n_iterations=2, batch_size=4),
     ),
 }
+#: Not the user's to choose, or tested with the spaces of environments
+NOT_TRIED = {
+    "self",
+    "cls",
+    "kwargs",
+    "observation_space",
+    "action_space",
+    "obs_dim",
+    "action_dim",
+    "lr_schedule",
+    "_init_setup_model",
+}
+#: What the algorithm says, not the user
+NOT_TRIED |= {"is_task"}
+#: Arguments that the loaders stand for
+OF_LOADERS = {"policy", "env", "device", "path"}
+
+ARGUMENTS = sorted(
+    (owner, name)
+    for owner, (function, _) in TARGETS.items()
+    for name in inspect.signature(function).parameters
+    if name not in NOT_TRIED and not (owner.endswith("arguments of the constructor") and name in OF_LOADERS)
+)

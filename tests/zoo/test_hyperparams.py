@@ -14,6 +14,7 @@ from sb3_cesd.cesd.policies import CeSDPolicy
 from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.envs.registration import ENVS
+from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.zoo import hyperparams
@@ -38,20 +39,22 @@ def test_configs():
 @pytest.mark.parametrize("config", configs())
 def test_entries_hold_every_environment_and_a_default(config):
     composed = entries(config)
-    assert set(composed) == {"default", *(env_id for env_id in ENVS if "laptop" not in config or "Maze" not in env_id)}
+    assert set(composed) == {"default", *ENVS}
     for env_id, entry in composed.items():
         assert isinstance(entry["learning_rate"], float) and entry["policy"] == "MlpPolicy"
         if env_id.startswith("Maze"):
             assert (entry["n_timesteps"], entry["n_envs"], entry["n_skills"]) == (36000, 20, 10)
             assert entry["skill_duration"] is None and entry.get("skill_type", "discrete") == "discrete"
             continue
-        is_task = env_id not in ("default", *(f"{domain}-v0" for domain in DOMAINS))
+        is_task = env_id not in ("default", *LOCOMOTION, *(f"{domain}-v0" for domain in DOMAINS))
         n_timesteps = (5e4 if is_task else 2e5) if "laptop" in config else (1e5 if is_task else 2e6)
         assert entry["n_timesteps"] == n_timesteps, env_id
         assert entry.get("reward", "intrinsic") == ("extrinsic" if is_task else "intrinsic"), env_id
         if is_task:
             (domain,) = (each for each in DOMAINS if env_id.startswith(each))
-            assert {**composed[f"{domain}-v0"], "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
+            file, scale = configs()[config]
+            own = read_sections(file).get(f"{scale}_task") or {}
+            assert {**composed[f"{domain}-v0"], **own, "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
 
 
 @pytest.mark.parametrize("config", configs())

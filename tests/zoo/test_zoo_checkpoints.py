@@ -1,5 +1,11 @@
 """Runs of RL Zoo that go on from a checkpoint."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 from learned import differences
 from rl_zoo import SMALL, run
@@ -50,3 +56,29 @@ def test_saved_model_counts_on(trained, tmp_path):
     # 300 steps with updates, then 100
     assert 3 * (after._n_updates - before._n_updates) == before._n_updates > 0
     assert after._current_progress_remaining < 1 / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_a_signal_ends_the_run_with_a_checkpoint_to_go_on_from(tmp_path, number, code):
+    """RL Zoo takes Ctrl-C for the wish to save the model and to end, with exit code 0."""
+    checkpoints = tmp_path / "logs" / RUN_FOLDER / "checkpoints"
+    command = [sys.executable, "-m", "rl_zoo3.train", *map(str, OPTIONS), "-n", str(10**8), *SMALL, CALLBACK]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        end = time.monotonic() + 120
+        while not checkpoints_in(checkpoints) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(number)
+        output = process.communicate(timeout=120)[0].decode()
+    assert process.returncode == code, output[-3000:]
+    latest = checkpoints_in(checkpoints)[-1]
+    n_timesteps = CeSD.load(latest / "model.zip", device="cpu").num_timesteps
+    assert n_timesteps % 100 == 0 and latest.name == f"steps_{n_timesteps:012d}"
+    if number == signal.SIGINT:
+        assert final_model(tmp_path / "logs").num_timesteps == n_timesteps, "stopped between two checkpoints"
+    folder = tmp_path / "next"
+    folder.mkdir()
+    output = run(folder, *OPTIONS, "-i", checkpoints, "-n", n_timesteps + 200, *SMALL, CALLBACK, module="sb3_cesd.train")
+    assert "Resuming the run of the checkpoint" in output
+    assert final_model(folder / "logs").num_timesteps == n_timesteps + 200

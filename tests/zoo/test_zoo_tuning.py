@@ -1,4 +1,4 @@
-"""RL Zoo's tuning: what is drawn, and what a trial is judged by."""
+"""RL Zoo's tuning: what is drawn, and what a study prints."""
 
 import os
 import subprocess
@@ -6,11 +6,8 @@ import sys
 
 import optuna
 import pytest
-import rl_zoo3.exp_manager
 from rl_zoo import run
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER, HYPERPARAMS_SAMPLER
-from stable_baselines3 import PPO
-from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.zoo.hyperparams import entries
@@ -21,7 +18,8 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     arguments = [
         "--algo", "cesd", "--env", "Pendulum-v1", "-n", "200", "-optimize", "--n-trials", "2", "--n-evaluations", "1",
         "--eval-episodes", "1", "--storage", "study.log", "--study-name", "skills", "--sampler", "random", "--no-optim-plots",
-        "--n-startup-trials", "0", "-params", "learning_starts:100", "buffer_size:2000",
+        "--n-startup-trials", "0", "--conf-file", "cesd_laptop",
+        "-params", "n_skills:4", "learning_starts:100", "buffer_size:2000",
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     processes = [
@@ -39,14 +37,17 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     study = optuna.load_study(study_name="skills", storage=optuna.storages.JournalStorage(backend))
     assert len(study.trials) == 4
     assert {trial.state for trial in study.trials} <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
-    # A trial can be trained by its number
+    # All play as many episodes, and keep what they were trained with
+    assert all({"skill_score", "knn_accuracy", "mean_reward"} <= set(trial.user_attrs) for trial in study.trials)
+    # A trial can be trained by its number, with what was fixed in the study
     output = run(
         tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 20, "--eval-freq", -1,
         "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
     )  # fmt: skip
     assert "Loading from Optuna study" in output
     model = CeSD.load(tmp_path / "trial/cesd/Pendulum-v1_1/Pendulum-v1.zip")
-    expected = CeSD.convert_hyperparams(study.trials[1].params)
+    expected = study.trials[1].user_attrs["arguments"]
+    assert "n_skills" not in study.trials[1].params and expected["n_skills"] == 4
     assert model.learning_rate(1) == expected.pop("learning_rate")
     assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
     assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
@@ -90,45 +91,12 @@ def test_tuning_loses_nothing_of_our_files(name, scale):
                 assert set(own.get(kwargs, {})) <= set(drawn.get(kwargs, {}))
 
 
-@pytest.mark.parametrize("n_envs, n_episodes, expected", [(1, 5, 8), (2, 4, 4), (3, 4, 12), (8, 1, 8)])
-def test_objective_is_the_mean_over_all_skills(make_model, n_envs, n_episodes, expected):
-    followed = {}
-
-    class Spy(rl_zoo3.exp_manager.TrialEvalCallback):
-        def _log_success_callback(self, locals_, globals_):
-            """Called for every step that counts."""
-            if locals_["done"]:
-                skill = int(locals_["observations"]["skill"][locals_["i"]].argmax())
-                followed.setdefault(self.n_calls, []).append(skill)
-
-    trial = optuna.create_study().ask()
-    env = make_vec_env("Pendulum-v1", n_envs)
-    make_model().learn(100, callback=Spy(env, trial, n_eval_episodes=n_episodes, eval_freq=50))
-    assert list(followed) == [50, 100]
-    for skills in followed.values():
-        assert sorted(skills) == sorted([0, 1, 2, 3] * (expected // 4))
-
-
-def test_objective_of_a_task_is_left_alone(make_model):
-    env = make_vec_env("Pendulum-v1")
-    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
-    callback.init_callback(make_model(reward="extrinsic"))
-    assert callback.n_eval_episodes == 5
-
-
-def test_objective_of_other_algorithms_is_left_alone():
-    env = make_vec_env("Pendulum-v1")
-    callback = rl_zoo3.exp_manager.TrialEvalCallback(env, optuna.create_study().ask(), n_eval_episodes=5)
-    callback.init_callback(PPO("MlpPolicy", env))
-    assert callback.n_eval_episodes == 5
-
-
 def test_bad_draw_is_pruned(tmp_path):
     """A learning rate that diverges ends the trial, not the study."""
     code = (
         "import sys; sys.argv[1:] = ['--algo', 'cesd', '--env', 'Pendulum-v1', '-n', '200', '-optimize', '--n-trials', '1',"
-        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '-params',"
-        " 'learning_starts:100', 'buffer_size:2000']\n"
+        " '--n-evaluations', '1', '--eval-episodes', '1', '--no-optim-plots', '--conf-file', 'cesd_laptop', '-params',"
+        " 'n_skills:4', 'learning_starts:100', 'buffer_size:2000']\n"
         "import rl_zoo3.train\n"
         "from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER\n"
         "sample = HYPERPARAMS_SAMPLER['cesd']\n"

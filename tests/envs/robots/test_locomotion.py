@@ -1,6 +1,8 @@
 """SkillAnt and SkillHalfCheetah: Gymnasium's robots to the last bit, one by one and batched."""
 
 import pickle
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -156,6 +158,12 @@ def test_training_resumes_where_it_stopped(batched, tmp_path):
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         LocomotionEnv(**arguments)
+
+
+def test_warnings_of_mujoco_leave_no_file(tmp_path):
+    make = "import gymnasium, sb3_cesd; gymnasium.make('SkillHalfCheetah-v0').reset()"
+    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_id_has_a_model():
