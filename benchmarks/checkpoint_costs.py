@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from arguments import at_least, make_folder, output_folder
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -71,11 +72,13 @@ def size_on_disk(folder: Path, known: set[int]) -> int:
 def main() -> None:
     """Write checkpoints, and tell their costs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("checkpoint_costs"), help="is made, and deleted afterwards")
-    parser.add_argument("--n-transitions", type=int, default=1_000_000)
-    parser.add_argument("--n-new", type=int, default=50_000, help="transitions between two checkpoints")
+    parser.add_argument("--folder", type=output_folder, default=Path("checkpoint_costs"), help="made, and deleted afterwards")
+    parser.add_argument("--n-transitions", type=at_least(1), default=1_000_000)
+    parser.add_argument("--n-new", type=at_least(1), default=50_000, help="transitions between two checkpoints")
     args = parser.parse_args()
-    args.folder.mkdir()
+    if args.folder.exists():
+        parser.error(f"--folder {args.folder} is there already and would be deleted: pass another one")
+    make_folder(parser, args.folder)
     model = CeSD("MlpPolicy", make_env(), buffer_size=args.n_transitions, seed=0, device="cpu")
     callback = ResumableCheckpoint(args.folder, keep=3)
     model.learn(1)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from arguments import at_least, existing
 from random_walk import RandomWalk
 from timing import PHASES, SIZES
 
@@ -154,14 +155,16 @@ def compare(checkouts: list[Path], method: str, size: str, rounds: int, n_update
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("other", type=Path, help="root of the other clone or worktree")
+    parser.add_argument("other", type=existing, help="root of the other clone or worktree")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["small"])
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--updates", type=int, default=10, help="updates of a turn")
+    parser.add_argument("--rounds", type=at_least(1), default=30)
+    parser.add_argument("--updates", type=at_least(1), default=10, help="updates of a turn")
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     other = args.other.resolve()
+    if not (other / "sb3_cesd").is_dir():
+        parser.error(f"{args.other} holds no sb3_cesd: pass the root of a clone or worktree")
     if args.serve:
         serve(other, *args.serve)
         return

@@ -8,6 +8,7 @@ Curves of a training run of RL Zoo: what TensorBoard logged, and the evaluations
 
 import argparse
 import csv
+import io
 import json
 import platform
 import textwrap
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import torch as th
+from arguments import existing, output_folder
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import sb3_cesd
+from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
 PANELS = {
     "losses": ["train/critic_loss", "train/actor_loss", "train/encoder_loss", "train/prototype_loss"],
@@ -73,24 +76,30 @@ def draw(curves: dict[str, Curve], evaluations: dict[str, np.ndarray], title: st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="folder of the run, with evaluations.npz")
-    parser.add_argument("tensorboard", type=Path, help="folder of its TensorBoard events")
-    parser.add_argument("--output", type=Path, required=True, help="folder for curves.png and curves.csv")
+    parser.add_argument("run", type=existing, help="folder of the run, with evaluations.npz")
+    parser.add_argument("tensorboard", type=existing, help="folder of its TensorBoard events")
+    parser.add_argument("--output", type=output_folder, required=True, help="folder for curves.png and curves.csv")
     parser.add_argument("--json", type=Path, help="write the last values to this file")
     args = parser.parse_args()
 
+    if not args.tensorboard.is_dir() or not any(args.tensorboard.glob("events*")):
+        parser.error(f"{args.tensorboard} has no events of TensorBoard: pass the folder that -tb made")
+    commands = sorted(args.run.glob("*/command.txt"))
+    if not commands or not (args.run / "evaluations.npz").is_file():
+        parser.error(f"{args.run} has no evaluations.npz and command.txt: pass the folder of a run of RL Zoo")
     curves = read_tensorboard(args.tensorboard)
     evaluations = dict(np.load(args.run / "evaluations.npz"))
-    command = next(args.run.glob("*/command.txt")).read_text().split(" -m ", 1)[-1]
+    command = commands[0].read_text().split(" -m ", 1)[-1]
     args.output.mkdir(parents=True, exist_ok=True)
-    draw(curves, evaluations, f"python -m {command}").savefig(args.output / "curves.png", dpi=100)
-    with open(args.output / "curves.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["name", "time_step", "value"])
-        for name, (steps, values) in curves.items():
-            writer.writerows((name, step, f"{value:.6g}") for step, value in zip(steps, values, strict=True))
-        for step, returns in zip(evaluations["timesteps"], evaluations["results"], strict=True):
-            writer.writerows((f"eval/return_{episode}", step, f"{value:.6g}") for episode, value in enumerate(returns))
+    save_figure_whole(draw(curves, evaluations, f"python -m {command}"), args.output / "curves.png", dpi=100)
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["name", "time_step", "value"])
+    for name, (steps, values) in curves.items():
+        writer.writerows((name, step, f"{value:.6g}") for step, value in zip(steps, values, strict=True))
+    for step, returns in zip(evaluations["timesteps"], evaluations["results"], strict=True):
+        writer.writerows((f"eval/return_{episode}", step, f"{value:.6g}") for episode, value in enumerate(returns))
+    write_text_whole(args.output / "curves.csv", lines.getvalue())
     if args.json is not None:
         figures = {
             "command": f"python -m {command}",
@@ -98,7 +107,7 @@ def main() -> None:
             "last": {name: values[-1] for name, (_, values) in curves.items()},
             "last_evaluation_mean": float(evaluations["results"][-1].mean()),
         }
-        args.json.write_text(json.dumps(figures, indent=2) + "\n")
+        write_text_whole(args.json, json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

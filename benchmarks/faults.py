@@ -4,8 +4,9 @@ Saved files against kill -9, flipped bits and a full disk.
     python benchmarks/faults.py --output benchmarks/results/faults
 
 A model and its replay buffer are overwritten again and again by a process that is killed at a random time: afterwards each
-file must load, and be one that was saved as a whole. Then single bits are flipped in copies, of which none may load as
-something else without a word. Last, they are overwritten on a disk without room for them.
+file must load, and be one that was saved as a whole. A training that writes checkpoints is killed as well: it must go on from
+the latest. Then single bits are flipped in copies, of which none may load as something else without a word. Last, they are
+overwritten on a disk without room for them. Further sections of the page are kept.
 """
 
 import argparse
@@ -27,10 +28,13 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from arguments import at_least, make_folder, output_folder
 from runs import versions
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import CeSD
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.export import export_policy, import_policy
 
@@ -188,6 +192,71 @@ def kills(n: int, folder: Path, model: CeSD, rng: np.random.Generator) -> Counte
     return counts
 
 
+class ToldCheckpoint(ResumableCheckpoint):
+    """
+    Tell another process which checkpoints are written.
+
+    :param folder: see ``path`` of the base class
+    :param written: the time step of the last one, shared with the other process
+    """
+
+    def __init__(self, folder: Path, written: Any) -> None:
+        super().__init__(folder, save_freq=4, keep=2)
+        self.written = written
+
+    def write(self) -> None:
+        super().write()
+        self.written.value = self.model.num_timesteps
+
+
+def train_forever(folder: Path, written: Any) -> None:
+    """
+    Train with checkpoints, from the latest one on, until the process is killed.
+
+    :param folder: of the checkpoints
+    :param written: see :class:`ToldCheckpoint`
+    """
+    env = make_vec_env("Pendulum-v1", seed=0)
+    model = resume(folder, env, device="cpu") if checkpoints_in(folder) else make_model()
+    model.learn(10**9, ToldCheckpoint(folder, written), reset_num_timesteps=False)
+
+
+def checkpoint_kills(n: int, folder: Path, rng: np.random.Generator) -> Counter[str]:
+    """
+    Kill a process while it trains and writes checkpoints, and go on from the latest.
+
+    :param n: how often
+    :param folder: of the checkpoints
+    :param rng: chooses the moments
+    :return: how often the run went on from the last checkpoint that was written, from an earlier one or not at all, and how
+        often one was left aside
+    """
+    counts: Counter[str] = Counter()
+    processes = multiprocessing.get_context("fork")
+    written = processes.Value("q", 0, lock=False)
+    for _ in range(n):
+        written.value = 0
+        process = processes.Process(target=train_forever, args=(folder, written), daemon=True)
+        process.start()
+        while written.value == 0 and process.is_alive():
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.25))
+        process.kill()
+        process.join()
+        counts["left aside"] += any(folder.glob(".*"))
+        try:
+            model = resume(folder, make_vec_env("Pendulum-v1", seed=0), device="cpu")
+            n_timesteps = model.num_timesteps
+            model.learn(10, reset_num_timesteps=False)
+        except Exception as error:
+            counts["damaged"] += 1
+            print(error)
+            continue
+        goes_on = n_timesteps >= written.value > 0 and model.num_timesteps == n_timesteps + 10
+        counts["resumed" if goes_on else "of another time"] += 1
+    return counts
+
+
 def flips(kind: str, n: int, folder: Path, model: CeSD, rng: np.random.Generator) -> Counter[str]:
     """
     Flip single bits of a file.
@@ -303,7 +372,8 @@ def report(args: argparse.Namespace, rows: dict[str, Counter[str]], disk: str, s
     lines += [
         "",
         "*whole*: each of model, replay buffer and exported policy loads, and is the last one or the one before.",
-        "*left aside*: an unfinished file lay beside them, which the next save overwrites.",
+        "*resumed*: the run went on, from the last checkpoint that it had written or the one it was writing.",
+        "*left aside*: something unfinished lay beside them, which the next save deletes.",
         "*refused*: by a ValueError that names the file and the remedy.",
         "*loaded the same*: zip does not use the bit (a date, say), and all weights are as before.",
         f"*kept and named*: the previous file stayed, and the error names file and remedy. The disk was of the kind {disk}.",
@@ -318,12 +388,13 @@ def report(args: argparse.Namespace, rows: dict[str, Counter[str]], disk: str, s
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200, help="processes that are killed while they save")
-    parser.add_argument("--flips", type=int, default=200, help="flipped bits for each kind of file")
-    parser.add_argument("--full", type=int, default=10, help="full disks for each kind of file")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=Path("results/faults"), help="folder of the page")
+    parser.add_argument("--kills", type=at_least(0), default=200, help="processes that are killed while they save")
+    parser.add_argument("--flips", type=at_least(0), default=200, help="flipped bits for each kind of file")
+    parser.add_argument("--full", type=at_least(0), default=10, help="full disks for each kind of file")
+    parser.add_argument("--seed", type=at_least(0), default=0)
+    parser.add_argument("--output", type=output_folder, default=Path("results/faults"), help="folder of the page")
     args = parser.parse_args()
+    make_folder(parser, args.output)
     th.set_num_threads(1)
     warnings.simplefilter("ignore")
     rng, start = np.random.default_rng(args.seed), time.perf_counter()
@@ -331,12 +402,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         model = make_model()
         rows["kill -9 while overwriting"] = kills(args.kills, Path(name), model, rng)
+        rows["kill -9 while writing checkpoints"] = checkpoint_kills(args.kills, Path(name) / "checkpoints", rng)
         save(model, Path(name))
         for kind in FILES:
             rows[f"one bit of a {kind}".replace("a ex", "an ex")] = flips(kind, args.flips, Path(name), model, rng)
     rows["full disk"], disk = full_disk(args.full)
     text = report(args, rows, disk, time.perf_counter() - start)
-    write_text_whole(args.output / "README.md", text)
+    page = args.output / "README.md"
+    _, mark, others = page.read_text().partition("\n## ") if page.is_file() else ("", "", "")
+    write_text_whole(page, text + mark + others)
     print(text)
 
 

@@ -21,13 +21,15 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
-from arguments import at_least
+from arguments import at_least, make_folder, output_folder
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint
+from sb3_cesd.common.checks import explain_unknown_env
+from sb3_cesd.common.files import save_figure_whole
 
 #: Time between two lines [s]
 INTERVAL = 30.0
@@ -111,7 +113,7 @@ def plot(rows: pd.DataFrame, path: Path) -> None:
     speed.plot(minutes, rows.steps.diff() / rows.seconds.diff(), label="wall-clock time", alpha=0.6)
     speed.set(xlabel="time [min]", ylabel="steps per second", ylim=(0, None))
     speed.legend()
-    figure.savefig(path, dpi=100)
+    save_figure_whole(figure, path, dpi=100)
     plt.close(figure)
 
 
@@ -121,12 +123,17 @@ def main() -> None:
     parser.add_argument("--env", default="Walker-v0", help="id of the environment")
     parser.add_argument("--n-envs", type=at_least(1), default=8)
     parser.add_argument("--minutes", type=at_least(2), default=60)
-    parser.add_argument("--output", type=Path, default=Path("load"), help="folder of the results")
+    parser.add_argument("--output", type=output_folder, default=Path("load"), help="folder of the results")
     args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
+    try:
+        with explain_unknown_env(args.env):
+            env = make_vec_env(args.env, args.n_envs, seed=0)
+    except ValueError as error:
+        parser.error(f"--env: {error}")
+    make_folder(parser, args.output)
     model = CeSD(
         "MlpPolicy",
-        make_vec_env(args.env, args.n_envs, seed=0),
+        env,
         n_skills=4,
         learning_starts=800,
         batch_size=64,
@@ -139,7 +146,7 @@ def main() -> None:
     )
     path = args.output / "load.csv"
     with tempfile.TemporaryDirectory() as folder, path.open("w", newline="") as file:
-        beside = [ResumableCheckpoint(folder, save_freq=50_000), SkillMetricsCallback(eval_freq=50_000 // args.n_envs)]
+        beside = [ResumableCheckpoint(folder, save_freq=50_000), SkillMetricsCallback(eval_freq=10_000 // args.n_envs)]
         model.learn(10**12, callback=CallbackList([Load(file, 60.0 * args.minutes), *beside]))
     rows = pd.read_csv(path)
     plot(rows, args.output / "load.png")

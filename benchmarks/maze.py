@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import maze_report
-from arguments import at_least
+from arguments import at_least, make_folder, output_folder
 from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
 from maze_run import N_CURVE, mine_one, run_one
 from runs import run_missing
@@ -27,16 +27,18 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all but the ablations")
     parser.add_argument("--ablations", action="store_true", help=f"the ablations too: {', '.join(ABLATIONS)}")
     parser.add_argument("--mazes", nargs="+", choices=list(LAYOUTS), default=["square_a", "square_b", "tree"])
-    parser.add_argument("--seeds", type=at_least(1), default=5, help="number of seeds, from --first-seed on")
+    parser.add_argument("--seeds", type=at_least(1, 10_000), default=5, help="number of seeds, from --first-seed on")
     parser.add_argument("--first-seed", type=at_least(0), default=0)
     parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
     parser.add_argument("--steps", type=at_least(N_CURVE), default=N_TIMESTEPS, help="environment steps of a run")
     parser.add_argument("--mine", action="store_true", help="MINE too, afterwards; it takes about as long as the training")
     parser.add_argument("--mine-iterations", type=at_least(1), default=20_000)
-    parser.add_argument("--output", type=Path, default=Path("results/maze"))
+    parser.add_argument("--output", type=output_folder, default=Path("results/maze"))
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left")
     parser.add_argument("--report-only", action="store_true", help="figures and tables of the runs that are done")
     args = parser.parse_args()
+    if not args.dry_run:
+        make_folder(parser, args.output)
 
     methods = args.methods or [*MAIN, *(ABLATIONS if args.ablations else [])]
     path, rollouts_folder = args.output / "runs.csv", args.output / "rollouts"

@@ -12,13 +12,14 @@ from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMEN
 from runs import read_rows
 from scipy import stats
 
+from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.metrics.plots import draw_maze_panels
 
 #: Column -> (heading, decimals)
 COLUMNS = {
-    "cumulative_coverage_coarse": ("cumulative coverage (bins of 0.1)", 3),
-    "cumulative_coverage": ("cumulative coverage (bins of 0.05)", 3),
+    "total_coverage_coarse": ("total coverage (bins of 0.1)", 3),
+    "total_coverage": ("total coverage (bins of 0.05)", 3),
     "policy_coverage": ("policy coverage (bins of 0.05)", 3),
     "policy_coverage_coarse": ("policy coverage (bins of 0.1)", 3),
     "on_cluster_share": ("on-cluster share", 2),
@@ -29,7 +30,7 @@ COLUMNS = {
     "particle_entropy": ("particle entropy", 3),
     "cluster_size_entropy": ("entropy of cluster sizes [nats]", 2),
 }
-#: Cumulative coverage of CeSD in the literature (bins of 0.05), of a longer training
+#: Total coverage of CeSD in the literature (bins of 0.05), of a longer training
 PUBLISHED_COVERAGE = {
     "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
@@ -42,7 +43,7 @@ VARIED = {
 }
 VARYING = {method for methods in VARIED.values() for method in methods} - {BASE}
 #: Columns that methods are compared by, and from how many seeds on
-COMPARED = ("cumulative_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
+COMPARED = ("total_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
 MIN_SEEDS = 4
 
 
@@ -71,13 +72,13 @@ def write(output: Path, n_timesteps: int) -> None:
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
     ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *CONTINUOUS) if method in set(rows.method)]
     if methods:
-        (output / "table.md").write_text(table(rows[rows.method.isin(compared)], compared))
+        write_text_whole(output / "table.md", table(rows[rows.method.isin(compared)], compared))
         print((output / "table.md").read_text())
     if ablations:
         both = [*(["cesd"] if "cesd" in methods else []), *ablations]
-        (output / "ablations.md").write_text(table(rows[rows.method.isin(both)], both))
+        write_text_whole(output / "ablations.md", table(rows[rows.method.isin(both)], both))
     if set(ablations) & VARYING:
-        draw_trade_off(rows).savefig(output / "trade_off.png", dpi=110)
+        save_figure_whole(draw_trade_off(rows), output / "trade_off.png", dpi=110)
     for maze in rows.maze.unique():
         panels = {}
         for method in methods:
@@ -85,9 +86,10 @@ def write(output: Path, n_timesteps: int) -> None:
             if files:
                 panels[method] = np.load(files[0])["drawn"].astype(float)
         if panels:
-            draw_maze_panels(LAYOUTS[maze], panels, legend=True).savefig(output / f"skills_{maze}.png", dpi=110)
+            figure = draw_maze_panels(LAYOUTS[maze], panels, legend=True)
+            save_figure_whole(figure, output / f"skills_{maze}.png", dpi=110)
     if methods and any(rollouts_folder.glob("*.npz")):
-        draw_curves(rows, methods, rollouts_folder).savefig(output / "coverage.png", dpi=110)
+        save_figure_whole(draw_curves(rows, methods, rollouts_folder), output / "coverage.png", dpi=110)
 
 
 def interval(values: pd.Series) -> tuple[float, float]:
@@ -129,7 +131,7 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
                 cells.append("-" if values.empty else f"{mean:.{decimals}f} ± {half:.{decimals}f}".replace(" ± nan", ""))
             lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
         if maze in PUBLISHED_COVERAGE and "cesd" in methods:
-            empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "cumulative_coverage" else "" for column in columns)
+            empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "total_coverage" else "" for column in columns)
             lines.append(f"| CeSD as published | | {empty} |")
         lines.append("")
     lines += comparison(rows, methods)
@@ -189,7 +191,7 @@ def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -
     :param rows: runs
     :param methods: which to draw
     :param rollouts_folder: curves of the runs
-    :return: cumulative coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
+    :return: total coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
     """
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 3.6), layout="constrained")
@@ -208,7 +210,7 @@ def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -
         axes.set(title=maze, xlabel="environment step", ylim=(0, 1.02))
         axes.label_outer()
     axes.legend(fontsize=8)
-    figure.supylabel("cumulative coverage (bins of 0.1)", fontsize=10)
+    figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
     return figure
 
 
@@ -217,7 +219,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     Draw how arguments of CeSD trade coverage for clusters.
 
     :param rows: runs
-    :return: on-cluster share against cumulative coverage of CeSD, one row per argument that varies, one
+    :return: on-cluster share against total coverage of CeSD, one row per argument that varies, one
         column per maze
     """
     mazes = list(rows.maze.unique())
@@ -228,7 +230,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
         of_maze = rows[rows.maze == maze]
         # The same seeds for all: what varies from seed to seed would hide what an argument does
         of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(VARYING)].seed)]
-        means = of_maze.groupby("method")[["on_cluster_share", "cumulative_coverage_coarse"]].mean()
+        means = of_maze.groupby("method")[["on_cluster_share", "total_coverage_coarse"]].mean()
         for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
             known = [method for method in methods if method in means.index]
             axes.plot(*means.loc[known].to_numpy().T, color="lightgrey", zorder=1)
@@ -236,12 +238,12 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
                 color = colormaps["viridis"](0.9 * list(methods).index(method) / (len(methods) - 1))
                 axes.scatter(*means.loc[method], color=color, s=45, label=methods[method], zorder=2)
             if "apt" in means.index:
-                axes.axhline(means.cumulative_coverage_coarse["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
+                axes.axhline(means.total_coverage_coarse["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
             if column == len(mazes) - 1:
                 axes.legend(title=name, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         low, high = all_axes[0, column].get_ylim()
         low = min(low, high - 0.1)
         all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03), ylim=(low, high + 0.05 * (high - low)))
     figure.supxlabel("on-cluster share", fontsize=10)
-    figure.supylabel("cumulative coverage (bins of 0.1)", fontsize=10)
+    figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
     return figure

@@ -34,7 +34,7 @@ ROLLOUT_NOISE = 0.2
 N_MINE_ROLLOUTS = 100
 #: Rollouts of each skill for the particle entropy, as in the published comparison
 N_ENTROPY_ROLLOUTS = 10
-#: Points of the curve of cumulative coverage
+#: Points of the curve of total coverage
 N_CURVE = 20
 #: Side of the coarser bins, of which a cell has 100, as the finer ones (0.05) are not all visited in a short training
 COARSE_BIN = 0.1
@@ -42,7 +42,7 @@ COARSE_BIN = 0.1
 
 class CoverageCurve(BaseCallback):
     """
-    Cumulative coverage during training.
+    Total coverage during training.
 
     :param layout: the maze
     :param every: environment steps between two points
@@ -141,14 +141,16 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     states, _ = rollouts.per_state()
     clusters = model.predict_clusters(states.astype(np.float32))
     metrics = skill_metrics(rollouts, clusters, in_the_plane=True, layout=layout)
+    # Observations are the places
+    metrics = {name: value for name, value in metrics.items() if not name.endswith("_places")}
     visited = visited_states(model)
     late_states = rollouts.states[:, :, HORIZON // 2 :]
     late_skills = np.broadcast_to(rollouts.skills[..., None], late_states.shape[:3]).ravel()
     late_states = late_states.reshape(-1, 2)
     measures = {
-        "cumulative_coverage": maze_coverage(visited, layout),
-        "cumulative_coverage_coarse": coarse_coverage(visited, layout),
-        "policy_coverage": metrics.pop("coverage"),
+        "total_coverage": maze_coverage(visited, layout),
+        "total_coverage_coarse": coarse_coverage(visited, layout),
+        "policy_coverage": metrics.pop("policy_coverage"),
         "policy_coverage_coarse": coarse_coverage(states, layout),
         "mi_plug_in": metrics.pop("mutual_information"),
         "mi_late": plug_in_mutual_information(late_states, late_skills),

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from aggregates import AGGREGATES, Estimate, estimate, performance_profile, probability_of_improvement
+from arguments import existing, make_folder, output_folder
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from urlb_scores import expert_returns, normalise, published, read_runs, samples
 
-from sb3_cesd.common.files import write_text_whole
+from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
 THRESHOLDS = np.linspace(0.0, 1.2, 121)
 
@@ -197,11 +198,11 @@ def report(rows: pd.DataFrame, output: Path) -> str:
             ours, theirs = (samples(rows[rows.method == method], tasks) for method in (x, y))
             lines.append(f"| {x} | {y} | {probability_of_improvement(ours, theirs).text()} |")
     if complete:
-        draw_aggregates(estimates, complete).savefig(output / "aggregates.png", dpi=110)
-        draw_profiles(rows, complete, tasks).savefig(output / "profiles.png", dpi=110)
-    draw_curves(rows, methods, tasks).savefig(output / "curves.png", dpi=110)
+        save_figure_whole(draw_aggregates(estimates, complete), output / "aggregates.png", dpi=110)
+        save_figure_whole(draw_profiles(rows, complete, tasks), output / "profiles.png", dpi=110)
+    save_figure_whole(draw_curves(rows, methods, tasks), output / "curves.png", dpi=110)
     text = "\n".join(lines) + "\n"
-    (output / "report.md").write_text(text)
+    write_text_whole(output / "report.md", text)
     return text
 
 
@@ -221,14 +222,17 @@ def setting(text: str) -> tuple[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path, help="runs.csv of urlb.py (several are joined), or folders of RL Zoo")
+    parser.add_argument("runs", nargs="+", type=existing, help="runs.csv of urlb.py (several are joined), folders of RL Zoo")
     parser.add_argument("--methods", nargs="+", help="in this order; default: all")
     parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="runs with it alone")
-    parser.add_argument("--output", type=Path, default=Path("report"))
+    parser.add_argument("--output", type=output_folder, default=Path("report"))
     args = parser.parse_args()
     try:
         rows = pd.concat([read_runs(path, dict(args.where)) for path in args.runs], ignore_index=True)
-        print(report(rows if args.methods is None else select(rows, args.methods), args.output))
+        if args.methods is not None:
+            rows = select(rows, args.methods)
+        make_folder(parser, args.output)
+        print(report(rows, args.output))
     except ValueError as error:
         parser.error(str(error))
 

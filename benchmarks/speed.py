@@ -21,7 +21,7 @@ import speed_memory
 import speed_training
 import speed_update
 import torch as th
-from arguments import at_least
+from arguments import at_least, device_name, make_folder, output_folder
 from random_walk import ROBOTS
 from runs import processor, versions
 from speed_plot import plot
@@ -111,20 +111,6 @@ def machine(device: str) -> str:
     return f"{processor()}, {usable_cores()} cores, load {os.getloadavg()[0]:.1f} at the start{gpu}"
 
 
-def is_usable(device: str) -> bool:
-    """
-    Tell whether PyTorch can compute on a device.
-
-    :param device: name of a device
-    :return: whether it can
-    """
-    try:
-        th.zeros(1, device=device)
-    except (RuntimeError, AssertionError):
-        return False
-    return True
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
@@ -133,18 +119,16 @@ def main() -> None:
     parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
     parser.add_argument("--threads", nargs="+", type=at_least(1), default=sorted({1, usable_cores()}))
     parser.add_argument("--repeats", type=at_least(1), default=7)
-    parser.add_argument("--device", default="cpu", help="of models: cpu or cuda")
+    parser.add_argument("--device", type=device_name, default="cpu", help="of models: cpu or cuda")
     parser.add_argument("--n-envs", nargs="+", type=at_least(1), default=[8, 32], help="environments in a batch")
     parser.add_argument("--env-steps", type=at_least(1), default=2000, help="steps of a turn, of all environments together")
     parser.add_argument("--training-steps", type=at_least(1), default=400, help="environment steps of a turn")
     parser.add_argument("--n-skills", nargs="+", type=at_least(2), default=[4, 16, 64])
     parser.add_argument("--batch-sizes", nargs="+", type=at_least(2), default=[256, 1024, 4096])
     parser.add_argument("--width", type=at_least(1), default=1024, help="of the networks whose scaling is measured")
-    parser.add_argument("--output", type=Path, default=Path("results/speed"))
+    parser.add_argument("--output", type=output_folder, default=Path("results/speed"))
     args = parser.parse_args()
-    if not is_usable(args.device):
-        parser.error(f"--device {args.device}: there is none here, pass cpu")
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(parser, args.output)
     path = args.output / "speed.csv"
     common = {"device": args.device, "command": " ".join(["python", "benchmarks/speed.py", *sys.argv[1:]])}
     common |= {"versions": str(versions())}
@@ -157,7 +141,7 @@ def main() -> None:
         write_text_whole(path, rows.to_csv(index=False))
         print(markdown(rows[rows.part == part]), flush=True)
     figures = pd.read_csv(path)
-    (args.output / "speed.md").write_text("# Speed\n\n" + markdown(figures))
+    write_text_whole(args.output / "speed.md", "# Speed\n\n" + markdown(figures))
     plot(figures[figures.device == args.device], TITLES, args.output / f"speed_{args.device}.png")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch as th
+from arguments import device_name
 from gymnasium import spaces
 from random_walk import ROBOTS
 from speed_update import FORMS, REFERENCE, make_model, update_of
@@ -109,7 +110,7 @@ def main() -> None:
     parser.add_argument("robot", choices=ROBOTS)
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("form", choices=FORMS)
-    parser.add_argument("device")
+    parser.add_argument("device", type=device_name)
     args = parser.parse_args()
     print(json.dumps(peak_of_updates(args.robot, args.size, args.form, args.device)))
 

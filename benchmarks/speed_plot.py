@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sb3_cesd.common.files import save_figure_whole
+
 
 def draw_bars(axes: Axes, values: pd.DataFrame, label: str) -> None:
     """
@@ -105,4 +107,4 @@ def plot(figures: pd.DataFrame, titles: dict[str, str], path: Path) -> None:
         axes.set_title(titles[part], fontsize=10)
     for axes in panels[len(parts) :]:
         axes.remove()
-    figure.savefig(path, dpi=80)
+    save_figure_whole(figure, path, dpi=80)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
-from arguments import at_least
+from arguments import at_least, make_folder, output_folder
 from cluster import use_backend
 from runs import Row, run_missing
 from urlb_methods import DOMAINS, METHODS, SCALES
@@ -68,7 +68,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
     parser.add_argument("--domains", nargs="+", choices=list(DOMAINS), default=["Walker-v0"])
     parser.add_argument("--tasks", nargs="*", help="default: all tasks of the domains; none for pre-training alone")
-    parser.add_argument("--seeds", type=at_least(0), nargs="+", default=[3], help="how many, or from which to before which")
+    parser.add_argument(
+        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="how many, or first and one after the last"
+    )
     parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="sizes of networks and batches, and steps")
     parser.add_argument("--pretrain-steps", type=at_least(1))
     parser.add_argument("--finetune-steps", type=at_least(1))
@@ -85,7 +87,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
     parser.add_argument("--address", help="of the Ray cluster, e.g. auto (default: start one on this machine)")
-    parser.add_argument("--output", type=Path, default=Path("results/urlb"), help="a folder all machines share")
+    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="a folder all machines share")
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
     args = parser.parse_args()
     pretrain_steps, finetune_steps = (
@@ -112,6 +114,8 @@ def main() -> None:
             n_skills = min(method.arguments(args.scale, domain)["n_skills"] for domain in args.domains)
             if args.skill >= n_skills:
                 parser.error(f"--skill {args.skill}: {method.algo} has {n_skills} skills, pass at most {n_skills - 1}")
+    if not args.dry_run:
+        make_folder(parser, args.output)
     output = args.output.resolve()
     models = output / "models"
     pretraining = [

@@ -14,7 +14,19 @@ from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
 from sb3_cesd.common.files import written_whole
-from sb3_cesd.metrics import distinguishability, particle_entropy, play_and_measure
+from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.metrics import (
+    TrainingCoverage,
+    best_skill_scores,
+    draw_goals,
+    env_positions,
+    measure_motion,
+    particle_entropy,
+    play_and_measure,
+    policy_coverage,
+    zero_shot_goals,
+)
+from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_ROLLOUTS, N_STEPS = 8, 250
@@ -57,16 +69,17 @@ class Training(BaseCallback):
     Save the model at some steps, and note where the robot went.
 
     :param files: step -> file of the model
+    :param in_hand: whether the robot is an arm, whose hand is followed
     """
 
-    def __init__(self, files: dict[int, Path]) -> None:
+    def __init__(self, files: dict[int, Path], in_hand: bool) -> None:
         super().__init__()
         self.files = dict(sorted(files.items()))
-        self.bins: set[tuple[int, ...]] = set()
+        self.n_coordinates = 3 if in_hand else 2
+        self.coverage = TrainingCoverage(ARM_BIN if in_hand else ROBOT_BIN)
 
     def _on_step(self) -> bool:
-        places = np.stack(self.training_env.get_attr("position"))[:, :2]
-        self.bins.update(map(tuple, np.floor(places).astype(int).tolist()))
+        self.coverage.add(env_positions(self.training_env)[:, : self.n_coordinates])
         for n_timesteps in [step for step in self.files if step <= self.num_timesteps]:
             self.model.save(self.files.pop(n_timesteps))
         return True
@@ -79,9 +92,7 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
-    :return: the measures: those of :func:`~sb3_cesd.metrics.skill_metrics` for the places of the torso;
-        ``knn_accuracy_states`` of telling the skill by the observation; ``training_coverage`` and ``training_entropy``, bins
-        of 1 m and particle entropy of the observations of training
+    :return: the measures, see :func:`measure`
     """
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
@@ -89,35 +100,48 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     model = registry.METHODS[method.algo](env=run["domain"], seed=run["seed"], device="cpu", **entry)
-    training = Training({step: model_file(models, run, step) for step in save_at if step < n_timesteps})
+    files = {step: model_file(models, run, step) for step in save_at if step < n_timesteps}
+    training = Training(files, in_hand=run["domain"] == "Jaco-v0")
     start = time.perf_counter()
     model.learn(n_timesteps, callback=training, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
     model.save(model_file(models, run, n_timesteps))
-    return {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.bins)}
+    return {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage)}
 
 
-def measure(model: SkillDDPG, domain: str, bins: Collection[tuple[int, ...]]) -> Row:
+def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
     """
     Measure pre-trained skills.
 
     :param model: a pre-trained model, with its replay buffer
     :param domain: its environment
-    :param bins: places of its training
-    :return: the measures, see :func:`pretrain`
+    :param coverage: of its training
+    :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; of each skill, as JSON, ``moves`` (0 or 1) and
+        ``<part>_speeds``; ``best_skill_<task>``, what a user gets for nothing; of the ant and the half-cheetah
+        ``policy_coverage_48`` and the metrics of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the
+        particle entropy of the observations of training
     """
     env = make_batched(domain, N_ROLLOUTS, n_threads=1)
     metrics, rollouts = play_and_measure(
         model, env, n_rollouts=N_ROLLOUTS, n_steps=N_STEPS, noise_std=model.exploration_noise, seed=0
     )
+    motion = measure_motion(env, rollouts)
+    of_skills = {"moves": json.dumps(motion.moves.astype(int).tolist())}
+    of_skills |= {f"{part}_speeds": json.dumps(speeds.round(4).tolist()) for part, speeds in motion.speeds.items()}
+    if domain in LOCOMOTION:
+        metrics["policy_coverage_48"] = policy_coverage(model, env)
+        metrics |= zero_shot_goals(model, env, draw_goals(env)).metrics()
+    else:
+        metrics |= best_skill_scores(model, domain, n_threads=1)
     env.close()
-    assert model.replay_buffer is not None and rollouts.observations is not None
+    assert model.replay_buffer is not None
     observations = model.replay_buffer.visited_observations()
     chosen = np.random.default_rng(0).choice(len(observations), min(N_PARTICLES, len(observations)), replace=False)
     return {
         **metrics,
-        "knn_accuracy_states": distinguishability(rollouts.observations[:, :, ::5]),
-        "training_coverage": len(bins),
+        **of_skills,
+        "total_coverage": coverage.total,
+        "queue_coverage": coverage.queue,
         "training_entropy": particle_entropy(observations[chosen]),
     }
 

@@ -1,11 +1,17 @@
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sb3_cesd.cesd import CeSD
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs import make_batched, register_envs
 from sb3_cesd.options import SkillOptions
+from sb3_cesd.presets import preset
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
+
+if TYPE_CHECKING:
+    from sb3_cesd.show import show_skills
 
 __version__ = (Path(__file__).parent / "version.txt").read_text().strip()
 
@@ -21,16 +27,20 @@ __all__ = [
     "VecSkillObservation",
     "__version__",
     "make_batched",
+    "preset",
+    "show_skills",
 ]
 __all__ += [name for name in _CLASSES if name not in __all__]
 
 
-def __getattr__(name: str) -> type[SkillDDPG]:
-    """Methods by the name of their class: ``from sb3_cesd import DIAYN``."""
+def __getattr__(name: str) -> Any:
+    """Methods by the name of their class: ``from sb3_cesd import DIAYN``. What takes long to import, when it is asked for."""
     if name in _CLASSES:
         return _CLASSES[name]
+    if name == "show_skills":
+        return import_module("sb3_cesd.show").show_skills
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_CLASSES})
+    return sorted({*globals(), *_CLASSES, *__all__})

@@ -22,6 +22,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn.modules import activation
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
 from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
@@ -151,6 +152,7 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
     :return: the file
     :raises ValueError: if a part of the policy is code of the user
     """
+    check_arguments("export_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else with_suffix(path, SUFFIX)
     if path.suffix != SUFFIX:
@@ -276,6 +278,7 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
     :raises ValueError: if the file is damaged, or something else
     :raises FileNotFoundError: if there is no such file
     """
+    check_arguments("import_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else path
     if not path.is_file():

@@ -11,6 +11,7 @@ from sb3_cesd.checkpoints.folders import is_checkpoint
 from sb3_cesd.common.files import dump_with_checksum, written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import find_config, make_module
 
 
@@ -31,6 +32,8 @@ def find_entries(init: Any) -> Any:
             config = find_config(conf_file) if conf_file else self.algo
             if config is not None:
                 self.config = make_module(config)
+            # RL Zoo would train the agent of -i, without a study
+            self.continue_training = self.continue_training and not self.optimize_hyperparameters
 
     return init_with_config
 
@@ -104,11 +107,38 @@ def resume_checkpoint(load_pretrained: Any) -> Any:
     @wraps(load_pretrained)
     def load_or_resume(self: Any, hyperparams: dict[str, Any], env: Any) -> Any:
         if self.algo not in METHODS or not is_checkpoint(Path(self.trained_agent).parent):
+            warn_of_unused_reward(self)
             return load_pretrained(self, hyperparams, env)
         print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
         return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose)
 
     return load_or_resume
+
+
+def warn_of_unused_reward(manager: Any) -> None:
+    """
+    Say that ``-i`` goes on discovering skills in an environment other than that of the pre-training, where fine-tuning may be
+    meant: an id that no entry knows has the default one, of a pre-training.
+
+    :param manager: RL Zoo's ``ExperimentManager``, of a method, with ``-i``
+    """
+    env_id = manager.env_name.gym_id
+    pretrained_in = [folder.parent.name for folder in Path(manager.trained_agent).parent.glob("*/args.yml")]
+    says_reward = "reward" in manager._hyperparams or "reward" in (manager.custom_hyperparams or {})
+    if manager.algo not in METHODS or says_reward or str(manager.env_name) in pretrained_in:
+        return
+    if read_saved_data(manager.trained_agent).get("reward") == "extrinsic":
+        return
+    print(
+        f"""{"!" * 100}
+WARNING: this goes on discovering skills in {env_id}, and does not use its reward: nothing says that it is a task.
+To fine-tune a skill on the reward of {env_id}, add one of
+    -params reward:'"extrinsic"'
+    --conf-file mine.yml    with  reward: 'extrinsic'  under {env_id}
+(a file to start from is printed by: python -m sb3_cesd.zoo.hyperparams template).
+To go on discovering skills without this warning, add -params reward:'"intrinsic"'.
+{"!" * 100}"""
+    )
 
 
 def go_on(learn: Any) -> Any:

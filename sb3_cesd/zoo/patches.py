@@ -7,7 +7,9 @@ from typing import Any
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, experiment
+from sb3_cesd.zoo import callbacks, evaluation, experiment, studies
+from sb3_cesd.zoo.playing import PlayedModel
+from sb3_cesd.zoo.search import SearchTrial
 
 
 def register() -> None:
@@ -35,11 +37,14 @@ def extend(module: Any) -> None:
 
 def add_methods(utils: Any) -> None:
     """
-    Add the methods to the choices of ``--algo``.
+    Add the methods to the choices of ``--algo``, and let what plays a model tell which skill acts.
 
     :param utils: ``rl_zoo3.utils``
     """
     utils.ALGOS.update(METHODS)
+    played = PlayedModel()
+    replace(utils, "get_model_path", played.note_path)
+    replace(utils, "create_test_env", played.add_skills)
 
 
 def add_search_spaces(hyperparams_opt: Any) -> None:
@@ -62,15 +67,15 @@ def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
     """
 
     def sample(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
-        return method.convert_hyperparams(method.draw_hyperparams(trial))
+        return trial.draw() if isinstance(trial, SearchTrial) else method.convert_hyperparams(method.draw_hyperparams(trial))
 
     return sample
 
 
 def extend_experiments(exp_manager: Any) -> None:
     """
-    Let experiments find our hyperparameters, step environments together, normalise a task as its pre-training was and go on
-    with what was learned.
+    Let experiments find our hyperparameters, step environments together, normalise a task as its pre-training was, go on
+    with what was learned, and judge skills by themselves.
 
     :param exp_manager: ``rl_zoo3.exp_manager``
     """
@@ -80,8 +85,12 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "_maybe_normalize", experiment.find_pretrained_statistics)
     replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint)
     replace(manager, "learn", experiment.go_on)
+    replace(manager, "objective", studies.search_by_settings)
+    replace(manager, "hyperparameters_optimization", studies.start_study(exp_manager.ALGOS))
+    replace(manager, "load_trial", studies.load_arguments)
     replace(exp_manager.VecNormalize, "save", experiment.save_whole)
-    replace(exp_manager, "TrialEvalCallback", callbacks.evaluate_every_skill)
+    replace(exp_manager, "EvalCallback", evaluation.evaluate_skills)
+    replace(exp_manager, "TrialEvalCallback", evaluation.judge_trials_by_skills)
 
 
 def extend_callbacks(zoo_callbacks: Any) -> None:

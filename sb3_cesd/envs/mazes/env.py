@@ -74,7 +74,7 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     Episodes never terminate; the registered ids truncate them after 50 steps. They start at a random position in the start
     cell, or at the one passed as ``reset(options={"position": (x, y)})``.
 
-    The reward ``"coverage"`` is an objective for tuning hyperparameters: the fraction of the free bins (0.05 wide, 0.1 in the
+    The reward ``"coverage"`` makes returns tell the state coverage: it is the fraction of the free bins (0.05 wide, 0.1 in the
     bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
     evaluation sum to its state coverage. A reset with a seed forgets them, and so does a second reset in a row: SB3's
     ``evaluate_policy`` resets an environment that the end of its last call has just reset, so every evaluation starts from

@@ -9,6 +9,12 @@ REMEDY = (
     "Without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
     "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
 )
+#: What is told where pip could not install dm_control
+WITHOUT_DM_CONTROL = (
+    "The robots (Walker, Quadruped, Jaco) need dm_control, which is not installed: from Python 3.13 on pip leaves it out, "
+    "since there is no wheel of labmaze, which it requires and the robots do not. Install it without that by "
+    "'pip install --no-deps \"dm_control>=1.0.50\"'. Mazes and the environments of Gymnasium do without."
+)
 EGL_PLATFORM_DEVICE_EXT = 0x313F
 MAX_DEVICES = 10
 
@@ -31,13 +37,16 @@ def import_physics(*names: str) -> list[ModuleType]:
 
     :param names: modules to import
     :return: the modules
+    :raises ModuleNotFoundError: if dm_control is not installed
     :raises RuntimeError: if the backend that ``MUJOCO_GL`` asks for is not available
     """
     choose_gl_backend()
     try:
         return [import_module(name) for name in names]
-    except ModuleNotFoundError:
-        raise
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "dm_control":
+            raise
+        raise ModuleNotFoundError(WITHOUT_DM_CONTROL, name="dm_control") from error
     except (AttributeError, ImportError, RuntimeError) as error:  # MuJoCo, dm_control and PyOpenGL raise different ones
         if "MUJOCO_GL" not in os.environ:
             raise

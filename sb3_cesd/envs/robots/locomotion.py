@@ -56,8 +56,8 @@ class LocomotionEnv(Robot):
     observations, and no episode ends early.
 
     The reward is Gymnasium's, but for the ant's cost of contacts, which needs forces that are not computed: (x velocity
-    [m/s]) - .5 |a|^2 + 1 while the ant is upright, (x velocity) - .1 |a|^2 for the half-cheetah. Actions are clipped to
-    [-1, 1]. A simulation that diverges ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
+    [m/s]) - 0.5 ``|a|^2`` + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are
+    clipped to [-1, 1]. A simulation that diverges ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
 
     :param robot: ``"ant"`` (29 observations: position 3, orientation 4, joints 8, velocities 14; 8 actions) or
         ``"half_cheetah"`` (18 observations: x, z, pitch, joints 6, velocities 9; 6 actions)

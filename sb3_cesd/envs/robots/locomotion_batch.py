@@ -1,5 +1,6 @@
 """Many of the robots of :mod:`sb3_cesd.envs.robots.locomotion` at once."""
 
+import logging
 from typing import Any
 
 import mujoco
@@ -11,6 +12,10 @@ from sb3_cesd.envs.robots.simulations import named_warnings as named_warnings
 
 #: The torso, whose velocity is rewarded
 TORSO = 1
+
+# MuJoCo's own handler writes a file to the working directory; what matters of a simulation is in ``infos``
+if mujoco.get_mju_user_warning() is None:
+    mujoco.set_mju_user_warning(logging.getLogger(__name__).info)
 
 
 def get_state(model: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:

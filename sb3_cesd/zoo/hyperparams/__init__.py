@@ -8,7 +8,7 @@ the method wins over what is shared::
     any, e.g. Pendulum-v1    base, SCALE
     Walker-v0                base, SCALE, walker
     WalkerRun-v0             base, SCALE, walker, task, SCALE_task
-    MazeTree-v0              maze
+    MazeTree-v0              maze, at either scale
 
 Each method has the configs ``NAME`` (SCALE is ``published``) and ``NAME_laptop``; a variant has a file and a config of its own
 (``cesd_released``). ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0`` prints the merged entry.
@@ -78,8 +78,7 @@ def entries(config: str) -> dict[str, Entry]:
         is_task = env_id.lower() != f"{domain}-v0"
         sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [])]
     sections.update({env_id: ["base", scale, domain] for env_id, domain in LOCOMOTION.items()})
-    if scale == "published":
-        sections.update({env_id: ["maze"] for env_id in MAZES})
+    sections.update({env_id: ["maze"] for env_id in MAZES})
     return {env_id: compose(files, names) for env_id, names in sections.items()}
 
 

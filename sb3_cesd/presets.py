@@ -1,0 +1,63 @@
+"""The settings of the yml files for models that are made in Python."""
+
+import inspect
+from typing import Any, Literal
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.rules import shown
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.zoo.hyperparams import configs, read_entry
+
+
+class Preset(dict[str, Any]):
+    """
+    Arguments of the constructor of a method, to be passed as ``**preset``; and what the yml files say besides.
+
+    :param arguments: arguments by name
+    :param n_timesteps: environment steps to learn for
+    :param n_envs: number of parallel environments
+    """
+
+    def __init__(self, arguments: dict[str, Any], n_timesteps: int, n_envs: int) -> None:
+        super().__init__(arguments)
+        self.n_timesteps = n_timesteps
+        self.n_envs = n_envs
+
+
+def preset(
+    scale: Literal["laptop", "published"] = "laptop",
+    env_id: str = "default",
+    method: str | type[SkillDDPG] = "cesd",
+) -> Preset:
+    """
+    Read the settings that RL Zoo trains a method with, from the same yml files::
+
+        settings = preset("laptop", "Walker-v0")
+        model = CeSD("MlpPolicy", "Walker-v0", **settings).learn(settings.n_timesteps)
+
+    :param scale: ``"laptop"`` (200k steps, networks of 256) or ``"published"`` (2M steps, networks of 1024); mazes have one
+        scale for both
+    :param env_id: id of the environment; one that the files don't name gets the settings of any other environment
+    :param method: name or class of the method, or the name of a variant with a file of its own (``"cesd_released"``)
+    :return: arguments of the constructor but policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
+    :raises ValueError: if there is no such scale or method
+    """
+    check_arguments("preset", {"env_id": env_id})
+    name = method.__name__.lower() if isinstance(method, type) else method
+    config = {"published": str(name), "laptop": f"{name}_laptop"}.get(scale) if isinstance(scale, str) else None
+    if config is None:
+        raise ValueError(f"There is no scale {shown(scale)}: choose 'laptop' or 'published'.")
+    if config not in configs():
+        known = [known for known in configs() if known.endswith("_laptop") == (scale == "laptop")]
+        names = ", ".join(repr(known.removesuffix("_laptop")) for known in known)
+        raise ValueError(f"There is no method {shown(name)} at scale {scale!r}: use one of {names}.")
+    entry = read_entry(config, env_id)
+    entry.pop("policy")
+    result = Preset({}, int(entry.pop("n_timesteps")), int(entry.pop("n_envs", 1)))
+    arguments = inspect.signature(METHODS[name.partition("_")[0]]).parameters
+    unknown = [key for key in entry if key not in arguments]
+    if unknown:
+        raise ValueError(f"{config}.yml sets {', '.join(unknown)}, which only RL Zoo knows: train with RL Zoo.")
+    result.update(entry)
+    return result

@@ -1,0 +1,121 @@
+"""Curves of a training, from the logs beside a model."""
+
+import csv
+import math
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+#: Files of SB3's CSV logger, EvalCallback and Monitor
+PROGRESS, EVALUATIONS, MONITOR = "progress.csv", "evaluations.npz", "*monitor.csv"
+STEPS = "time/total_timesteps"
+#: Groups of logged values that are drawn, the more telling ones first
+GROUPS = ("skills/", "eval/", "rollout/", "train/")
+#: Curves in a figure, and in a row of it
+MAX_CURVES, N_COLUMNS = 16, 4
+#: Episodes of Monitor that are averaged
+WINDOW = 20
+
+
+class Curve(NamedTuple):
+    """
+    A value in the course of training.
+
+    :param steps: environment steps, shape ``(n,)``
+    :param values: the value after them, shape ``(n,)``
+    """
+
+    steps: np.ndarray
+    values: np.ndarray
+
+
+def find_curves(folder: Path) -> dict[str, Curve]:
+    """
+    Read the logs in the folder of a model.
+
+    :param folder: the folder
+    :return: curves by name, of at least two points each; files that can't be read are left out
+    """
+    curves: dict[str, Curve] = {}
+    for read, pattern in ((_progress, PROGRESS), (_evaluations, EVALUATIONS), (_monitors, MONITOR)):
+        paths = sorted(folder.glob(pattern))
+        try:
+            curves.update({name: curve for name, curve in read(paths).items() if name not in curves} if paths else {})
+        except (OSError, ValueError, KeyError, csv.Error):
+            continue
+    finite = {
+        name: Curve(*(array[np.isfinite(values)] for array in (steps, values))) for name, (steps, values) in curves.items()
+    }
+    return {name: curve for name, curve in finite.items() if len(curve.steps) > 1}
+
+
+def draw_curves(curves: dict[str, Curve]) -> Figure:
+    """
+    Draw curves side by side.
+
+    :param curves: by name
+    :return: the figure, of those of most interest if there are many
+    """
+    order = sorted(curves, key=_rank)
+    names = order[:MAX_CURVES]
+    n_rows = -(-len(names) // N_COLUMNS)
+    figure = Figure(figsize=(3.2 * min(len(names), N_COLUMNS), 2.3 * n_rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    for index, name in enumerate(names):
+        axes = figure.add_subplot(n_rows, min(len(names), N_COLUMNS), index + 1)
+        axes.plot(*curves[name], linewidth=1.2)
+        axes.set_title(name, fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4))
+        axes.set_xlabel("step", fontsize=7)
+    return figure
+
+
+def _rank(name: str) -> int:
+    """Rank a curve: by its group, those of a single skill last."""
+    if re.search(r"skill_\d+$", name):
+        return len(GROUPS)
+    return next((rank for rank, group in enumerate(GROUPS) if name.startswith(group)), 0)
+
+
+def _progress(paths: list[Path]) -> dict[str, Curve]:
+    """Read what SB3's CSV logger wrote."""
+    with paths[0].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    steps = np.array([_number(row[STEPS]) for row in rows])
+    names = [name for name in rows[0] if name is not None and name.startswith(GROUPS)] if rows else []
+    return {name: Curve(steps, np.array([_number(row[name]) for row in rows])) for name in names}
+
+
+def _evaluations(paths: list[Path]) -> dict[str, Curve]:
+    """Read what SB3's ``EvalCallback`` wrote."""
+    with np.load(paths[0]) as logged:
+        steps = logged["timesteps"]
+        return {
+            "eval/mean_reward": Curve(steps, logged["results"].mean(axis=1)),
+            "eval/mean_ep_length": Curve(steps, logged["ep_lengths"].mean(axis=1)),
+        }
+
+
+def _monitors(paths: list[Path]) -> dict[str, Curve]:
+    """Read what SB3's ``Monitor`` wrote: the episodes of all environments in the order in which they ended."""
+    episodes = []
+    for path in paths:
+        with path.open(newline="") as file:
+            file.readline()  # a comment
+            episodes += [(_number(row["t"]), _number(row["r"]), _number(row["l"])) for row in csv.DictReader(file)]
+    if len(episodes) < 2:
+        return {}
+    _, returns, lengths = np.array(sorted(episodes)).T
+    window = min(WINDOW, len(returns) // 2)
+    means = np.convolve(returns, np.full(window, 1 / window), mode="valid")
+    return {f"rollout/return, mean of {window} episodes": Curve(lengths.cumsum()[window - 1 :], means)}
+
+
+def _number(text: str | None) -> float:
+    """Read a number; NaN where none was logged."""
+    return float(text) if text else math.nan

@@ -1,0 +1,230 @@
+"""Environments in which a model is shown, like those it was trained in."""
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecEnv,
+    VecEnvWrapper,
+    VecFrameStack,
+    VecMonitor,
+    VecNormalize,
+    VecTransposeImage,
+    unwrap_vec_normalize,
+)
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.envs.mazes.layouts import MazeLayout
+from sb3_cesd.envs.robots.gl import choose_gl_backend
+from sb3_cesd.metrics import make_env, make_play_env
+from sb3_cesd.metrics.motion import robot_name
+from sb3_cesd.metrics.training_env import make_env_like_training
+from sb3_cesd.show.choice import ShownModel
+from sb3_cesd.show.labels import ARM, MAZE, OTHER
+
+#: What can be played in: an id, an environment, or several
+ShownEnv = str | gym.Env | VecEnv
+
+
+class PlayEnvs:
+    """
+    Makes environments to play skills in, as the model expects them.
+
+    :param name: what to call them in titles
+    :param make: makes one with the arguments of ``gym.make``, with its wrappers; ``None`` to play in ``venv``
+    :param venv: environments that are not made anew, nor closed
+    :param statistics: statistics of training, by which observations are normalised
+    :param batched: id and arguments of an environment without wrappers, of which many may be stepped at a time
+    :param vec_env_wrapper: wraps vectorized environments before they are normalised
+    :param frame_stack: number of observations that are stacked after they are normalised, 0 for none
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., gym.Env] | None = None,
+        venv: VecEnv | None = None,
+        statistics: VecNormalize | None = None,
+        batched: tuple[str, dict[str, Any]] | None = None,
+        vec_env_wrapper: Callable[[VecEnv], VecEnv] | None = None,
+        frame_stack: int = 0,
+    ) -> None:
+        # Before MuJoCo is imported, whoever's environment it is in
+        choose_gl_backend()
+        self.name = name
+        self._make = make
+        self._venv = venv
+        self._statistics = statistics
+        self._batched = batched
+        self._vec_env_wrapper = vec_env_wrapper
+        self._frame_stack = frame_stack
+
+    def one(self, render: bool = False) -> VecEnv:
+        """
+        Make one environment.
+
+        :param render: whether it is to render images
+        :return: the environment; close it
+        """
+        if self._make is None:
+            return self._given()
+        return self._finished(DummyVecEnv([functools.partial(self._make, render_mode="rgb_array" if render else None)]))
+
+    def many(self, n_skills: int, n_rollouts: int) -> VecEnv:
+        """
+        Make environments in which many rollouts are fast.
+
+        :param n_skills: number of skills
+        :param n_rollouts: number of rollouts per skill
+        :return: the environments; close them
+        """
+        if self._batched is None:
+            return self.one()
+        env_id, env_kwargs = self._batched
+        return self._finished(make_play_env(env_id, n_skills, n_rollouts, env_kwargs))
+
+    def _given(self) -> VecEnv:
+        assert self._venv is not None
+        return self._finished(_Kept(self._venv))
+
+    def _finished(self, env: VecEnv) -> VecEnv:
+        if self._vec_env_wrapper is not None:
+            env = self._vec_env_wrapper(env)
+        env = normalize_like_training(env, self._statistics or unwrap_vec_normalize(env))
+        if self._frame_stack > 0:
+            env = VecFrameStack(env, self._frame_stack)
+        space = env.observation_space
+        is_channels_last = is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
+        return VecTransposeImage(env) if is_channels_last else env
+
+
+def maze_of(env: VecEnv) -> MazeLayout | None:
+    """
+    Tell the maze that environments are.
+
+    :param env: any environments
+    :return: the maze; ``None`` if they are something else
+    """
+    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
+    return layout if isinstance(layout, MazeLayout) else None
+
+
+def kind_of(env: VecEnv) -> str:
+    """
+    Tell what environments are, for the meanings of metrics.
+
+    :param env: any environments
+    :return: kind of the environment, see ``sb3_cesd.show.labels``
+    """
+    if maze_of(env) is not None:
+        return MAZE
+    return ARM if robot_name(env) == "jaco" else OTHER
+
+
+class _Kept(VecEnvWrapper):
+    """
+    Environments of the caller: when closed, they stay open and normalise as they did.
+
+    :param venv: the environments
+    """
+
+    def __init__(self, venv: VecEnv) -> None:
+        super().__init__(venv)
+        normalize = unwrap_vec_normalize(venv)
+        self._before = None if normalize is None else (normalize, normalize.training, normalize.norm_obs)
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        return self.venv.step_wait()
+
+    def close(self) -> None:
+        if self._before is not None:
+            normalize, normalize.training, normalize.norm_obs = self._before[0], *self._before[1:]
+
+
+def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormalize | None) -> PlayEnvs:
+    """
+    Find environments to play in.
+
+    :param env: id of an environment, an environment or several; ``None`` for those of training
+    :param model: the model
+    :param statistics: statistics of training; ``None`` for those of ``env``, or of the environments of training
+    :return: what makes them: anew from their id and wrappers where that is possible, else of ``env`` itself
+    :raises ValueError: if there are none, or it is no environment
+    """
+    choose_gl_backend()
+    if env is None:
+        training_env = getattr(model, "env", None)
+        if training_env is None:
+            raise ValueError("The model was loaded without an environment: pass env, e.g. show_skills(model, 'Walker-v0').")
+        return _like_training(training_env, statistics)
+    if isinstance(env, str):
+        return PlayEnvs(env, functools.partial(make_env, env), statistics=statistics, batched=(env, {}))
+    if isinstance(env, VecEnv):
+        name = f"{env.get_attr('spec', indices=0)[0].id}" if env.has_attr("spec") else type(env.unwrapped).__name__
+        return PlayEnvs(name, venv=env.venv if isinstance(env, VecSkillObservation) else env, statistics=statistics)
+    if not isinstance(env, gym.Env):
+        raise ValueError(f"env={env!r} is no environment: pass an id, a Gymnasium environment or a VecEnv.")
+    spec = _spec_of(env.spec)
+    if spec is not None:
+        return _from_spec(spec, statistics)
+    name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
+    return PlayEnvs(name, venv=DummyVecEnv([lambda: env]), statistics=statistics)
+
+
+def _like_training(training_env: VecEnv, statistics: VecNormalize | None) -> PlayEnvs:
+    """
+    Make environments like those of training.
+
+    :param training_env: environments of training
+    :param statistics: statistics of training; ``None`` for those of ``training_env``
+    :return: what makes them from their id and wrappers; where that is not possible, copies that render nothing
+    """
+    spec = _spec_of(training_env.get_attr("spec", indices=0)[0]) if training_env.has_attr("spec") else None
+    outer = training_env
+    while isinstance(outer, VecNormalize | VecSkillObservation | VecMonitor | VecTransposeImage):
+        outer = outer.venv
+    if spec is not None and not isinstance(outer, VecEnvWrapper):
+        return _from_spec(spec, statistics or unwrap_vec_normalize(training_env))
+    name = type(training_env.unwrapped).__name__ if spec is None else spec.id
+    return PlayEnvs(name, venv=make_env_like_training(training_env, 1, 1), statistics=statistics)
+
+
+def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
+    """
+    Check that an environment can be made anew.
+
+    :param spec: what it was made of
+    :return: the same without SB3's ``Monitor``; ``None`` if it can't, as a wrapper did not record its arguments
+    """
+    if spec is None:
+        return None
+    spec = copy.deepcopy(spec)
+    spec.additional_wrappers = tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name != "Monitor")
+    return spec if all(wrapper.kwargs is not None for wrapper in spec.additional_wrappers) else None
+
+
+def _from_spec(spec: EnvSpec, statistics: VecNormalize | None) -> PlayEnvs:
+    """
+    Make environments anew.
+
+    :param spec: what they are made of
+    :param statistics: statistics of training
+    :return: what makes them
+    """
+    batched = None
+    if not spec.additional_wrappers:
+        env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+        if spec.max_episode_steps is not None:
+            env_kwargs["max_episode_steps"] = spec.max_episode_steps
+        batched = (spec.id, env_kwargs)
+    return PlayEnvs(spec.id, functools.partial(gym.make, spec), statistics=statistics, batched=batched)

@@ -1,0 +1,119 @@
+"""Pieces of a page that needs no other file."""
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+#: Nothing is fetched, nothing is run
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+STYLE = """
+:root { color-scheme: light dark; --line: #8886; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1400px; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+img { max-width: 100%; height: auto; }
+.figure img { background: white; }
+table { margin: .6rem 0; border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { border-bottom: 1px solid var(--line); padding: .2rem .7rem; text-align: right; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
+td.text, th.text { text-align: left; }
+td.text:last-child { white-space: normal; min-width: 14rem; }
+pre { border: 1px solid var(--line); padding: .6rem; overflow-x: auto; }
+.films { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: .6rem; }
+.films figure { margin: 0; border-top: 4px solid; padding-top: .3rem; } .films img { width: 100%; }
+figcaption { font-size: .85rem; }
+.models { display: grid; gap: 1.5rem; } .models > section { min-width: 0; }
+@media (min-width: 900px) { .models { grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); } }
+"""
+#: Quality of moving pictures, of 100
+QUALITY = 60
+
+
+def document(title: str, body: str) -> str:
+    """
+    Make a page of its content.
+
+    :param title: title of the page, plain text
+    :param body: HTML
+    :return: HTML of the whole page, in UTF-8
+    """
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
+        f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def figure_image(figure: Figure, description: str) -> str:
+    """
+    Embed a figure of Matplotlib.
+
+    :param figure: the figure
+    :param description: what it shows, plain text
+    :return: HTML
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=100)
+    return f'<div class="figure">{_image("png", buffer.getvalue(), description)}</div>'
+
+
+def moving_image(frames: Sequence[np.ndarray], fps: float, description: str) -> str:
+    """
+    Embed a moving picture, as animated WebP.
+
+    :param frames: images, each of shape ``(height, width, 3)``
+    :param fps: images per second
+    :param description: what it shows, plain text
+    :return: HTML
+    """
+    buffer = io.BytesIO()
+    first, *others = (Image.fromarray(frame) for frame in frames)
+    options = {"save_all": True, "append_images": others, "duration": round(1000 / fps), "loop": 0, "quality": QUALITY}
+    first.save(buffer, format="WEBP", **options)
+    return _image("webp", buffer.getvalue(), description)
+
+
+def films(frames: Sequence[Sequence[np.ndarray]], captions: Sequence[str], colors: Sequence[str], fps: float) -> str:
+    """
+    Embed the moving pictures of skills side by side.
+
+    :param frames: images of each skill; a skill with fewer stays at its last one, so that all begin anew together
+    :param captions: what to write below each, plain text
+    :param colors: color of each skill
+    :param fps: images per second
+    :return: HTML
+    """
+    longest = max(map(len, frames))
+    cells = []
+    for of_skill, caption, color in zip(frames, captions, colors, strict=True):
+        padded = [*of_skill, *[of_skill[-1]] * (longest - len(of_skill))]
+        image = moving_image(padded, fps, caption)
+        cells.append(f'<figure style="border-color: {color}">{image}<figcaption>{escape(caption)}</figcaption></figure>')
+    return f'<div class="films">{"".join(cells)}</div>'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Sequence[int] = (0,)) -> str:
+    """
+    Make a table.
+
+    :param header: names of the columns, plain text
+    :param rows: cells, plain text
+    :param text_columns: columns of words, aligned to the left
+    :return: HTML
+    """
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        kinds = [' class="text"' if column in text_columns else "" for column in range(len(cells))]
+        return f"<tr>{''.join(f'<{tag}{kind}>{escape(text)}</{tag}>' for text, kind in zip(cells, kinds, strict=True))}</tr>"
+
+    return f"<table><thead>{row(header, 'th')}</thead><tbody>{''.join(row(cells, 'td') for cells in rows)}</tbody></table>"
+
+
+def _image(kind: str, content: bytes, description: str) -> str:
+    data = base64.b64encode(content).decode()
+    return f'<img src="data:image/{kind};base64,{data}" alt="{escape(description)}">'

@@ -1,0 +1,82 @@
+"""A page about the skills of a model, or of some models side by side, that needs no other file."""
+
+import shlex
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from sb3_cesd.common.files import AnyPath, written_whole
+from sb3_cesd.common.versions import installed_versions
+from sb3_cesd.show import html
+from sb3_cesd.show.curves import draw_curves, find_curves
+from sb3_cesd.show.labels import meaning
+from sb3_cesd.show.result import SkillShow
+from sb3_cesd.show.tables import cell
+
+
+def write_report(
+    path: AnyPath, shows: Sequence[SkillShow], model_paths: Sequence[Path] = (), command: Sequence[str] = ()
+) -> None:
+    """
+    Write a page with all pictures in it. It fetches nothing and runs nothing.
+
+    :param path: file to write, ``.html``
+    :param shows: what the skills of each model do; several models stand side by side
+    :param model_paths: files of the models, beside which training may have left its logs
+    :param command: the command that made it, in words
+    """
+    title = shows[0].title if len(shows) == 1 else f"Skills of {len(shows)} models"
+    body = []
+    if len(shows) > 1:
+        body += ["<h2>Metrics</h2>", _comparison(shows)]
+    curves = [_curves(model_path) for model_path in model_paths] or [""] * len(shows)
+    sections = []
+    for index, (shown, of_training) in enumerate(zip(shows, curves, strict=True)):
+        name = f"<p><code>{escape(str(model_paths[index]))}</code></p>" if model_paths else ""
+        heading = f"<h2>{escape(shown.title)}</h2>" if len(shows) > 1 else ""
+        sections.append(f"<section>{heading}{name}{shown.html()}{of_training}</section>")
+    body.append(f'<div class="models">{"".join(sections)}</div>')
+    body.append(_origin(command))
+    with written_whole(path) as file:
+        file.write(html.document(title, "\n".join(body)).encode())
+
+
+def _comparison(shows: Sequence[SkillShow]) -> str:
+    """
+    Put the metrics of models side by side.
+
+    :param shows: of the models
+    :return: HTML
+    """
+    names = list(dict.fromkeys(name for shown in shows for name in shown.metrics))
+    columns = {f"{index + 1}: {shown.title}": shown.metrics for index, shown in enumerate(shows)}
+    rows = [
+        [name, *(cell(metrics, name) for metrics in columns.values()), meaning(name, shows[0].n_skills, shows[0].kind)]
+        for name in names
+    ]
+    return html.table(["metric", *columns, "meaning"], rows, (0, len(columns) + 1))
+
+
+def _curves(model_path: Path) -> str:
+    """
+    Draw the logs beside a model.
+
+    :param model_path: file of the model
+    :return: HTML; nothing if there are no logs
+    """
+    curves = find_curves(model_path.resolve().parent)
+    if not curves:
+        return ""
+    return f"<h2>Training</h2>{html.figure_image(draw_curves(curves), 'Curves of the training')}"
+
+
+def _origin(command: Sequence[str]) -> str:
+    """
+    Say how the page was made.
+
+    :param command: the command in words
+    :return: HTML
+    """
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+    made_by = f"<pre>{escape(shlex.join(command))}</pre>" if command else ""
+    return f"<h2>How this page was made</h2>{made_by}<p>{escape(versions)}</p>"

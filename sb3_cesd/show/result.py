@@ -1,0 +1,125 @@
+"""What showing skills yields."""
+
+import json
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from sb3_cesd.common.files import AnyPath
+from sb3_cesd.metrics.plots import skill_colors
+from sb3_cesd.show import html
+from sb3_cesd.show.labels import OTHER, TRAINED, meaning
+from sb3_cesd.show.play import SkillRollout
+from sb3_cesd.show.tables import cell, metrics_table, skill_header, skill_row, skill_table
+from sb3_cesd.show.video import grid_frames, write_video
+
+#: Images per second
+FPS = 12.5
+#: What the columns of metrics are
+COMPARED = (
+    "Of all skills, from rollouts with the exploration noise of training. Untrained: the same networks with new weights. "
+    "Chance: skills that all do the same."
+)
+
+
+@dataclass
+class SkillShow:
+    """
+    What skills do. A notebook displays it; :meth:`save` writes it to files.
+
+    :param title: the model and its environment
+    :param labels: what to call the skills
+    :param rollouts: one episode of each skill, all from the same start
+    :param figure: film strips and paths
+    :param metrics: of all skills of the model, by name
+    :param baselines: the same metrics of ``"untrained"`` skills and by ``"chance"``, as far as these are known
+    :param n_skills: number of skills that were measured
+    :param kind: kind of the environment, see ``sb3_cesd.show.labels``
+    :param filmed: whether there are images for a video, rather than for film strips alone
+    :param notes: what to know about it, such as why there are no images
+    """
+
+    title: str
+    labels: list[str]
+    rollouts: list[SkillRollout]
+    figure: Figure
+    metrics: dict[str, float]
+    baselines: dict[str, dict[str, float]]
+    n_skills: int
+    kind: str = OTHER
+    filmed: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def columns(self) -> dict[str, dict[str, float]]:
+        """Metrics of the skills, and what to compare them with."""
+        return {TRAINED: self.metrics, **self.baselines}
+
+    @property
+    def colors(self) -> list[str]:
+        """Colour of each skill in the figure."""
+        return skill_colors(len(self.labels))
+
+    @property
+    def has_films(self) -> bool:
+        """Whether there are images of every skill for a video."""
+        return self.filmed and all(rollout.frames for rollout in self.rollouts)
+
+    def __str__(self) -> str:
+        parts = [skill_table(self.rollouts, self.labels)]
+        if self.metrics:
+            parts.append(metrics_table(self.columns, self.n_skills, self.kind))
+        return "\n".join([*parts, *self.notes])
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def html(self) -> str:
+        """
+        Make a part of a page, with all pictures in it.
+
+        :return: HTML
+        """
+        parts = [html.figure_image(self.figure, f"What each skill does: {self.title}")]
+        parts += [f"<p>{escape(note)}</p>" for note in self.notes]
+        if self.has_films:
+            frames = [rollout.frames for rollout in self.rollouts]
+            parts.append(html.films(frames, self._captions(), self.colors, FPS))
+        parts.append("<h2>An episode of each skill</h2>")
+        rows = [skill_row(label, rollout) for label, rollout in zip(self.labels, self.rollouts, strict=True)]
+        parts.append(html.table(skill_header(self.rollouts), rows, ()))
+        if self.metrics:
+            header = ["metric", *self.columns, "meaning"]
+            cells = {name: [cell(column, name) for column in self.columns.values()] for name in self.metrics}
+            rows = [[name, *values, meaning(name, self.n_skills, self.kind)] for name, values in cells.items()]
+            parts += ["<h2>Metrics</h2>", f"<p>{escape(COMPARED)}</p>", html.table(header, rows, (0, len(header) - 1))]
+        return "\n".join(parts)
+
+    def save(self, folder: AnyPath, video: str | None = "gif") -> list[Path]:
+        """
+        Write ``skills.png`` and ``metrics.json``, and if there are images a video of all skills side by side.
+
+        :param folder: where to write; it is made if needed
+        :param video: ``"gif"``, ``"mp4"``, or ``None`` for no video
+        :return: the files
+        :raises ValueError: if mp4 can't be written on this machine
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / "skills.png", folder / "metrics.json"]
+        self.figure.savefig(files[0], dpi=110)
+        files[1].write_text(json.dumps(self.columns, indent=2) + "\n")
+        if video is not None and self.has_films:
+            files.append(folder / f"skills.{video}")
+            frames = [rollout.frames for rollout in self.rollouts]
+            write_video(grid_frames(frames, [f"skill {label}" for label in self.labels]), files[-1], FPS)
+        return files
+
+    def _captions(self) -> list[str]:
+        """What to write below the film of each skill."""
+        return [
+            f"skill {label}: return {rollout.episode_return:.1f}, {rollout.n_steps} steps"
+            for label, rollout in zip(self.labels, self.rollouts, strict=True)
+        ]

@@ -1,0 +1,245 @@
+"""Showing skills from Python, in a notebook or for a report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from matplotlib.figure import Figure
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.files import AnyPath
+from sb3_cesd.common.observations import SKILL, plain_space
+from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.untrusted import load_statistics
+from sb3_cesd.envs.mazes.layouts import MazeLayout
+from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
+from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.show.choice import ChosenSkills, ShownModel, UntrainedSkills, method_name
+from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of, maze_of
+from sb3_cesd.show.labels import CHANCE, UNTRAINED, by_chance, name_label
+from sb3_cesd.show.play import SkillRollout, play_all
+from sb3_cesd.show.result import SkillShow
+from sb3_cesd.show.strips import draw_strips
+from sb3_cesd.skill_ddpg.checks import check_play_spaces
+
+#: Steps per skill in a maze, and elsewhere
+N_MAZE_STEPS, N_STEPS = 50, 250
+#: Rollouts per skill for picture and metrics of a maze, and for the metrics of other environments
+N_MAZE_ROLLOUTS, N_ROLLOUTS = 20, 4
+#: Rollouts per skill for MINE, as in the published comparison
+N_MINE_ROLLOUTS = 100
+#: Images per skill in a video
+N_VIDEO_FRAMES = 50
+
+
+def show_skills(
+    model: ShownModel,
+    env: ShownEnv | None = None,
+    skills: SkillName | Sequence[SkillName] | None = None,
+    n_steps: int | None = None,
+    n_rollouts: int | None = None,
+    n_untrained: int = 1,
+    n_frames: int = 6,
+    video: bool | None = None,
+    mine: bool = False,
+    seed: int = 0,
+    vec_normalize: VecNormalize | AnyPath | None = None,
+) -> SkillShow:
+    """
+    Show what each skill of a model does: pictures, images for a video, and metrics beside those of untrained skills.
+
+    The last line of a notebook's cell displays it:
+
+        show_skills(model, "Walker-v0")
+
+    Pictures show one episode of each skill, all from the same start; in a maze, rollouts with the exploration noise of
+    training. Such rollouts of all skills are measured, and compared with those of the same networks with new weights.
+
+    :param model: a model with skills, or an exported policy; of a model that learned a task, the skill that did is shown
+    :param env: id of an environment, an environment, or vectorized ones; ``None`` for another of that the model learns in
+    :param skills: what to draw and film: an index or several; of continuous skills vectors, too; ``None`` for all
+    :param n_steps: steps per skill, at most; ``None`` for 50 in a maze and 250 elsewhere
+    :param n_rollouts: rollouts per skill that are measured, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
+    :param n_untrained: number of untrained networks that are measured, their metrics are averaged; 0 for none
+    :param n_frames: images per skill in the film strips, 0 for none
+    :param video: record images for a video, too; ``None`` to do so unless it is a maze
+    :param mine: in a maze, estimate the mutual information by MINE too (about a minute)
+    :param seed: seed of the start, the same for all skills
+    :param vec_normalize: statistics by which observations were normalised in training, or the file that holds them; ``None``
+        for those of ``env`` or of the environments of training, if any
+    :return: figure, metrics and rollouts
+    :raises ValueError: if the model does not fit the environment, or there is no such skill
+    """
+    check_arguments("show_skills", locals())
+    if vec_normalize is not None and not isinstance(vec_normalize, VecNormalize):
+        vec_normalize = load_statistics(Path(vec_normalize))
+    envs = envs_to_play(env, model, vec_normalize)
+    return show_in(envs, model, skills, n_steps, n_rollouts, n_untrained, n_frames, video, mine, seed)
+
+
+def show_in(
+    envs: PlayEnvs,
+    model: ShownModel,
+    skills: SkillName | Sequence[SkillName] | None = None,
+    n_steps: int | None = None,
+    n_rollouts: int | None = None,
+    n_untrained: int = 1,
+    n_frames: int = 6,
+    video: bool | None = None,
+    mine: bool = False,
+    seed: int = 0,
+) -> SkillShow:
+    """
+    Show skills in environments that are ready. For the other arguments see :func:`show_skills`.
+
+    :param envs: makes environments as the model expects them
+    :param model: the model
+    :return: figure, metrics and rollouts
+    """
+    env = envs.one()
+    space: spaces.Space = env.observation_space
+    if isinstance(space, spaces.Dict) and SKILL in space.spaces:
+        space = plain_space(space)
+    check_play_spaces(space, env.action_space, model, envs.name)
+    layout, kind = maze_of(env), kind_of(env)
+    env.close()
+    if mine and layout is None:
+        raise ValueError("mine is for mazes: robots would need many more rollouts. Leave it out.")
+    names = _names(model, skills)
+    chosen = ChosenSkills(model, names)
+    labels = [name_label(name, model.skill_space) for name in chosen.skills]
+    n_steps = n_steps or (N_MAZE_STEPS if layout is not None else N_STEPS)
+    video = layout is None if video is None else video
+    n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
+    rollouts, problem = play_all(chosen, envs.one, range(len(names)), n_steps, seed, n_images)
+    notes = [] if problem is None else [f"No images and no video: {problem}"]
+
+    play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
+    play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts
+    metrics, baselines = _measure(envs, model, chosen, play, n_untrained)
+    if mine and metrics and model.reward == "intrinsic":
+        metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
+        if CHANCE in baselines:
+            baselines[CHANCE] = by_chance(metrics, model.n_skills)
+    title = f"{method_name(model)} on {envs.name}, {model.num_timesteps} steps of training"
+    if layout is None:
+        figure = draw_strips(rollouts, labels, f"{title}\n{_lengths(rollouts)}", n_frames)
+    else:
+        drawn = {**play, "n_rollouts": max(play["n_rollouts"], 1)}
+        figure = _draw_maze(envs, chosen, layout, drawn, title, labels)
+    n_measured = 1 if model.reward == "extrinsic" else model.n_skills
+    return SkillShow(title, labels, rollouts, figure, metrics, baselines, n_measured, kind, bool(video), notes)
+
+
+def _names(model: ShownModel, skills: SkillName | Sequence[SkillName] | None) -> list[SkillName]:
+    """
+    Find the skills to show.
+
+    :param model: the model
+    :param skills: one or several, or ``None`` for all
+    :return: their indices or vectors
+    :raises ValueError: if the model learned a task with another one
+    """
+    if model.reward == "extrinsic":
+        # Until it is known which skill is best, the first one acts
+        own: SkillName = 0 if model.skill is None else model.skill  # type: ignore[union-attr]
+        if skills is not None and _listed(skills, model) != [own]:
+            raise ValueError(
+                f"The model learned a task with skill {own} alone: leave skills out, or show the pre-trained model."
+            )
+        return [own]
+    return list(range(model.n_skills)) if skills is None else _listed(skills, model)
+
+
+def _listed(skills: SkillName | Sequence[SkillName], model: ShownModel) -> list[SkillName]:
+    """List skills of which there may be one."""
+    array = np.asarray(skills)
+    is_vector = array.ndim == 1 and array.dtype.kind == "f" and not model.skill_space.discrete
+    several = [skills] if array.ndim == 0 or is_vector else list(skills)  # type: ignore[arg-type]
+    for skill in several:
+        model.skill_space.encode(skill)
+    return [int(skill) if np.ndim(skill) == 0 else list(skill) for skill in several]  # type: ignore[arg-type, call-overload]
+
+
+def _measure(
+    envs: PlayEnvs, model: ShownModel, chosen: ChosenSkills, play: dict[str, Any], n_untrained: int
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """
+    Measure all skills, and what to compare them with.
+
+    :param envs: where
+    :param model: the model
+    :param chosen: its skills; of a model that learned a task, the one that did
+    :param play: arguments of the rollouts
+    :param n_untrained: number of untrained networks to compare with
+    :return: metrics, and those of untrained skills and by chance
+    """
+    if play["n_rollouts"] == 0:
+        return {}, {}
+    is_task = model.reward == "extrinsic"
+    measure = _measure_task if is_task else _measure_skills
+    metrics = measure(envs, chosen if is_task else model, play)
+    baselines = {}
+    if n_untrained > 0:
+        untrained = [UntrainedSkills(model, seed) for seed in range(n_untrained)]
+        each = [measure(envs, ChosenSkills(other, chosen.skills) if is_task else other, play) for other in untrained]
+        baselines[UNTRAINED] = {name: float(np.mean([values[name] for values in each])) for name in each[0]}
+    if not is_task:
+        baselines[CHANCE] = by_chance(metrics, model.n_skills)
+    return metrics, baselines
+
+
+def _measure_skills(envs: PlayEnvs, model: Any, play: dict[str, Any]) -> dict[str, float]:
+    env = envs.many(model.n_skills, play["n_rollouts"])
+    try:
+        return play_and_measure(model, env, **play)[0]
+    finally:
+        env.close()
+
+
+def _measure_task(envs: PlayEnvs, model: SkillModel, play: dict[str, Any]) -> dict[str, float]:
+    env = envs.many(model.n_skills, play["n_rollouts"])
+    try:
+        rollouts = collect_rollouts(model, env, **play)
+    finally:
+        env.close()
+    return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
+
+
+def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> float:
+    env = envs.many(model.n_skills, play["n_rollouts"])
+    rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
+    env.close()
+    return mine_mutual_information(*rollouts.per_rollout()).mutual_information
+
+
+def _draw_maze(
+    envs: PlayEnvs, chosen: ChosenSkills, layout: MazeLayout, play: dict[str, Any], title: str, labels: list[str]
+) -> Figure:
+    """
+    Draw skills in a maze as the paper does: stochastic rollouts from one start.
+
+    :param envs: makes the maze
+    :param chosen: the skills
+    :param layout: layout of the maze
+    :param play: arguments of the rollouts
+    :param title: title of the figure
+    :param labels: what to call the skills
+    :return: the figure
+    """
+    env = envs.many(chosen.n_skills, play["n_rollouts"])
+    drawn = play_places(chosen, env, reset_options={"position": layout.start_cell}, **play)
+    env.close()
+    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
+
+
+def _lengths(rollouts: Sequence[SkillRollout]) -> str:
+    """Say how many steps skills were played."""
+    lengths = [rollout.n_steps for rollout in rollouts]
+    if min(lengths) == max(lengths):
+        return f"{lengths[0]} steps per skill"
+    return f"{min(lengths)} to {max(lengths)} steps per skill, as episodes end early"

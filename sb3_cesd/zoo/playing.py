@@ -1,0 +1,205 @@
+"""Which skill acts in RL Zoo's ``enjoy`` and ``record_video``: it is told, and can be chosen."""
+
+import inspect
+from collections.abc import Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+
+from sb3_cesd.common.skill_clock import SkillClock
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.envs.robots.gl import choose_gl_backend
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+
+#: Argument of an environment that chooses skills, for ``--env-kwargs``
+SKILL_ARGUMENT = "skill"
+#: Font size of the label in a video [pixels]
+FONT_SIZE = 18
+
+
+class PlayedModel:
+    """What RL Zoo plays: it names the model first, then makes the environments."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+
+    def note_path(self, get_model_path: Any) -> Any:
+        """
+        Note which model RL Zoo is going to play.
+
+        :param get_model_path: ``rl_zoo3.utils.get_model_path``
+        :return: the same
+        """
+
+        @wraps(get_model_path)
+        def get_and_note(*args: Any, **kwargs: Any) -> Any:
+            found = get_model_path(*args, **kwargs)
+            algo = inspect.signature(get_model_path).bind(*args, **kwargs).arguments["algo"]
+            self._path = Path(found[1]) if algo in METHODS else None
+            return found
+
+        return get_and_note
+
+    def add_skills(self, create_test_env: Any) -> Any:
+        """
+        Let the environments tell which skill acts: the next one in each episode, or those that ``--env-kwargs skill:3`` or
+        ``skill:[0,3]`` names.
+
+        :param create_test_env: ``rl_zoo3.utils.create_test_env``
+        :return: the same, and for a model of the methods with skills
+        """
+
+        @wraps(create_test_env)
+        def create_with_skills(*args: Any, **kwargs: Any) -> VecEnv:
+            if self._path is None:
+                return create_test_env(*args, **kwargs)
+            # Before MuJoCo is imported, whoever's environment it is in
+            choose_gl_backend()
+            bound = inspect.signature(create_test_env).bind(*args, **kwargs)
+            env_kwargs = dict(bound.arguments.get("env_kwargs") or {})
+            wanted = env_kwargs.pop(SKILL_ARGUMENT, None)
+            bound.arguments["env_kwargs"] = env_kwargs
+            path, self._path = self._path, None
+            return show_skills_of(path, wanted, create_test_env(*bound.args, **bound.kwargs))
+
+        return create_with_skills
+
+
+def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
+    """
+    Let environments tell the model which skill acts, and the user, too.
+
+    :param path: file of the model
+    :param wanted: index or vector of a skill, or several; ``None`` for all of them in turn
+    :param env: environments, as the model expects them but for the skill
+    :return: environments with skills; the same for a model that learned a task with one of its skills
+    :raises ValueError: if there is no such skill
+    """
+    saved = read_saved_data(path)
+    skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
+    if saved["reward"] == "extrinsic":
+        own = saved["skill"]
+        if wanted is not None and wanted != own:
+            raise ValueError(f"{path} learned a task with skill {own} alone: leave skill out of --env-kwargs.")
+        print(f"Skill {own}, which learned the task, acts")
+        return env
+    if wanted is None:
+        wanted = saved["skill"]  # fixed by set_skill before the model was saved
+    if wanted is None:
+        print(
+            f"Each episode follows the next of {skill_space.n_skills} skills. Choose some with --env-kwargs skill:1 or "
+            "skill:[0,1]; max_episode_steps:100 shortens episodes."
+        )
+        return PlayedSkills(env, skill_space, range(skill_space.n_skills))
+    several = isinstance(wanted, list | tuple) and (skill_space.discrete or isinstance(wanted[0], list | tuple | int))
+    return PlayedSkills(env, skill_space, wanted if several else [wanted])
+
+
+class SkillList(SkillClock):
+    """
+    Goes through some skills in turn, one per episode.
+
+    :param n_envs: number of parallel environments
+    :param skill_space: space of the skills
+    :param skills: indices or vectors of those that act
+    """
+
+    def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
+        super().__init__(n_envs, skill_space, duration=None)
+        self._listed = np.stack([skill_space.encode(skill) for skill in skills])
+        #: Number of the skills that began to act
+        self.n_drawn = 0
+
+    def _draw(self, where: np.ndarray) -> None:
+        n_new = int(where.sum())
+        self._ages[where] = 0
+        self.vectors = self.vectors.copy()
+        self.vectors[where] = self._listed[(self.n_drawn + np.arange(n_new)) % len(self._listed)]
+        self.n_drawn += n_new
+
+    def seed(self, seed: int | None) -> None:
+        super().seed(seed)
+        self.n_drawn = 0
+
+
+class PlayedSkills(VecSkillObservation):
+    """
+    Print which skill acts, and write it on images.
+
+    :param venv: environments without skills
+    :param skill_space: space of the skills
+    :param skills: indices or vectors of those that act in turn, one per episode
+    """
+
+    clock: SkillList
+
+    def __init__(self, venv: VecEnv, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
+        super().__init__(venv, skill_space, skill_duration=None)
+        self.clock = SkillList(venv.num_envs, skill_space, skills)
+        self._names = [f"{skill_space.name_of(skill)}" for skill in skills]
+        self._acted: set[str] = set()
+        self._begins = True
+
+    def reset(self) -> dict[str, np.ndarray]:
+        self._begins = True
+        return super().reset()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        if self._begins:
+            # Not at the end of the episode before, whose reward RL Zoo has yet to print
+            print(f"{self.label()} acts" if self.num_envs == 1 else f"{self.label()} act")
+            self._acted.update(self._acting())
+            self._begins = False
+        super().step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        result = super().step_wait()
+        self._begins = bool(np.any(result[2]))
+        return result
+
+    def render(self, mode: str | None = None) -> np.ndarray | None:
+        image = super().render(mode)
+        return None if image is None else written_on(image, self.label())
+
+    def close(self) -> None:
+        left_out = [name for name in dict.fromkeys(self._names) if name not in self._acted]
+        if left_out and self._acted:
+            self._acted.clear()  # environments may be closed twice
+            print(
+                f"Skills that did not act: {', '.join(left_out)}. More steps (-n), shorter episodes (--env-kwargs "
+                f"max_episode_steps:100) or a choice (skill:{left_out[0]}) show them."
+            )
+        super().close()
+
+    def label(self) -> str:
+        """
+        Name the skills that act.
+
+        :return: e.g. "Skill 3", or "Skills 0, 1" of several environments
+        """
+        return f"Skill{'' if self.num_envs == 1 else 's'} {', '.join(self._acting())}"
+
+    def _acting(self) -> list[str]:
+        return [f"{self.skill_space.name_of(skill)}" for skill in self.skills]
+
+
+def written_on(image: np.ndarray, text: str) -> np.ndarray:
+    """
+    Write a line on an image.
+
+    :param image: shape ``(height, width, 3)``
+    :param text: what to write
+    :return: a copy with the text in its upper left corner
+    """
+    picture = Image.fromarray(image)
+    draw = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(size=min(FONT_SIZE, max(image.shape[0] // 6, 8)))
+    draw.text((4, 2), text, fill="white", font=font, stroke_width=2, stroke_fill="black")
+    return np.asarray(picture)

@@ -1,0 +1,190 @@
+"""Methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters, extended."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
+from sb3_cesd.zoo.experiment import warn_of_unused_reward
+from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
+
+#: Environment steps and updates that are measured for the estimate
+N_STEPS, N_UPDATES = 100, 3
+
+
+def space_of(manager: Any) -> SearchSpace:
+    """
+    Tell what a study searches.
+
+    :param manager: RL Zoo's ``ExperimentManager``, after it has read the hyperparameters
+    :return: the search space
+    """
+    entry = manager._hyperparams
+    given = {name: entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()}
+    is_task = entry.get("reward") == "extrinsic"
+    return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
+
+
+def search_by_settings(objective: Any) -> Any:
+    """
+    Let a trial search what the settings leave open.
+
+    :param objective: ``ExperimentManager.objective``
+    :return: the same, and for the methods with a trial that knows the search space
+    """
+
+    @wraps(objective)
+    def judge(self: Any, trial: Any) -> float:
+        return objective(self, SearchTrial(trial, space_of(self)) if self.algo in METHODS else trial)
+
+    return judge
+
+
+def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
+    """
+    Let a study say what it searches and what a trial takes, and with ``-i`` let each trial start from the pre-trained model.
+
+    :param algos: RL Zoo's algorithms by name
+    :return: what extends ``ExperimentManager.hyperparameters_optimization``
+    """
+
+    def extend(optimize: Any) -> Any:
+        @wraps(optimize)
+        def optimize_methods(self: Any) -> None:
+            method = algos[self.algo]
+            if self.algo not in METHODS:
+                return optimize(self)
+            if self.trained_agent:
+                algos[self.algo] = make_loader(method, self.trained_agent)
+            try:
+                describe(self, algos[self.algo])
+                return optimize(self)
+            finally:
+                algos[self.algo] = method
+
+        return optimize_methods
+
+    return extend
+
+
+def make_loader(method: type[SkillDDPG], path: str) -> Callable[..., SkillDDPG]:
+    """
+    Make what trials call in place of the constructor to start from a saved model.
+
+    :param method: class of the method
+    :param path: path of the model
+    :return: a function of the arguments of the constructor, of which those that shape networks are not used
+    """
+
+    def load(policy: Any = None, policy_kwargs: Any = None, **kwargs: Any) -> SkillDDPG:
+        return method.load(path, **kwargs)
+
+    return load
+
+
+def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
+    """
+    Print what a study searches, and about how long a trial takes.
+
+    :param manager: RL Zoo's ``ExperimentManager``
+    :param make: makes a model
+    """
+    space = space_of(manager)
+    is_task = manager._hyperparams.get("reward") == "extrinsic"
+    if manager.trained_agent:
+        warn_of_unused_reward(manager)
+    corner = Corner(largest=True)
+    space.draw(corner)
+    print(f"Objective: {'the mean reward of the task' if is_task else 'skill_score, the skills themselves'}")
+    print(f"Searched: {', '.join(corner.names) or 'nothing, all is fixed'}")
+    if space.given:
+        print(f"Not searched, as -params gives it: {', '.join(space.given)}")
+    times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
+    known = [each for each in times if each is not None]
+    if known:
+        first, last = min(known), max(known)
+        print(
+            f"Estimated time of a trial on this machine, without evaluations: {duration(first)} to {duration(last)} "
+            f"({manager.n_timesteps:,} steps, measured over {N_UPDATES} updates with the smallest and the largest draws). "
+            "Fewer steps (-n) or smaller settings (-params, --conf-file) make it shorter."
+        )
+
+
+def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str, Any]) -> float | None:
+    """
+    Estimate the time of a trial.
+
+    :param manager: RL Zoo's ``ExperimentManager``
+    :param make: makes a model
+    :param arguments: what was drawn
+    :return: time [s]; ``None`` if the number of updates depends on the length of episodes
+    """
+    kwargs = {**manager._hyperparams, **arguments}
+    n_steps = max(N_STEPS, 2 * manager.n_envs)
+    env = manager.create_envs(manager.n_envs, no_log=True)
+    try:
+        short = {"learning_starts": n_steps, "buffer_size": 10 * n_steps, "warm_up": "random"}
+        model = make(env=env, seed=0, verbose=0, device=manager.device, **{**kwargs, **short})
+        start = time.perf_counter()
+        model.learn(n_steps)
+        step_time = (time.perf_counter() - start) / n_steps
+        model.train(1, model.batch_size)
+        start = time.perf_counter()
+        model.train(N_UPDATES, model.batch_size)
+        update_time = (time.perf_counter() - start) / N_UPDATES
+    finally:
+        env.close()
+    model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
+    model.learning_starts = min(kwargs.get("learning_starts", n_steps), manager.n_timesteps)
+    n_updates = n_updates_to_come(model)
+    if n_updates is None:
+        return None
+    step_time += update_time * n_updates / manager.n_timesteps
+    phases = [phase for phase in model.cost_phases() if 0 < phase.start < manager.n_timesteps]
+    return remaining_time(0, manager.n_timesteps, step_time, phases)
+
+
+def load_arguments(load_trial: Any) -> Any:
+    """
+    Let ``--trial-id`` train with all the arguments that a trial had, also those that were fixed in its study.
+
+    :param load_trial: ``ExperimentManager.load_trial``
+    :return: the same, and for trials of the methods with these arguments
+    """
+
+    @wraps(load_trial)
+    def load(self: Any, storage: str, study_name: str, trial_id: int | None = None, convert: bool = True) -> dict[str, Any]:
+        if self.algo not in METHODS or not convert:
+            return load_trial(self, storage, study_name, trial_id, convert)
+        study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
+        trial = study.best_trial if trial_id is None else study.trials[trial_id]
+        if "arguments" not in trial.user_attrs:
+            return load_trial(self, storage, study_name, trial_id, convert)
+        arguments = trial.user_attrs["arguments"]
+        # RL Zoo lets -params replace dictionaries as a whole
+        for name, value in (self.custom_hyperparams or {}).items():
+            if isinstance(value, Mapping):
+                self.custom_hyperparams[name] = merge(arguments.get(name) or {}, value)
+        return arguments
+
+    return load
+
+
+def open_storage(storage: str) -> Any:
+    """
+    Open the storage of a study as RL Zoo does.
+
+    :param storage: path that ends in ``.log``, or a URL
+    :return: what Optuna takes
+    """
+    if not storage.endswith(".log"):
+        return storage
+    return JournalStorage(JournalFileBackend(storage))

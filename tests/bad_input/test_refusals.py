@@ -1,0 +1,34 @@
+"""The page of refusals is made, the same every time, and each message in it ends in the remedy."""
+
+import re
+
+import pytest
+from command_lines import OF_ARGPARSE
+from outcomes import REMEDY
+from refusals import all_refusals, page, write_refusals
+
+
+@pytest.fixture(scope="module")
+def found():
+    return all_refusals()
+
+
+def test_every_message_ends_in_the_remedy(found):
+    rows = [row for rows in found.values() for row in rows]
+    known = (*OF_ARGPARSE, "write it like")
+    without = [row for row in rows if not REMEDY.search(row[2]) and not any(part in row[2] for part in known)]
+    assert not without and len(rows) > 500
+
+
+def test_the_page_lists_the_cases(found):
+    text = page(found)
+    assert "| `gamma` | `True` | gamma=True must be a share: pass a number from 0 to 1. |" in text
+    assert "## `python benchmarks/maze.py`" in text and "pass 20 or more" in text
+    assert text.count("\n| `") == sum(map(len, found.values()))
+    assert not re.search(r"0x[0-9a-f]{4}|/tmp|/home|/root|/work", text), "no page is of one machine alone"
+
+
+@pytest.mark.slow
+def test_the_page_is_the_same_every_time(found, tmp_path):
+    write_refusals(tmp_path / "refusals.md")
+    assert (tmp_path / "refusals.md").read_text() == page(found)

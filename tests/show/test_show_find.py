@@ -1,0 +1,190 @@
+"""What a saved model is, told by the file and what lies beside it."""
+
+import sys
+from collections import OrderedDict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+from shown import QUICK, model, saved, show
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.export import export_policy
+from sb3_cesd.show.find import (
+    find_algorithm,
+    find_env_id,
+    find_env_kwargs,
+    find_wrappers,
+    import_packages,
+    load_model,
+    load_vec_normalize,
+)
+from sb3_cesd.show.saved import envs_of_run
+
+PACKAGE = """
+import gymnasium as gym
+gym.register("FromPackage-v0", lambda **kwargs: gym.make("Pendulum-v1", **kwargs))
+"""
+
+
+def write_yml(folder, **files):
+    folder.mkdir(exist_ok=True)
+    for name, entries in files.items():
+        (folder / f"{name}.yml").write_text(yaml.dump(OrderedDict(entries)))
+
+
+@pytest.mark.parametrize("name", ["best_model.zip", "rl_model_200_steps.zip", "checkpoints/steps_200/model.zip"])
+def test_environment_is_told_by_the_folder_of_rl_zoo(tmp_path, name):
+    assert find_env_id(tmp_path / "logs/cesd/QuadrupedRun-v0_12" / name) == "QuadrupedRun-v0"
+
+
+def test_environment_is_told_by_the_file_or_not_at_all(tmp_path):
+    assert find_env_id(tmp_path / "Pendulum-v1.zip") == "Pendulum-v1"
+    with pytest.raises(ValueError, match=r"pass --env, and --gym-packages if"):
+        find_env_id(tmp_path / "model.zip")
+
+
+def test_environment_is_told_by_the_folder_of_its_settings(tmp_path):
+    write_yml(tmp_path / "Walker-v0", args={"algo": "cesd"})
+    assert find_env_id(tmp_path / "anything.zip") == "Walker-v0"
+
+
+def test_algorithm_is_told_by_the_file_then_by_the_folders(tmp_path):
+    model("Pendulum-v1", "diayn").save(tmp_path / "cesd" / "model.zip")
+    assert find_algorithm(tmp_path / "cesd" / "model.zip") == "diayn"
+    assert type(load_model(tmp_path / "cesd" / "model.zip")).__name__ == "DIAYN"
+    assert find_algorithm(tmp_path / "logs/diayn/Walker-v0_1/best_model.zip") == "diayn"
+    assert find_algorithm(tmp_path / "model.zip") == "cesd"
+
+
+def test_damaged_file_is_refused(tmp_path):
+    (tmp_path / "model.zip").write_bytes(b"PK nothing")
+    with pytest.raises(ValueError, match="not a complete saved model"):
+        load_model(tmp_path / "model.zip", "cesd")
+
+
+def test_env_kwargs_of_rl_zoo(tmp_path):
+    model_path = tmp_path / "best_model.zip"
+    assert find_env_kwargs(model_path, "MazeSquareA-v0") == {}
+    write_yml(tmp_path / "MazeSquareA-v0", config={"n_skills": 4, "env_kwargs": {"reward": "none"}}, args={"env_kwargs": None})
+    assert find_env_kwargs(model_path, "MazeSquareA-v0") == {"reward": "none"}
+    write_yml(tmp_path / "MazeSquareA-v0", args={"env_kwargs": {"reward": "coverage", "render_mode": "human"}})
+    assert find_env_kwargs(model_path, "module:MazeSquareA-v0") == {"reward": "coverage"}
+
+
+def test_packages_of_rl_zoo_register_the_environment(tmp_path, monkeypatch):
+    (tmp_path / "package_of_an_env.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(tmp_path)
+    write_yml(tmp_path / "FromPackage-v0", args={"gym_packages": ["package_of_an_env"], "env_kwargs": None})
+    path = tmp_path / "FromPackage-v0.zip"
+    model("Pendulum-v1").save(path)
+    try:
+        show(monkeypatch, path, *QUICK)
+        assert (tmp_path / "FromPackage-v0_skills" / "skills.png").stat().st_size > 10_000
+        sys.modules.pop("package_of_an_env")
+        assert import_packages(tmp_path / "FromPackage-v0.safetensors") == [], "an exported policy imports nothing"
+        assert "package_of_an_env" not in sys.modules
+    finally:
+        gym.registry.pop("FromPackage-v0", None)
+
+
+def test_missing_package_is_named(tmp_path):
+    with pytest.raises(ValueError, match="comes from the package 'no_such_package', which can't be imported"):
+        import_packages(tmp_path / "model.zip", ["no_such_package"])
+
+
+def test_wrappers_of_rl_zoo(tmp_path):
+    path = tmp_path / "Pendulum-v1.zip"
+    wrapper = {"gymnasium.wrappers.RescaleObservation": {"min_obs": -2.0, "max_obs": 2.0}}
+    write_yml(tmp_path / "Pendulum-v1", config={"env_wrapper": [wrapper], "frame_stack": 2, "normalize": False})
+    env = envs_of_run(path, "Pendulum-v1", None).one()
+    assert env.reset().shape == (1, 6), "two observations are stacked"
+    low = env.observation_space.low
+    assert np.allclose(low, -2.0), "each of them rescaled"
+    with pytest.raises(ValueError, match=r"names wrappers.*call show_skills\(policy, env\)"):
+        find_wrappers(tmp_path / "Pendulum-v1.safetensors", "Pendulum-v1")
+    for name, message in (("os.system", "which is no Wrapper"), ("nowhere.Wrapper", "which can't be imported")):
+        write_yml(tmp_path / "Pendulum-v1", config={"env_wrapper": name})
+        with pytest.raises(ValueError, match=message):
+            envs_of_run(path, "Pendulum-v1", None)
+
+
+def save_statistics(path, mean):
+    env = VecNormalize(make_vec_env("Pendulum-v1"))
+    env.obs_rms.mean[:] = mean
+    path.parent.mkdir(exist_ok=True)
+    env.save(str(path))
+
+
+def test_statistics_are_found_beside_the_model(tmp_path):
+    def mean(name, given=None):
+        found = load_vec_normalize(tmp_path / name, "Pendulum-v1", given)
+        return None if found is None else found[0].obs_rms.mean[0]
+
+    assert mean("model.zip") is None
+    save_statistics(tmp_path / "vec_normalize.pkl", 1.0)
+    assert mean("model.zip") == 1.0, "any in the folder"
+    save_statistics(tmp_path / "other_vecnormalize.pkl", 2.0)
+    with pytest.raises(ValueError, match=r"other_vecnormalize\.pkl, vec_normalize\.pkl\): choose one of them with --vec-norm"):
+        mean("model.zip")
+    assert mean("model.zip", tmp_path / "vec_normalize.pkl") == 1.0
+    save_statistics(tmp_path / "model_vecnormalize.pkl", 3.0)
+    assert mean("model.zip") == 3.0, "that of the model's name"
+    save_statistics(tmp_path / "Pendulum-v1" / "vecnormalize.pkl", 4.0)
+    assert mean("model.zip") == 4.0 and mean("rl_model_200_steps.zip") == 4.0, "that of RL Zoo"
+    save_statistics(tmp_path / "rl_model_vecnormalize_200_steps.pkl", 5.0)
+    assert mean("rl_model_200_steps.zip") == 5.0, "that of the checkpoint"
+    assert mean("model.safetensors") is None, "an exported policy holds its own"
+    with pytest.raises(ValueError, match="There is no file"):
+        mean("model.zip", tmp_path / "nothing.pkl")
+
+
+def test_model_sees_what_the_statistics_make_of_observations(tmp_path, monkeypatch, capsys):
+    """A Python model whose statistics were saved beside it, and told by --vec-normalize."""
+    returns = {}
+    path = tmp_path / "Pendulum-v1.zip"
+    model("Pendulum-v1").save(path)
+    save_statistics(tmp_path / "elsewhere" / "statistics.pkl", 50.0)
+    for name, options in {"plain": [], "told": ["--vec-normalize", tmp_path / "elsewhere/statistics.pkl"]}.items():
+        show(monkeypatch, path, *QUICK, "--rollouts", 0, *options)
+        returns[name] = capsys.readouterr().out
+    save_statistics(tmp_path / "vecnormalize.pkl", 50.0)
+    show(monkeypatch, path, *QUICK, "--rollouts", 0)
+    returns["beside"] = capsys.readouterr().out
+    rows = {name: [line for line in text.splitlines() if line[:7].strip().isdecimal()] for name, text in returns.items()}
+    assert rows["told"] == rows["beside"] != rows["plain"] and len(rows["plain"]) == 4
+    assert f"normalised by {tmp_path / 'vecnormalize.pkl'}" in returns["beside"] and "normalised" not in returns["plain"]
+
+
+def test_exported_policy_is_shown(tmp_path, monkeypatch):
+    path = export_policy(model("Pendulum-v1"), tmp_path / "Pendulum-v1.safetensors")
+    show(monkeypatch, path, *QUICK, "--untrained", 1)
+    assert (tmp_path / "Pendulum-v1_skills" / "skills.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.zip"], "There is no file nothing.zip: pass that of a model"),
+        (["{model}", "--algo", "apt"], "was not saved by APT"),
+        (["{model}", "--video", "avi"], "invalid choice: 'avi'"),
+        (["{model}", "--steps", "0"], "'0': pass an integer above 0"),
+        (["{model}", "--frames", "-1"], "pass 0 or an integer above"),
+        (["{model}", "--skill", "first"], "'first': pass the index of a skill, or a vector"),
+        (["{model}", "--skill", "9"], "Unknown skill 9: the model has 4 skills"),
+        (["{model}", "--env", "Wolker-v0"], "There is no environment 'Wolker-v0'"),
+        (["{model}", "--env", "no_such_module:Walker-v0"], "There is no environment 'no_such_module:Walker-v0'"),
+        (["{model}", "--env", "Quadruped-v0"], "The model observes Box(-inf, inf, (24,), float32)"),
+        (["{model}", "--mine"], "mine is for mazes"),
+        ([], "pass one model, or several after --compare"),
+        (["{model}", "--compare", "{model}"], "pass one model, or several after --compare"),
+        (["--compare", "{model}"], "--compare takes at least two models"),
+    ],
+)
+def test_misuse_ends_in_one_readable_line(monkeypatch, capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        show(monkeypatch, *(argument.format(model=saved("Walker-v0")) for argument in arguments))
+    said = capsys.readouterr().err if ended.value.code == 2 else str(ended.value.code)
+    assert message in said

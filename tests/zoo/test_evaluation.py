@@ -1,0 +1,98 @@
+"""RL Zoo's evaluations of a pre-training, during training and of a trial: by the skills."""
+
+import numpy as np
+import optuna
+import pytest
+import rl_zoo3.exp_manager
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd import CeSD
+from sb3_cesd.metrics import play_and_score
+
+METRICS = {"skill_score", "coarse_coverage", "knn_accuracy", "particle_entropy", "mean_reward", "on_cluster_share"}
+
+
+def make_callback(env, n_eval_episodes=8, eval_freq=50, **kwargs):
+    return rl_zoo3.exp_manager.EvalCallback(env, n_eval_episodes=n_eval_episodes, eval_freq=eval_freq, **kwargs)
+
+
+def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
+    """Also where the reward of the environment falls."""
+    model = make_model()
+    callback = make_callback(make_vec_env("Pendulum-v1", 8), best_model_save_path=tmp_path, log_path=tmp_path)
+    scores = iter([0.3, 0.2, 0.5])
+
+    def score(model, env, n_episodes, deterministic):
+        metrics, rollouts = play_and_score(model, env, n_episodes, 10, deterministic=deterministic)
+        return {**metrics, "skill_score": next(scores)}, rollouts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sb3_cesd.zoo.evaluation.play_and_score", score)
+        model.learn(150, callback=callback)
+    output = capsys.readouterr().out
+    assert output.count("New best skill score!") == 2 and "New best mean reward" not in output
+    assert "Eval num_timesteps=100, skill_score=0.2 (knn_accuracy=" in output
+    assert (callback.best_mean_reward, callback.last_mean_reward) == (0.5, 0.5)
+    assert CeSD.load(tmp_path / "best_model").num_timesteps == 150
+    with np.load(tmp_path / "evaluations.npz") as written:
+        assert written["timesteps"].tolist() == [50, 100, 150] and written["skill_score"].tolist() == [0.3, 0.2, 0.5]
+        assert written["results"].shape == written["ep_lengths"].shape == (3, 8)
+        assert written["mean_reward"].tolist() == written["results"].mean(axis=1).tolist()
+        assert METRICS <= set(written)
+
+
+def test_training_goes_on_as_without_evaluations(make_model):
+    often, never = (
+        make_model().learn(100, callback=make_callback(make_vec_env("Pendulum-v1", 8), eval_freq=freq, verbose=0))
+        for freq in (50, 1000)
+    )
+    for name, value in never.policy.state_dict().items():
+        assert (value == often.policy.state_dict()[name]).all()
+
+
+def test_statistics_of_training_normalise(make_model):
+    env = VecNormalize(make_vec_env("Pendulum-v1"))
+    eval_env = VecNormalize(make_vec_env("Pendulum-v1", 8), training=False, norm_reward=False)
+    make_model(env=env).learn(60, callback=make_callback(eval_env, eval_freq=60, verbose=0))
+    assert eval_env.obs_rms.count == env.obs_rms.count > 60
+
+
+@pytest.mark.parametrize("n_eval_episodes, expected", [(5, 64), (1, 8), (10, 12)])
+def test_number_of_episodes(make_model, tmp_path, n_eval_episodes, expected):
+    """RL Zoo's default is too few; ``--eval-episodes`` is taken, at least two of each skill."""
+    callback = make_callback(make_vec_env("Pendulum-v1", 8), n_eval_episodes, verbose=0, log_path=tmp_path)
+    make_model().learn(50, callback=callback)
+    assert len(callback.evaluations_results[0]) == expected
+
+
+@pytest.mark.parametrize("make", ["task", "ppo"])
+def test_others_are_evaluated_as_ever(make_model, make, capsys):
+    env = make_vec_env("Pendulum-v1")
+    model = make_model(reward="extrinsic") if make == "task" else PPO("MlpPolicy", env, n_steps=32, batch_size=32)
+    callback = make_callback(make_vec_env("Pendulum-v1"), n_eval_episodes=1, eval_freq=32)
+    model.learn(32, callback=callback)
+    assert "New best mean reward!" in capsys.readouterr().out and callback.last_mean_reward < -100
+
+
+def make_trial_callback(trial, **kwargs):
+    return rl_zoo3.exp_manager.TrialEvalCallback(make_vec_env("Pendulum-v1", 8), trial, eval_freq=50, **kwargs)
+
+
+def test_objective_of_a_trial(make_model):
+    study = optuna.create_study(direction="maximize")
+    trial = study.ask()
+    callback = make_trial_callback(trial, n_eval_episodes=8)
+    make_model().learn(100, callback=callback)
+    reported = study.trials[0].intermediate_values
+    attributes = study.trials[0].user_attrs
+    assert set(reported) == {1, 2} and METRICS <= set(attributes)
+    assert reported[2] == callback.last_mean_reward == attributes["skill_score"] != attributes["mean_reward"]
+
+
+def test_objective_of_other_models_is_their_reward(make_model):
+    trial = optuna.create_study().ask()
+    callback = make_trial_callback(trial, n_eval_episodes=8)
+    make_model(reward="extrinsic").learn(50, callback=callback)
+    assert callback.last_mean_reward < -100 and callback.n_eval_episodes == 8 and not trial.user_attrs

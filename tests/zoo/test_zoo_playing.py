@@ -1,0 +1,127 @@
+"""RL Zoo's enjoy and record_video tell which skill acts, and follow the one that is asked for."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from rl_zoo3.enjoy import enjoy
+from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_cesd import APT, CeSD
+from sb3_cesd.zoo.patches import register
+from sb3_cesd.zoo.playing import PlayedSkills, show_skills_of
+
+register()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Models in the folders of RL Zoo: skills, and a task that one of them learned."""
+    folder = tmp_path_factory.mktemp("playing")
+    skills = make_small(CeSD, "MazeSquareC-v0").learn(60)
+    task = make_small(CeSD, "MazeTree-v0", reward="extrinsic")
+    for model, env_id in ((skills, "MazeSquareC-v0"), (task, "MazeTree-v0")):
+        run = folder / "logs" / "cesd" / f"{env_id}_1"
+        model.save(run / f"{env_id}.zip")
+        (run / env_id).mkdir()
+        (run / env_id / "config.yml").write_text(yaml.dump({"normalize": False, "normalize_kwargs": {}}))
+    return folder
+
+
+def play(monkeypatch, capsys, folder, *arguments, env_id="MazeSquareC-v0", module=None):
+    """Run a command of RL Zoo in this process."""
+    words = ["--algo", "cesd", "--env", env_id, "-f", folder / "logs", "--no-render", *arguments]
+    monkeypatch.setattr(sys, "argv", ["zoo", *map(str, words)])
+    if module is None:
+        enjoy()
+    else:
+        runpy.run_module(module, run_name="__main__")
+    return capsys.readouterr().out
+
+
+def who_acted(output):
+    return [int(skill) for skill in re.findall(r"^Skill (\d+) acts$", output, re.MULTILINE)]
+
+
+def test_enjoy_tells_who_acts_and_who_did_not(monkeypatch, capsys, folder):
+    output = play(monkeypatch, capsys, folder, "-n", 101)
+    assert "Each episode follows the next of 4 skills. Choose some with --env-kwargs skill:1" in output
+    assert who_acted(output) == [0, 1, 2] and "Skills that did not act: 3. More steps (-n)" in output
+    lines = output.splitlines()
+    assert lines[lines.index("Skill 1 acts") - 1] == "Episode Length 50", "after what RL Zoo says of the episode before"
+
+
+def test_enjoy_shows_all_skills_in_shorter_episodes(monkeypatch, capsys, folder):
+    output = play(monkeypatch, capsys, folder, "-n", 40, "--env-kwargs", "max_episode_steps:10")
+    assert who_acted(output) == [0, 1, 2, 3] and "did not act" not in output
+
+
+@pytest.mark.parametrize(("wanted", "acted"), [("skill:2", [2, 2]), ("skill:[3,1]", [3, 1])])
+def test_enjoy_follows_the_skills_that_are_asked_for(monkeypatch, capsys, folder, wanted, acted):
+    output = play(monkeypatch, capsys, folder, "-n", 60, "--env-kwargs", wanted)
+    assert who_acted(output) == acted and "did not act" not in output
+
+
+def test_unknown_skill_is_refused(monkeypatch, capsys, folder):
+    with pytest.raises(ValueError, match="Unknown skill 4: the model has 4 skills"):
+        play(monkeypatch, capsys, folder, "-n", 5, "--env-kwargs", "skill:4")
+
+
+def test_task_is_played_by_the_skill_that_learned_it(monkeypatch, capsys, folder):
+    output = play(monkeypatch, capsys, folder, "-n", 5, env_id="MazeTree-v0")
+    assert "Skill 0, which learned the task, acts" in output
+    with pytest.raises(ValueError, match="learned a task with skill 0 alone: leave skill out of --env-kwargs"):
+        play(monkeypatch, capsys, folder, "-n", 5, "--env-kwargs", "skill:1", env_id="MazeTree-v0")
+
+
+def test_videos_bear_the_skill(monkeypatch, capsys, folder):
+    options = ["-n", 55, "-o", folder / "videos", "--env-kwargs", "skill:[3,1]"]
+    written = []
+    render = PlayedSkills.render
+    monkeypatch.setattr(PlayedSkills, "render", lambda self, mode=None: written.append(self.label()) or render(self, mode))
+    output = play(monkeypatch, capsys, folder, *options, module="rl_zoo3.record_video")
+    assert who_acted(output)[-2:] == [3, 1]
+    assert len(list(Path(folder / "videos").glob("*.mp4"))) == 1
+    assert set(written) == {"Skill 3", "Skill 1"} and written[0] == "Skill 3" and written[-1] == "Skill 1"
+
+
+def test_images_bear_a_label(folder):
+    env = make_vec_env("MazeSquareC-v0", env_kwargs={"render_mode": "rgb_array"})
+    env.reset()
+    plain = env.render()
+    labelled = show_skills_of(folder / "logs/cesd/MazeSquareC-v0_1/MazeSquareC-v0.zip", 2, env).render()
+    changed = (labelled != plain).any(axis=2)
+    assert changed[:30, :150].sum() > 100 and not changed[40:].any()
+
+
+def test_actions_are_those_of_the_skill(folder, capsys):
+    path = folder / "logs/cesd/MazeSquareC-v0_1/MazeSquareC-v0.zip"
+    model = CeSD.load(path, device="cpu")
+    env = show_skills_of(path, [1, 3], make_vec_env("MazeSquareC-v0", 2))
+    observations = env.reset()
+    actions, _ = model.predict(observations)
+    plain = observations["observation"]
+    assert np.allclose(actions, model.predict(plain, skill=np.array([1, 3]))[0]) and env.skills.tolist() == [1, 3]
+    assert not np.allclose(actions[0], model.predict(plain, skill=0)[0][0])
+    env.step(actions)
+    assert "Skills 1, 3 act" in capsys.readouterr().out
+    loaded = CeSD.load(path, env=env, device="cpu")
+    loaded.env.reset()
+    assert loaded.env is env and env.skills.tolist() == [1, 3], "as record_video loads it"
+
+
+def test_continuous_and_fixed_skills(tmp_path, capsys):
+    sphere = make_small(APT, skill_type="sphere", skill_dim=2)
+    sphere.save(tmp_path / "sphere.zip")
+    for wanted, vectors in (([0.6, 0.8], [[0.6, 0.8]]), (1, [[0, 1]]), ([1, 2], [[0, 1]]), ([[0.6, 0.8]], [[0.6, 0.8]])):
+        env = show_skills_of(tmp_path / "sphere.zip", wanted, make_vec_env("Pendulum-v1"))
+        assert np.allclose(env.reset()["skill"], vectors, atol=1e-6)
+    pendulum = make_small(CeSD)
+    pendulum.set_skill(3)
+    pendulum.save(tmp_path / "fixed.zip")
+    assert show_skills_of(tmp_path / "fixed.zip", None, make_vec_env("Pendulum-v1")).reset()["skill"].argmax() == 3
