@@ -2,9 +2,9 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
-SOURCES = sb3_cesd benchmarks tests build_backend setup.py _sb3_cesd_rl_zoo3.py
+SOURCES = sb3_cesd benchmarks tests build_backend docs setup.py _sb3_cesd_rl_zoo3.py
 
-.PHONY: demo test lint format type commit-checks clean
+.PHONY: demo test docs lint format type commit-checks clean
 
 # The whole job, small: skills in a maze through RL Zoo (about 2 minutes on 2 cores), then what each skill does
 demo: $(INSTALLED)
@@ -15,6 +15,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Warnings are errors: a link that leads nowhere, an unknown name
+docs: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check $(SOURCES)
@@ -37,8 +42,8 @@ $(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backen
 	# Python 3.13: dm_control by itself, labmaze has no wheel (see setup.py)
 	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
 		$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt dm_control; fi
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks,docs]
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist demo logs *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist docs/_build demo logs *.egg-info .pytest_cache .ruff_cache .mypy_cache

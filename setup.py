@@ -1,21 +1,50 @@
+import os
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
+#: Where the repository is hosted, which the workflow that publishes a release knows
+REPOSITORY = "/".join(os.environ.get(name, "") for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY")).strip("/")
+
+
+def readme() -> str:
+    """Read the README. Its links are relative, as GitHub wants them; for PyPI they lead to the repository."""
+    text = (ROOT / "README.md").read_text()
+    if not REPOSITORY:
+        return text
+    version = os.environ["GITHUB_REF_NAME"]
+    text = text.replace("](../../", f"]({REPOSITORY}/")
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https:)", rf"\g<1>{REPOSITORY}/raw/{version}/", text)
+    return re.sub(r"(\]\()(?!https:|#)", rf"\g<1>{REPOSITORY}/blob/{version}/", text)
+
 
 setup(
     name="sb3_cesd",
     version=(ROOT / "sb3_cesd" / "version.txt").read_text().strip(),
     description="Unsupervised skill discovery for Stable-Baselines3 and RL Zoo (CeSD)",
-    long_description=(ROOT / "README.md").read_text(),
+    long_description=readme(),
     long_description_content_type="text/markdown",
+    project_urls={
+        "Source": REPOSITORY,
+        "Documentation": f"{REPOSITORY}/tree/HEAD/docs",
+        "Changelog": f"{REPOSITORY}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{REPOSITORY}/issues",
+        "Paper": "https://arxiv.org/abs/2405.16030",
+    }
+    if REPOSITORY
+    else {"Paper": "https://arxiv.org/abs/2405.16030"},
     license="MIT",
     license_files=["LICENSE"],
     keywords="reinforcement-learning unsupervised-learning skill-discovery stable-baselines3 rl-zoo pytorch gymnasium",
     packages=[*find_packages(include=["sb3_cesd", "sb3_cesd.*"]), "sb3_cesd.hyperparams"],
     package_dir={"sb3_cesd.hyperparams": "hyperparams"},
-    package_data={"sb3_cesd": ["py.typed", "version.txt"], "sb3_cesd.hyperparams": ["*.yml"]},
+    package_data={
+        "sb3_cesd": ["py.typed", "version.txt"],
+        "sb3_cesd.hyperparams": ["*.yml"],
+        "sb3_cesd.zoo.hyperparams": ["template.yml"],
+    },
     python_requires=">=3.10",
     install_requires=[
         "stable-baselines3>=2.9,<3.0",
@@ -56,6 +85,8 @@ setup(
             "moviepy",
             "build",
         ],
+        # The newest MyST asks for Python 3.11
+        "docs": [f'{name}; python_version >= "3.11"' for name in ("sphinx>=9", "myst-parser>=5", "furo", "sphinx-copybutton")],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
     },

@@ -30,7 +30,9 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    name = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
+    # A plain path, which type checkers and editors read, in place of code that finds the package when Python starts
+    settings = {"editable_mode": "compat", **(config_settings or {})}
+    name = build_meta.build_editable(wheel_directory, settings, metadata_directory)
     add_hook(Path(wheel_directory) / name)
     return name
 

@@ -1,0 +1,83 @@
+"""
+The fenced block ``{modules}`` documents the modules it names; a package stands for all of its modules.
+
+What a package offers, as ``sb3_cesd.metrics.maze_coverage``, may be referred to by that name.
+"""
+
+import pkgutil
+import re
+import sys
+from importlib import import_module
+from typing import Any
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+BLOCK = re.compile(r"```\{modules\}\n(.*?)```", re.DOTALL)
+SECTION = """\
+## {title}
+
+```{{eval-rst}}
+.. automodule:: {name}
+```
+"""
+
+
+def modules_of(name: str) -> list[str]:
+    """
+    Find the modules that a name stands for.
+
+    :param name: of a module or a package
+    :return: the module itself, or the modules of the package that are not private
+    """
+    package = import_module(name)
+    if not hasattr(package, "__path__"):
+        return [name]
+    found = pkgutil.iter_modules(package.__path__, prefix=f"{name}.")
+    return [each.name for each in found if not each.ispkg and not each.name.rpartition(".")[2].startswith("_")]
+
+
+def expand(app: Sphinx, page: str, source: list[str]) -> None:
+    """
+    Write a section for each module of the blocks of a page.
+
+    :param app: the application
+    :param page: name of the page
+    :param source: its text, the only element, changed in place
+    """
+
+    def sections(match: re.Match[str]) -> str:
+        names = [each for line in match[1].split() for each in modules_of(line)]
+        return "\n".join(SECTION.format(title=name.removeprefix("sb3_cesd."), name=name) for name in names)
+
+    source[0] = BLOCK.sub(sections, source[0])
+
+
+def resolve_exported(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement) -> Any:
+    """
+    Find what a package offers in the module that defines it.
+
+    :param app: the application
+    :param env: the environment of the build
+    :param node: a reference that leads nowhere
+    :param content: what it shows
+    :return: the reference, ``None`` if it is none of that kind
+    """
+    package, _, name = str(node.get("reftarget", "")).rpartition(".")
+    if node.get("refdomain") != "py" or package.partition(".")[0] != "sb3_cesd" or package not in sys.modules:
+        return None
+    exported = getattr(sys.modules[package], name, None)
+    target = f"{getattr(exported, '__module__', '')}.{name}"
+    if target == node["reftarget"]:
+        return None
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], target, node, content)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    app.connect("source-read", expand)
+    app.connect("missing-reference", resolve_exported)
+    return {"parallel_read_safe": True}
