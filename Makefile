@@ -2,9 +2,9 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
-SOURCES = sb3_cesd benchmarks tests build_backend docs setup.py _sb3_cesd_rl_zoo3.py
+SOURCES = sb3_cesd benchmarks tests build_backend docs examples setup.py _sb3_cesd_rl_zoo3.py
 
-.PHONY: demo test docs lint format type commit-checks clean
+.PHONY: demo test test-slow docs lint format type commit-checks clean
 
 # The whole job, small: skills in a maze through RL Zoo (about 2 minutes on 2 cores), then what each skill does
 demo: $(INSTALLED)
@@ -14,7 +14,11 @@ demo: $(INSTALLED)
 	@echo "Open demo/skills.png"
 
 test: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# The rest: what takes more than a few seconds, and what methods share with each of them
+test-slow: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Warnings are errors: a link that leads nowhere, an unknown name
 docs: $(INSTALLED)

@@ -9,12 +9,17 @@ from tuning import saved
 from sb3_cesd import CeSD
 from sb3_cesd.common import buffers
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.registry import METHODS
 
 # Workers run side by side: one thread each
 th.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell lets processes in the background ignore Ctrl-C, and so would those that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: Methods that differ in what the rest of the package sees of them: an ensemble of critics; discrete skills; continuous ones;
+#: a critic and a task of its own; single steps and several optimizers
+REPRESENTATIVES = ("cesd", "diayn", "dads", "aps", "metra")
 
 #: A model that trains in a second
 TINY = {
@@ -37,6 +42,15 @@ RELEASED = {
 
 #: Arguments of the intrinsic reward of CeSD
 OWN = ("alpha", "encoder", "encoder_kwargs", "prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs")
+
+
+def pytest_collection_modifyitems(items):
+    """What all methods share is tested with each of them, but in the fast tests only with those that differ."""
+    others = [each for name, method in METHODS.items() if name not in REPRESENTATIVES for each in (name, method)]
+    for item in items:
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if any(value in others for value in values if isinstance(value, str | type)):
+            item.add_marker(pytest.mark.slow)
 
 
 def arguments(**kwargs):

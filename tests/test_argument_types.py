@@ -78,7 +78,10 @@ def test_in_the_constructor_and_in_load(make_model, saved, kwargs, message):
         ({"ensemble_size": -2}, "set ensemble_size above 0"),
         ({"encoder_kwargs": {"features_dim": 2.5}}, "pass a positive integer, e.g. features_dim=3"),
         # What the algorithm knows is not the user's to choose
-        ({"prototype_kwargs": {"n_prototypes": 3}}, "prototype_kwargs has no 'n_prototypes': use some of sinkhorn_iterations"),
+        (
+            {"prototype_kwargs": {"n_prototypes": 3}},
+            "prototype_kwargs has no 'n_prototypes': use some of learning_rate, sinkhorn_iterations",
+        ),
         (
             {"encoder_kwargs": {"obs_dim": 5}},
             "encoder_kwargs has no 'obs_dim': use some of features_dim, net_arch, temperature",

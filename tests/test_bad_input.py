@@ -10,8 +10,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd import VecSkillObservation
-from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.common.checks import build
+from sb3_cesd.intrinsic.prototypes import Prototypes
 
 
 class BrokenEnv(gym.Env):

@@ -99,6 +99,9 @@ def test_other_algorithms_learn_on_top(model):
         learner.learn(40)
         returns, lengths = evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)
         assert lengths == [10] and returns[0] < 0
+        observation, _ = env.reset()
+        choice, _ = learner.predict(observation)
+        assert choice.shape == () and env.step(choice)[-1]["skill"] == choice, "a loop without a VecEnv"
 
 
 def test_choosing_well_beats_the_best_skill(make_model):

@@ -38,6 +38,13 @@ def test_bare_python_loads_the_hook_alone():
     assert stdout.split() == ["True", "False", "False"]
 
 
+def test_import_leaves_out_what_few_need():
+    """Pictures, tuning, RL Zoo and physics are imported by what uses them; the settings of the yml files need none of them."""
+    heavy = "{'huggingface_sb3', 'matplotlib', 'mujoco', 'optuna', 'pandas', 'rl_zoo3'}"
+    code = f"import sys, sb3_cesd; sb3_cesd.preset('laptop', 'Walker-v0'); print({heavy} & set(sys.modules))"
+    assert python(code)[0].splitlines() == ["set()"]
+
+
 def test_hook_costs_nothing_but_itself():
     """At every start of Python it imports no other module, and once installed it stays the only one of its kind."""
     code = (
@@ -246,6 +253,7 @@ def test_source_distribution_builds_itself(build):
         "build_backend/build_backend.py",
         "hyperparams/cesd.yml",
         "hyperparams/common.yml",
+        "examples/1_skills_in_a_maze.ipynb",
         "sb3_cesd/version.txt",
         "LICENSE",
         "constraints.txt",

@@ -64,6 +64,7 @@ def test_progress_reaches_the_learner(make_model, start):
     assert phases[0] is False and phases[-1] is True
 
 
+@pytest.mark.slow
 def test_what_is_saved_meanwhile_loads_and_goes_on(make_model, tmp_path):
     callbacks = [ParallelTrainCallback(gradient_steps=3), CheckpointCallback(700, str(tmp_path), save_replay_buffer=True)]
     make_model(**EPISODES).learn(1000, callback=callbacks)
@@ -155,6 +156,7 @@ def learns_again(model):
     return model._n_updates > n_updates and any((a != b).any() for a, b in zip(before, parameters_of(model), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143), ZeroDivisionError("of an environment")])
 def test_the_last_round_is_kept_whatever_ends_training(make_model, error):
     model = make_model(**EPISODES)
@@ -201,6 +203,7 @@ def test_divergence_in_the_thread_is_raised_and_the_model_stays_finite(make_mode
     assert learns_again(model)
 
 
+@pytest.mark.slow
 def test_ctrl_c_counts_more_than_an_error_in_the_thread(make_model):
     model = make_model(**EPISODES)
     with pytest.MonkeyPatch.context() as context:
@@ -212,6 +215,7 @@ def test_ctrl_c_counts_more_than_an_error_in_the_thread(make_model):
     assert learns_again(model)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_while_the_thread_ends_leaves_the_model_as_it_was(make_model, monkeypatch):
     model = make_model(**EPISODES)
     callback = ParallelTrainCallback(gradient_steps=3)

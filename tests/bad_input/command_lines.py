@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -17,6 +18,8 @@ from outcomes import REMEDY
 from sb3_cesd.zoo.hyperparams import configs
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+#: A model of CeSD
+MODEL = Path(__file__).parents[1] / "data/0.1.0/model.zip"
 #: What argparse says by itself, and what its own remedies are
 OF_ARGPARSE = ("invalid choice", "are required", "unrecognized arguments", "expected")
 
@@ -30,7 +33,7 @@ class Command(NamedTuple):
     A command line.
 
     :param module: module with a ``main``
-    :param work: functions of it that are replaced by the end of the trial
+    :param work: functions of it, or of the package by their full names, that are replaced by the end of the trial
     :param options: option, or name of a positional argument -> whether a text makes sense as its value
     :param others: arguments that are given besides
     """
@@ -72,6 +75,11 @@ def nothing(text):
     return False
 
 
+def importable(text):
+    """Whether there is a module of this name."""
+    return text.isidentifier() and find_spec(text) is not None
+
+
 natural, positive, two = partial(whole, 0), partial(whole, 1), partial(whole, 2)
 METHODS_THAT_SHIP = set(pd.read_csv(BENCHMARKS / "results/urlb/runs.csv").method)
 ROBOTS = ("walker", "quadruped", "jaco")
@@ -95,7 +103,7 @@ COMMANDS = {
         ("run_missing",),
         {
             "--methods": one_of("cesd", "apt", "diayn", "scratch", "random"),
-            "--domains": one_of("Walker-v0", "Quadruped-v0"),
+            "--domains": one_of("Walker-v0", "Quadruped-v0", "SkillAnt-v0"),
             "--tasks": one_of("WalkerRun-v0"),
             "--seeds": lambda text: positive(text) and int(text) <= 10_000,
             "--scale": one_of("laptop", "published"),
@@ -114,11 +122,31 @@ COMMANDS = {
             "--output": folder,
         },
     ),
+    "hierarchical.py": Command(
+        "hierarchical",
+        ("run_missing",),
+        {
+            "--methods": one_of("scratch", "random"),
+            "--tasks": one_of("AntMultiGoal", "HalfCheetahGoal", "QuadrupedGoal"),
+            "--seeds": lambda text: positive(text) and int(text) <= 10_000,
+            "--scale": one_of("laptop", "published"),
+            "--pretrain-steps": positive,
+            "--controller": one_of("ppo", "dqn"),
+            "--steps": partial(whole, 50_000),
+            "--eval-freq": lambda text: whole(25, text) and int(text) <= 400_000,
+            "--n-eval-episodes": positive,
+            "--jobs": positive,
+            "--models": os.path.exists,
+            "--output": folder,
+        },
+        ("--methods", "random"),
+    ),
     "speed.py": Command(
         "speed",
-        ("measure",),
+        ("measure", "speed_methods.report"),
         {
             "--parts": nothing,
+            "--methods": one_of("apt", "cesd", "diayn"),
             "--robot": one_of(*ROBOTS),
             "--sizes": nothing,
             "--threads": positive,
@@ -180,6 +208,28 @@ COMMANDS = {
         ("make_model",),
         {"--kills": natural, "--flips": natural, "--full": natural, "--seed": natural, "--output": folder},
     ),
+    "python -m sb3_cesd.show": Command(
+        "sb3_cesd.show.__main__",
+        ("sb3_cesd.show.skills.play_all",),
+        {
+            "model": nothing,
+            "--compare": nothing,
+            "--algo": one_of("cesd"),
+            "--env": one_of("Pendulum-v1"),
+            "--gym-packages": importable,
+            "--vec-normalize": nothing,
+            # That nothing can be made in /proc turns out in the end, and is told in one line
+            "--output": lambda text: folder(text) or text == "/proc/x",
+            "--skill": lambda text: text.isdecimal() and int(text) < 3,
+            "--steps": positive,
+            "--rollouts": natural,
+            "--untrained": natural,
+            "--frames": natural,
+            "--video": one_of("gif", "mp4", "none"),
+            "--seed": natural,
+        },
+        (str(MODEL), "--env", "Pendulum-v1"),
+    ),
     "python -m sb3_cesd.zoo.hyperparams": Command(
         "sb3_cesd.zoo.hyperparams.__main__", (), {"config": lambda text: text in configs(), "env": anything}, ("cesd",)
     ),
@@ -199,7 +249,8 @@ def run(command, option, text):
         stack.enter_context(mock.patch.object(sys, "argv", [command.module, *arguments]))
         module = importlib.import_module(command.module)
         for name in command.work:
-            stack.enter_context(mock.patch(f"{command.module}.{name}", side_effect=Begun))
+            full_name = name if name.startswith("sb3_cesd.") else f"{command.module}.{name}"
+            stack.enter_context(mock.patch(full_name, side_effect=Begun))
         stack.enter_context(contextlib.redirect_stderr(said))
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         try:

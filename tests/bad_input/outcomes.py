@@ -13,12 +13,13 @@ import numpy as np
 import torch as th
 
 import sb3_cesd
+from sb3_cesd.common.rules import shown
 
 #: What a message that ends in the remedy says in the end
 REMEDY = re.compile(
     r"[:;,.]\s(?:or )?(?:pass|set|choose|use|leave|raise|lower|load|play|wrap|divide|record|check|change|subclass|apply|"
     r"flatten|call|fine-tune|"
-    r"let|convert|train|telling|use)\b"
+    r"let|convert|train|telling|restore|use)\b"
 )
 #: What messages call an argument, where that is not its name
 NAMES = {
@@ -40,10 +41,24 @@ NAMES = {
     "learning_starts": "learning_starts",
     "skill_space": "skill",
     "then": "skill",
+    "vec_normalize": "VecNormalize",
     "load_path_or_dict": "path",
 }
 #: Whole numbers of which 0 makes sense, and those that may be floats
-ZERO = {"learning_starts", "verbose", "seed", "gradient_steps", "n_random_heads", "total_timesteps", "camera", "skill", "then"}
+ZERO = {
+    "learning_starts",
+    "verbose",
+    "seed",
+    "gradient_steps",
+    "n_random_heads",
+    "total_timesteps",
+    "camera",
+    "skill",
+    "skills",
+    "then",
+    "n_untrained",
+    "n_frames",
+}
 WHOLE = {
     "then",
     "n_skills",
@@ -52,6 +67,7 @@ WHOLE = {
     "learning_starts",
     "total_timesteps",
     "skill",
+    "skills",
     "n_timesteps",
     "skill_space",
 }
@@ -73,7 +89,9 @@ def outcome(function, call, name, value):
     except Exception as error:
         return f"obscure: {type(error).__name__}: {error}"
     annotation = inspect.signature(function).parameters[name].annotation
-    return "sensible" if is_sensible(name, annotation, value) else "nonsense"
+    # Skills are shown without metrics then
+    without_metrics = (function.__name__, name, shown(value)) == ("show_skills", "n_rollouts", "0")
+    return "sensible" if without_metrics or is_sensible(name, annotation, value) else "nonsense"
 
 
 def judge_refusal(error, name):

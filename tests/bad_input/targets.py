@@ -5,6 +5,7 @@ import io
 import tempfile
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -12,25 +13,38 @@ from small import small_reward
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd import CIC, METHODS, CeSD, SkillDDPG, SkillOptions, VecSkillObservation, make_batched, metrics
+from sb3_cesd import (
+    CIC,
+    METHODS,
+    CeSD,
+    SkillDDPG,
+    SkillOptions,
+    VecSkillObservation,
+    make_batched,
+    metrics,
+    preset,
+    show_skills,
+)
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy
-from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills, make_skill_space
+from sb3_cesd.envs.goals import GoalTask, make_goal_task
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.envs.robots.ids import HORIZONS
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 
 _FOLDER = tempfile.TemporaryDirectory()
@@ -65,6 +79,30 @@ def learner() -> CeSD:
 def on_a_circle() -> CIC:
     """A model whose skills are points on a circle."""
     return make(CIC, skill_type="sphere", skill_dim=2).learn(60)
+
+
+@cache
+def of_a_maze() -> CeSD:
+    """A model of a maze, where skills have places."""
+    return make(CeSD, env="MazeTree-v0")
+
+
+@cache
+def maze() -> VecEnv:
+    """Environments that nobody changes, with places."""
+    return MazeVecEnv("tree", 2)
+
+
+@cache
+def of_a_robot() -> CeSD:
+    """A model of a robot with tasks."""
+    return make(CeSD, env="Walker-v0", n_skills=2)
+
+
+@cache
+def rollouts() -> metrics.SkillRollouts:
+    """What a model did."""
+    return metrics.collect_rollouts(model(), make_vec_env("Pendulum-v1"), n_rollouts=2, n_steps=12)
 
 
 @cache
@@ -164,6 +202,20 @@ def played(function):
     return call
 
 
+def in_a_maze(function, **arguments):
+    return lambda **changed: function(**{"model": of_a_maze(), "env": maze(), "n_steps": 3, **arguments, **changed})
+
+
+def in_tasks(function):
+    """Tasks whose episodes take two steps."""
+
+    def call(**changed):
+        with mock.patch.dict(HORIZONS, walker=2):
+            return function(**{"model": of_a_robot(), "env_id": "Walker-v0", "n_threads": 1, **changed})
+
+    return call
+
+
 def with_defaults(function, **arguments):
     return lambda **changed: function(**{**arguments, **changed})
 
@@ -245,6 +297,11 @@ TARGETS = {
     "MazeEnv": (MazeEnv.__init__, with_defaults(MazeEnv, layout="tree")),
     "MazeVecEnv": (MazeVecEnv.__init__, with_defaults(MazeVecEnv, layout="tree", n_envs=2)),
     "RobotEnv": (RobotEnv.__init__, with_defaults(RobotEnv, domain="walker", task="walk")),
+    "GoalTask": (
+        GoalTask.__init__,
+        lambda **changed: GoalTask(**{"env": MazeEnv("tree"), "goal_range": 1.0, "radius": 0.1, **changed}),
+    ),
+    "make_goal_task": (make_goal_task, with_defaults(make_goal_task, name="AntMultiGoal")),
     "make_batched": (make_batched, with_defaults(make_batched, env_id="Walker-v0", n_envs=2, n_threads=1)),
     "collect_rollouts": (metrics.collect_rollouts, played(metrics.collect_rollouts)),
     "play_places": (metrics.play_places, played(metrics.play_places)),
@@ -259,6 +316,47 @@ TARGETS = {
         metrics.mean_speeds,
         with_defaults(metrics.mean_speeds, paths=STATES.reshape(2, 2, 10, 2), lengths=np.full((2, 2), 9)),
     ),
+    "measure_motion": (
+        metrics.measure_motion,
+        lambda **changed: metrics.measure_motion(**{"env": pendulum(), "rollouts": rollouts(), **changed}),
+    ),
+    "skill_motion": (
+        metrics.skill_motion,
+        lambda **changed: metrics.skill_motion(**{"rollouts": rollouts(), "random_rollouts": rollouts(), **changed}),
+    ),
+    "skill_metrics": (
+        metrics.skill_metrics,
+        lambda **changed: metrics.skill_metrics(
+            **{"rollouts": rollouts(), "clusters": None, "in_the_plane": False, "layout": None, **changed}
+        ),
+    ),
+    "show_skills": (
+        show_skills,
+        lambda **changed: show_skills(
+            **{
+                "model": model(),
+                "env": "Pendulum-v1",
+                "n_steps": 2,
+                "n_rollouts": 0,
+                "n_untrained": 0,
+                "n_frames": 0,
+                "video": False,
+                **changed,
+            }
+        ),
+    ),
+    "preset": (preset, preset),
+    "make_env_like_training": (
+        metrics.make_env_like_training,
+        lambda **changed: metrics.make_env_like_training(
+            **{"training_env": pendulum(), "n_skills": 2, "n_rollouts": 2, **changed}
+        ),
+    ),
+    "play_paths": (metrics.play_paths, in_a_maze(metrics.play_paths, skills=np.arange(3))),
+    "policy_coverage": (metrics.policy_coverage, in_a_maze(metrics.policy_coverage, n_trajectories=3)),
+    "zero_shot_goals": (metrics.zero_shot_goals, in_a_maze(metrics.zero_shot_goals, goals=np.zeros((3, 2)))),
+    "task_returns": (metrics.task_returns, in_tasks(metrics.task_returns)),
+    "best_skill_scores": (metrics.best_skill_scores, in_tasks(metrics.best_skill_scores)),
     "TrainingCoverage": (metrics.TrainingCoverage.__init__, metrics.TrainingCoverage),
     "draw_goals": (metrics.draw_goals, with_defaults(metrics.draw_goals, env=MazeVecEnv("tree", 2), goal_range=1.0)),
     "skill_score": (metrics.skill_score, with_defaults(metrics.skill_score, knn_accuracy=0.5, coverage=0.5, n_skills=4)),
@@ -303,6 +401,21 @@ TARGETS = {
         with_defaults(metrics.mine_mutual_information, states=STATES, skills=LABELS, n_iterations=2, batch_size=4),
     ),
 }
+#: Public names that are no targets, and why
+NO_TARGETS = {
+    "METHODS": "a table",
+    "__version__": "a text",
+    "GoalResults": "what zero_shot_goals returns",
+    "MineEstimate": "what mine_mutual_information returns",
+    "SkillMotion": "what skill_motion returns",
+    "SkillRollouts": "what collect_rollouts returns",
+    "SkillShow": "what show_skills returns",
+    "batch_envs": "takes functions that make environments, as SB3's VecEnvs do",
+    "register_envs": "takes nothing",
+    "remaining_timesteps": "takes what resume returns",
+    "env_positions": "passed to collect_rollouts, which checks the environments once and calls it at each step",
+}
+
 #: Not the user's to choose, or tested with the spaces of environments
 NOT_TRIED = {
     "self",

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from cases import CASES
 from outcomes import REMEDY
-from targets import TARGETS, make, pendulum, saved
+from targets import NO_TARGETS, TARGETS, make, pendulum, saved
 
-from sb3_cesd import CeSD
+import sb3_cesd
+from sb3_cesd import CeSD, callbacks, checkpoints, envs, metrics, show
 from sb3_cesd.common.allowed import ALLOWED
 from sb3_cesd.common.rules import shown
 from sb3_cesd.envs import allowed as of_envs
@@ -55,6 +56,14 @@ def test_skill_is_kept_if_another_is_refused():
     with pytest.raises(ValueError, match="Unknown skill"):
         model.set_skill([[1], [2, 3]])
     assert model.skill == model.policy.skill == 2
+
+
+def test_every_public_name_is_tried():
+    """Or stands in a list that says why not, which names nothing else."""
+    public = {name for module in (sb3_cesd, checkpoints, envs, metrics, show) for name in module.__all__}
+    public |= {name for name, value in vars(callbacks).items() if getattr(value, "__module__", None) == callbacks.__name__}
+    assert public - set(NO_TARGETS) <= set(TARGETS)
+    assert set(NO_TARGETS) <= public - set(TARGETS)
 
 
 def test_every_rule_belongs_to_an_argument():

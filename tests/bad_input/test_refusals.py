@@ -13,6 +13,7 @@ def found():
     return all_refusals()
 
 
+@pytest.mark.slow
 def test_every_message_ends_in_the_remedy(found):
     rows = [row for rows in found.values() for row in rows]
     known = (*OF_ARGPARSE, "write it like")

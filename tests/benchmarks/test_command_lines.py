@@ -181,6 +181,7 @@ def descendants(process):
     return [*map(int, children), *(grandchild for child in children for grandchild in descendants(child))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_worker_survives_its_parent(tmp_path, number):

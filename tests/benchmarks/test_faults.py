@@ -17,6 +17,7 @@ def counts(text):
     return {trial: (int(tries), outcome) for trial, tries, outcome in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 and small disks")
 def test_nothing_is_lost_and_nothing_wrong_loads(tmp_path):
     sizes = ["--kills", "5", "--flips", "10", "--full", "3", "--seed", "1"]

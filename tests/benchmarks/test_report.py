@@ -113,6 +113,7 @@ def test_one_seed_and_unfinished_methods_are_told(tmp_path):
     assert "there is no interval" in text and "Without apt: not all tasks are done." in text
 
 
+@pytest.mark.slow
 def test_methods_are_chosen_and_ordered(tmp_path):
     for algo in ("apt", "cesd", "diayn"):
         zoo_folder(tmp_path, algo, "WalkerRun-v0", 1, [10, 20])
@@ -131,6 +132,7 @@ def test_runs_of_other_settings_are_no_seeds(tmp_path):
     assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
 
 
+@pytest.mark.slow
 def test_runs_are_chosen_by_their_settings(tmp_path):
     row = {"seed": 0, "steps": "[1, 2]", "returns": "[1, 2]", "final_return": 79.6, "domain": "Walker-v0"}
     skills = [

@@ -19,10 +19,11 @@ def test_everything_is_measured_in_small(tmp_path):
     command = [
         sys.executable, str(FOLDER / "speed.py"), "--repeats", "1", "--threads", "1", "--sizes", "small", "--n-envs", "2",
         "--env-steps", "20", "--training-steps", "20", "--n-skills", "4", "8", "--batch-sizes", "64", "--width", "16",
-        "--output", str(tmp_path),
+        "--methods", "rnd", "--output", str(tmp_path),
     ]  # fmt: skip
     result = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert result.returncode == 0, result.stderr
+    assert "| rnd | " in (tmp_path / "methods.md").read_text()
     figures = pd.read_csv(tmp_path / "speed.csv")
     assert set(figures.part) == {"update", "breakdown", "envs", "training", "scaling", "memory"}
     assert (figures.value > 0).all() and (figures.ratio > 0).all()
@@ -46,6 +47,7 @@ def test_everything_is_measured_in_small(tmp_path):
     assert (after[after.part == "envs"].value == figures[figures.part == "envs"].value).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["laptop", "published"])
 def test_updates_batches_and_networks_are_equal(size):
     from speed_training import make_models
@@ -123,6 +125,63 @@ def test_parts_of_an_update_are_those_of_the_model():
             assert is_other == (key == name), f"{key} in part {name}"
 
 
+@pytest.mark.parametrize(("name", "n_batches"), [("cesd", 1), ("becl", 3), ("metra", 1)])
+def test_parts_of_a_method_are_what_it_adds(name, n_batches):
+    from small import small_reward
+    from speed_methods import make_model, own_arithmetic
+
+    from sb3_cesd import METHODS
+
+    sizes = {
+        "batch_size": 32,
+        "policy_kwargs": {"net_arch": [16]},
+        "intrinsic_kwargs": small_reward(METHODS[name].reward_class),
+    }
+    model = make_model(name, {}, "walker", "small", **sizes)
+    model.train(gradient_steps=1, batch_size=32)
+    calls = []
+    update, relabel = model.intrinsic.update, model.intrinsic.relabel
+    model.intrinsic.update = lambda batch: calls.append(("update", len(batch.rewards))) or update(batch)
+    model.intrinsic.relabel = lambda batch: calls.append(("relabel", len(batch.rewards))) or relabel(batch)
+    modules = {"policy": model.policy, "reward": model.intrinsic}
+    before = {key: [value.clone() for value in module.parameters()] for key, module in modules.items()}
+    own_arithmetic(model)()
+    assert calls == [("update", 32)] * n_batches + [("relabel", 32)]
+    for key, module in modules.items():
+        changed = any((old != new).any() for old, new in zip(before[key], module.parameters(), strict=True))
+        assert changed == (key == "reward")
+    backbone = make_model(name, {}, "walker", "small", "extrinsic", **sizes)
+    assert backbone.batch_size == 32 and not list(backbone.intrinsic.parameters())
+    assert [layer.shape for layer in backbone.actor.parameters()] == [layer.shape for layer in model.actor.parameters()]
+
+
+def test_methods_are_measured_in_small(tmp_path, monkeypatch, capsys):
+    import speed
+    import speed_methods
+
+    of_method = speed_methods.measure
+    sizes = {"batch_size": 32, "policy_kwargs": {"net_arch": [16]}, "intrinsic_kwargs": {"net_arch": [16]}}
+    monkeypatch.setattr(speed_methods, "measure", lambda *arguments: of_method(*arguments, **sizes))
+    options = ["--parts", "methods", "--methods", "diayn", "icm", "--sizes", "small", "--repeats", "2", "--robot", "walker"]
+    monkeypatch.setattr("sys.argv", ["speed.py", *options, "--output", str(tmp_path)])
+    speed.main()
+    text = (tmp_path / "methods.md").read_text()
+    assert text.strip() in capsys.readouterr().out and "--methods diayn icm" in text and "'torch': " in text
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")][2:]
+    assert [row[0] for row in rows] == ["diayn", "icm"] and all(float(cell.split()[0]) > 0 for row in rows for cell in row[1:])
+    assert [file.name for file in tmp_path.iterdir()] == ["methods.md"], "figures of other parts stay what they are"
+
+
+def test_ratio_of_a_method_by_hand():
+    from speed_methods import Times, markdown, variants
+
+    times = Times(np.array([3.0, 4.0, 9.0]), np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0, 1.0]))
+    assert times.ratio == 4.0 / (1.0 + 1.0) and times.quartiles == (1.25, 2.25)
+    row = "| apt | 4e+03 ms | 1e+03 ms | 1e+03 ms | 2.00 (1.25 - 2.25) |"
+    assert markdown({"apt": times}).splitlines()[-1] == row
+    assert list(variants(["apt", "cesd"])) == ["apt", "cesd, exploring", "cesd, constrained"]
+
+
 def compare(*arguments):
     command = [sys.executable, str(FOLDER / "compare_commits.py"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -139,5 +198,5 @@ def test_two_checkouts_take_turns():
 
 def test_a_folder_without_the_package_is_no_checkout(tmp_path):
     result = compare(tmp_path, "--methods", "APT")
-    assert result.returncode != 0 and f"{tmp_path} has no sb3_cesd" in result.stderr
+    assert result.returncode != 0 and f"{tmp_path} holds no sb3_cesd: pass the root of a clone" in result.stderr
     assert "pass the root of a clone" in result.stderr

@@ -142,6 +142,7 @@ def test_two_processes_do_not_write_one_file(tmp_path):
     assert read_rows(path).score.tolist() == [1.0] and [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
 
 
+@pytest.mark.slow
 def test_a_run_that_always_kills_its_worker_ends_after_some_attempts(tmp_path, monkeypatch):
     import runs
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -160,6 +161,7 @@ def test_a_run_that_always_kills_its_worker_ends_after_some_attempts(tmp_path, m
     assert runs.read_rows(tmp_path / "runs.csv").empty or set(runs.read_rows(tmp_path / "runs.csv").seed) == {1}
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_did_is_done_again(tmp_path, capsys):
     from runs import run_missing
 

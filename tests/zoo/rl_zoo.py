@@ -1,5 +1,6 @@
 """Commands as a user types them, each in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,3 +26,19 @@ def run(folder, *arguments, module="rl_zoo3.train", options=(), success=True, **
     )
     assert (result.returncode == 0) == success, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout + result.stderr
+
+
+#: Runs modules as ``python -m`` does
+ONE_AFTER_ANOTHER = """
+import json, runpy, sys
+
+for words in json.loads(sys.argv[1]):
+    sys.argv = words
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def run_all(folder, *commands, **environment):
+    """Run modules with their arguments in a folder, all in one process, which starts once."""
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    return run(folder, sys.executable, "-c", ONE_AFTER_ANOTHER, words, module=None, **environment)

@@ -11,12 +11,12 @@ from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy
-from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.envs.registration import ENVS
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.zoo import hyperparams
 from sb3_cesd.zoo.hyperparams import configs, entries, find_config, hyperparams_folder, merge, read_entry, read_sections
 
@@ -48,6 +48,9 @@ def test_entries_hold_every_environment_and_a_default(config):
             continue
         is_task = env_id not in ("default", *LOCOMOTION, *(f"{domain}-v0" for domain in DOMAINS))
         n_timesteps = (5e4 if is_task else 2e5) if "laptop" in config else (1e5 if is_task else 2e6)
+        if env_id in LOCOMOTION:
+            n_timesteps = 2e6
+            assert (entry["train_freq"], entry["learning_starts"]) == (32, 10_000), "METRA's ratio of updates"
         assert entry["n_timesteps"] == n_timesteps, env_id
         assert entry.get("reward", "intrinsic") == ("extrinsic" if is_task else "intrinsic"), env_id
         if is_task:

@@ -1,7 +1,7 @@
 import pytest
 import torch as th
 
-from sb3_cesd.cesd.prototypes import Prototypes, sinkhorn_knopp
+from sb3_cesd.intrinsic.prototypes import Prototypes, sinkhorn_knopp
 
 
 def plain_sinkhorn(scores, temperature, n_iterations):

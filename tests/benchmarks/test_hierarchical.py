@@ -1,0 +1,135 @@
+"""METRA's robots in the benchmarks: pre-trained, measured by coverage and goals, and chosen among by an algorithm on top."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """A folder with models, and the row of one."""
+    sys.path.insert(0, str(FOLDER))
+    from urlb_run import pretrain
+
+    folder = tmp_path_factory.mktemp("results")
+    run = {"method": "metra", "domain": "SkillAnt-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 300}
+    row = pretrain(run, folder / "models")
+    sys.path.remove(str(FOLDER))
+    return folder, row
+
+
+def main_of(script, arguments, monkeypatch):
+    """Call a script in this process."""
+    monkeypatch.setattr(sys, "argv", [script, *arguments.split()])
+    __import__(script).main()
+
+
+def test_metras_robots_are_measured_by_coverage_and_goals(pretrained):
+    _, row = pretrained
+    names = [f"goal_{kind}_{radius}" for kind in ("hit", "end", "stay") for radius in (3, 1)]
+    assert all(0 <= row[name] <= 1 for name in names) and row["goal_distance"] > 1
+    assert row["policy_coverage_48"] >= 1 and row["total_coverage"] >= row["queue_coverage"] >= 1
+    assert not [name for name in row if name.startswith("best_skill")]
+
+
+def test_pretraining_of_metras_robots_has_no_tasks(monkeypatch, capsys, tmp_path):
+    main_of("urlb", f"--domains SkillAnt-v0 Walker-v0 --methods cesd --seeds 1 --dry-run --output {tmp_path}", monkeypatch)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "method=" in line]
+    steps = {line[1]: line[4] for line in lines if len(line) == 5}
+    assert steps == {"domain=SkillAnt-v0": "pretrain_steps=2000000", "domain=Walker-v0": "pretrain_steps=200000"}
+    assert {line[1] for line in lines if len(line) > 5} == {"domain=Walker-v0"}
+
+
+def test_estimates_do_not_mix_robots_with_other_ratios_of_updates():
+    from urlb import LOCOMOTION_STEPS_PER_SECOND, estimate_pretraining
+
+    rows = pd.DataFrame({"method": "apt", "domain": ["Walker-v0"], "scale": "laptop", "seconds": 5.0, "pretrain_steps": 10})
+    run = {"method": "apt", "scale": "laptop", "pretrain_steps": 700}
+    assert estimate_pretraining({**run, "domain": "Walker-v0"}, rows) == 350
+    on_ant = {**run, "domain": "SkillAnt-v0"}
+    assert estimate_pretraining(on_ant, rows) == 700 / LOCOMOTION_STEPS_PER_SECOND["laptop"]
+    assert estimate_pretraining(on_ant, rows.assign(domain="SkillHalfCheetah-v0")) == 350
+
+
+def test_a_method_is_transferred_as_it_was_published(monkeypatch, capsys, tmp_path):
+    def transfers(options):
+        main_of("urlb", f"--methods protorl apt --seeds 1 {options} --dry-run --output {tmp_path}", monkeypatch)
+        words = [line.split() for line in capsys.readouterr().out.splitlines() if "transfer=" in line]
+        return {(line[0], word) for line in words for word in line if word.startswith("transfer=")}
+
+    assert transfers("") == {
+        ("method=protorl", "transfer=actor+critic_head+critic_trunk"),
+        ("method=apt", "transfer=actor+critic_trunk"),
+    }
+    assert transfers("--transfer actor") == {("method=protorl", "transfer=actor"), ("method=apt", "transfer=actor")}
+
+
+def rows_of(folder):
+    return pd.read_csv(folder / "hierarchical.csv").set_index(["method", "controller"])
+
+
+def test_whole_benchmark_in_small(pretrained, monkeypatch, capsys):
+    folder, _ = pretrained
+    monkeypatch.setattr("hierarchical.run_missing", in_this_process)
+    small = f"--seeds 1 --pretrain-steps 300 --steps 6400 --eval-freq 6400 --n-eval-episodes 1 --jobs 1 --output {folder}"
+    main_of("hierarchical", f"--methods metra scratch random {small}", monkeypatch)
+    main_of("hierarchical", f"--methods metra --controller dqn {small}", monkeypatch)
+    rows = rows_of(folder)
+    assert list(rows.index) == [("metra", "ppo"), ("scratch", "ppo"), ("random", "0"), ("metra", "dqn")]
+    assert rows.pretrain_steps.tolist() == [300, 0, 0, 300] and rows.n_skills.tolist() == [8, 0, 0, 8]
+    assert [json.loads(steps) for steps in rows.steps] == [[6400], [6400], [0, 6400], [6400]], "steps of the environment"
+    assert rows.final_return.between(0, 200).all()
+    for (method, controller), row in rows.iterrows():
+        (file,) = folder.glob(f"hierarchical_evaluations/{method}_*_{controller}_*/evaluations.npz")
+        evaluations = np.load(file)
+        assert row.final_return == pytest.approx(evaluations["results"][-1].mean())
+        assert evaluations["ep_lengths"][-1].tolist() == [8 if method == "metra" else 200], "8 choices of 25 steps"
+
+    # Nothing is done again
+    capsys.readouterr()
+    main_of("hierarchical", f"--methods metra scratch random {small}", monkeypatch)
+    assert "3 runs, 3 of them done already" in capsys.readouterr().out and len(rows_of(folder)) == 4
+
+
+def in_this_process(runs, run_one, path, n_jobs, *others):
+    """Do what is missing without workers, which take long to start."""
+    from runs import append_row, keys_of, read_rows, run_missing
+
+    for run in runs:
+        if tuple(map(str, run.values())) not in keys_of(read_rows(path), run, {}):
+            append_row(path, {**run, **run_one(run)})
+    return run_missing(runs, pytest.fail, path, n_jobs, *others)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--methods lsd --seeds 1", "train it with python benchmarks/urlb.py --methods lsd --domains SkillAnt-v0"),
+        ("--controller dqn --methods scratch", "leave scratch out or pass --controller ppo"),
+        ("--eval-freq 500000", "learning ends after 400000 steps, pass no more"),
+        ("--steps 24", "pass 25 or more"),
+        ("--seeds 1 2 3", "pass how many"),
+        ("--models nowhere", "pass a file or folder that exists"),
+    ],
+)
+def test_misuse_names_the_remedy(arguments, message, monkeypatch, capsys, tmp_path):
+    with pytest.raises(SystemExit) as end:
+        main_of("hierarchical", f"{arguments} --output {tmp_path / 'results'}", monkeypatch)
+    assert end.value.code == 2 and message in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_domains_without_tasks_need_a_method_that_learns_skills(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        main_of("urlb", "--methods scratch --domains SkillAnt-v0 --dry-run", monkeypatch)
+    assert "pass a method that learns skills, or a domain with tasks" in capsys.readouterr().err
