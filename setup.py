@@ -67,6 +67,8 @@ setup(
         # dm_control 1.0.50 fails with MuJoCo 4, and does not say so
         "mujoco>=3.17,<4",
         "matplotlib",
+        # RL Zoo's load_from_hub imports it, and RL Zoo does not install it
+        "requests",
         # The rl_zoo3 console script imports it, and RL Zoo does not install it
         "seaborn",
     ],

@@ -1,71 +1,13 @@
 """Arguments of the command lines; each is checked before anything is trained."""
 
 import argparse
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import torch as th
 
-#: Most that counts may be, by default
-MOST = 2**31 - 1
+from sb3_cesd.common.command_line import at_least, existing, output_folder
 
-
-def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
-    """
-    Make a parser of integers.
-
-    :param least: the least that is right
-    :param most: the most that is right
-    :return: a ``type`` for :meth:`argparse.ArgumentParser.add_argument`
-    """
-
-    def integer(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} on: pass {least} or more")
-        if value > most:
-            raise argparse.ArgumentTypeError(f"{text!r} is too large: pass at most {most}")
-        return value
-
-    return integer
-
-
-def existing(text: str) -> Path:
-    """
-    Parse what is to be read.
-
-    :param text: an argument
-    :return: a file or folder that is there
-    :raises argparse.ArgumentTypeError: if there is none
-    """
-    if not text or not os.path.exists(text):
-        raise argparse.ArgumentTypeError(f"there is no {text!r}: pass a file or folder that exists")
-    return Path(text)
-
-
-def output_folder(text: str) -> Path:
-    """
-    Parse the folder of results, without making it.
-
-    :param text: an argument
-    :return: a folder that is there or can be made
-    :raises argparse.ArgumentTypeError: if it can be neither
-    """
-    path = Path(text)
-    above = path.absolute()
-    try:
-        while not above.exists():
-            above = above.parent
-        writable = bool(text) and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
-    except OSError:  # a name that is too long
-        writable = False
-    if not writable:
-        raise argparse.ArgumentTypeError(f"{text!r} can't be written to: pass a folder that is there or can be made")
-    return path
+__all__ = ["at_least", "device_name", "existing", "make_folder", "output_folder"]
 
 
 def make_folder(parser: argparse.ArgumentParser, folder: Path) -> None:

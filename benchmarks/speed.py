@@ -1,13 +1,14 @@
 """
-How fast everything is: updates, environments, training from end to end, how it scales, and memory.
+How fast everything is: updates, environments, training from end to end, how it scales, memory, and all methods.
 
-    python benchmarks/speed.py                                        # everything, about 15 minutes on 2 quiet cores
+    python benchmarks/speed.py                                        # everything, about 30 minutes on 2 quiet cores
     python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
+    python benchmarks/speed.py --parts methods --sizes small --repeats 30            # what each method adds to an update
     python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 
 What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
 Writes ``speed.csv``, ``speed.md`` and ``speed_DEVICE.png`` to ``results/speed``; parts that are not measured now keep their
-figures.
+figures. Methods, which are measured on the CPU, are written to ``methods.md``.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 import pandas as pd
 import speed_envs
 import speed_memory
+import speed_methods
 import speed_training
 import speed_update
 import torch as th
@@ -27,10 +29,13 @@ from runs import processor, versions
 from speed_plot import plot
 from timing import SIZES, Figure
 
+from sb3_cesd import registry
 from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.envs.robots.vec_env import usable_cores
 
-PARTS = ("update", "breakdown", "envs", "training", "scaling", "memory")
+#: Parts with figures, to which the comparison of methods comes
+FIGURES = ("update", "breakdown", "envs", "training", "scaling", "memory")
+PARTS = (*FIGURES, "methods")
 TITLES = {
     "update": "A whole update",
     "breakdown": "Where the time of an update goes",
@@ -45,7 +50,7 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
     """
     Measure one part.
 
-    :param part: one of ``PARTS``
+    :param part: one of ``FIGURES``
     :param args: of the command line
     :return: its figures
     """
@@ -89,7 +94,7 @@ def markdown(figures: pd.DataFrame) -> str:
     :return: a table for each part
     """
     lines = []
-    for part in PARTS:
+    for part in FIGURES:
         for device, rows in figures[figures.part == part].groupby("device"):
             lines += [f"## {TITLES[part]}, {device}", "", f"{rows.machine.iloc[0]}. `{rows.command.iloc[0]}`", ""]
             lines += ["| | threads | | | compared |", "|---|---|---|---|---|"]
@@ -114,6 +119,7 @@ def machine(device: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--methods", nargs="+", choices=list(registry.METHODS), default=list(registry.METHODS))
     parser.add_argument("--robot", choices=ROBOTS, default="quadruped")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
@@ -130,9 +136,15 @@ def main() -> None:
     args = parser.parse_args()
     make_folder(parser, args.output)
     path = args.output / "speed.csv"
-    common = {"device": args.device, "command": " ".join(["python", "benchmarks/speed.py", *sys.argv[1:]])}
-    common |= {"versions": str(versions())}
-    for part in args.parts:
+    command = " ".join(["python", "benchmarks/speed.py", *sys.argv[1:]])
+    if "methods" in args.parts:
+        title = f"# Updates of all methods\n\n{machine('cpu')}. `{command}`. Versions: {versions()}\n\n"
+        text = title + speed_methods.report(args.methods, args.robot, args.sizes, args.repeats)
+        write_text_whole(args.output / "methods.md", text)
+        print(text, flush=True)
+    parts = [part for part in args.parts if part in FIGURES]
+    common = {"device": args.device, "command": command, "versions": str(versions())}
+    for part in parts:
         started = machine(args.device)
         rows = pd.DataFrame(measure(part, args)).assign(machine=started, **common)
         if path.is_file():
@@ -140,6 +152,8 @@ def main() -> None:
             rows = pd.concat([others[(others.part != part) | (others.device != args.device)], rows], ignore_index=True)
         write_text_whole(path, rows.to_csv(index=False))
         print(markdown(rows[rows.part == part]), flush=True)
+    if not parts:
+        return
     figures = pd.read_csv(path)
     write_text_whole(args.output / "speed.md", "# Speed\n\n" + markdown(figures))
     plot(figures[figures.device == args.device], TITLES, args.output / f"speed_{args.device}.png")

@@ -4,6 +4,7 @@ The benchmark of robots: learn skills without a reward, then tasks from them, an
     python benchmarks/urlb.py --dry-run                                            # what would be done, and how long it takes
     python benchmarks/urlb.py --methods cesd apt diayn scratch --seeds 3 --jobs 2  # Walker, laptop scale: 200k + 50k steps
     python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --backend ray --address auto
+    python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 SkillHalfCheetah-v0  # coverage and goals
 
 Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. A run that is in a CSV file is not done again: stop
 it at any time and go on with the same command. Each run has one thread. Runs of other steps or evaluations are other runs.
@@ -17,18 +18,20 @@ import pandas as pd
 from arguments import at_least, make_folder, output_folder
 from cluster import use_backend
 from runs import Row, run_missing
-from urlb_methods import DOMAINS, METHODS, SCALES
+from urlb_methods import DOMAINS, METHODS, SCALES, STEPS, pretraining_steps
 from urlb_run import learn_task, pretrain
 
+from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
-from sb3_cesd.skill_ddpg.finetuning import PARTS, PUBLISHED_PARTS
+from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.skill_ddpg.finetuning import PARTS
 
-#: Steps of pre-training and of a task
-STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
 #: What rows were done with that do not tell
 OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
 STEPS_PER_SECOND = {"laptop": (90.0, 200.0), "published": (3.0, 6.0)}
+#: The same of pre-training METRA's robots, which has fewer updates
+LOCOMOTION_STEPS_PER_SECOND = {"laptop": 700.0, "published": 45.0}
 
 
 def skill_choice(text: str) -> int | str:
@@ -63,6 +66,20 @@ def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) 
     return float(run[steps] * finished.seconds.sum() / finished[steps].sum())
 
 
+def estimate_pretraining(run: Row, rows: pd.DataFrame) -> float:
+    """
+    Estimate how long a pre-training will take.
+
+    :param run: a run to be done
+    :param rows: finished ones, of which those of METRA's robots are compared with one another, as the others are
+    :return: how long it will take [s]
+    """
+    of_metra = run["domain"] in LOCOMOTION
+    speed = LOCOMOTION_STEPS_PER_SECOND[run["scale"]] if of_metra else STEPS_PER_SECOND[run["scale"]][0]
+    alike = rows if rows.empty else rows[rows.domain.isin(LOCOMOTION) == of_metra]
+    return estimate(run, alike, "pretrain_steps", speed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
@@ -81,7 +98,7 @@ def main() -> None:
     parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
     parser.add_argument("--skill-episodes", type=at_least(1), default=1, help="episodes of each skill to tell the best")
     parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
-    parser.add_argument("--transfer", nargs="+", choices=PARTS, default=PUBLISHED_PARTS, help="what tasks take from the model")
+    parser.add_argument("--transfer", nargs="+", choices=PARTS, help="what tasks take from the model (default: as published)")
     parser.add_argument("--eval-freq", type=at_least(1), default=10_000)
     parser.add_argument("--n-eval-episodes", type=at_least(1), default=10)
     parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
@@ -90,9 +107,8 @@ def main() -> None:
     parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="a folder all machines share")
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
     args = parser.parse_args()
-    pretrain_steps, finetune_steps = (
-        given or default for given, default in zip((args.pretrain_steps, args.finetune_steps), STEPS[args.scale], strict=True)
-    )
+    pretrain_steps = {domain: args.pretrain_steps or pretraining_steps(args.scale, domain) for domain in args.domains}
+    finetune_steps = args.finetune_steps or STEPS[args.scale][1]
     tasks = [task for domain in args.domains for task in DOMAINS[domain]]
     if args.tasks is not None:
         unknown = sorted(set(args.tasks) - set(tasks))
@@ -102,11 +118,11 @@ def main() -> None:
     seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
     if not seeds:
         parser.error("--seeds: pass how many, or the first and the one after the last")
-    from_steps = args.from_steps or pretrain_steps
-    if from_steps not in (*args.save_at, pretrain_steps):
-        parser.error(f"--from-steps {from_steps}: pass --save-at {from_steps} as well")
-    if max(args.save_at, default=0) > pretrain_steps:
-        parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {pretrain_steps} steps, pass no more")
+    shortest = min(pretrain_steps.values())
+    if args.from_steps not in (None, *args.save_at, *(pretrain_steps[domain] for domain in args.domains if DOMAINS[domain])):
+        parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
+    if max(args.save_at, default=0) > shortest:
+        parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {shortest} steps, pass no more")
     if args.eval_freq > finetune_steps and tasks:
         parser.error(f"--eval-freq {args.eval_freq}: tasks end after {finetune_steps} steps, pass no more")
     if isinstance(args.skill, int) and tasks:
@@ -119,14 +135,19 @@ def main() -> None:
     output = args.output.resolve()
     models = output / "models"
     pretraining = [
-        {"method": method, "domain": domain, "scale": args.scale, "seed": seed, "pretrain_steps": pretrain_steps}
+        {"method": method, "domain": domain, "scale": args.scale, "seed": seed, "pretrain_steps": pretrain_steps[domain]}
         for seed in seeds
         for domain in args.domains
         for method in args.methods
         if METHODS[method].pretrained
     ]
     plays_skills = args.skill == "best" and args.warm_up != "skills"
-    way = {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(args.transfer))}
+    learned = [name for name in args.methods if METHODS[name].pretrained]
+    parts = {name: args.transfer or registry.METHODS[METHODS[name].algo].published_transfer for name in learned}
+    ways: dict[str, Row] = {
+        name: {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(parts[name]))}
+        for name in learned
+    }
     learning = [
         {
             "method": method,
@@ -134,14 +155,14 @@ def main() -> None:
             "task": task,
             "scale": args.scale,
             "seed": seed,
-            "pretrain_steps": from_steps if METHODS[method].pretrained else 0,
+            "pretrain_steps": (args.from_steps or pretrain_steps[domain]) if method in ways else 0,
             "finetune_steps": finetune_steps,
-            **(way if METHODS[method].pretrained else dict.fromkeys(way, 0)),
+            **ways.get(method, dict.fromkeys(("skill_choice", "warm_up", "transfer"), 0)),
             # Random actions are evaluated once
             "eval_freq": args.eval_freq if METHODS[method].algo else 0,
             "n_eval_episodes": args.n_eval_episodes,
             # No episodes are played but to tell the best skill
-            "n_skill_episodes": args.skill_episodes if plays_skills and METHODS[method].pretrained else 1,
+            "n_skill_episodes": args.skill_episodes if plays_skills and method in ways else 1,
         }
         for seed in seeds
         for domain in args.domains
@@ -149,7 +170,8 @@ def main() -> None:
         if task in tasks
         for method in args.methods
     ]
-    speeds = STEPS_PER_SECOND[args.scale]
+    if not pretraining and not learning:
+        parser.error("there is nothing to learn: pass a method that learns skills, or a domain with tasks")
     with use_backend(args.backend, args.address):
         if pretraining:
             print("Pre-training: ", end="")
@@ -159,7 +181,7 @@ def main() -> None:
                 output / "pretraining.csv",
                 args.jobs,
                 args.dry_run,
-                partial(estimate, steps="pretrain_steps", steps_per_second=speeds[0]),
+                estimate_pretraining,
             )
         if learning:
             print("Tasks: ", end="")
@@ -173,7 +195,7 @@ def main() -> None:
                 output / "runs.csv",
                 args.jobs,
                 args.dry_run,
-                partial(estimate, steps="finetune_steps", steps_per_second=speeds[1]),
+                partial(estimate, steps="finetune_steps", steps_per_second=STEPS_PER_SECOND[args.scale][1]),
                 OF_OLD_ROWS,
             )
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from entries import UNDONE, read_entry
 
 from sb3_cesd import registry
+from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.zoo.hyperparams import merge
 
 #: What makes CeSD the released code's method, at any scale
@@ -65,10 +66,27 @@ METHODS: dict[str, Method] = {
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
 }
 #: Pre-training id -> its tasks
-DOMAINS = {
+DOMAINS: dict[str, tuple[str, ...]] = {
     "Walker-v0": ("WalkerStand-v0", "WalkerWalk-v0", "WalkerRun-v0", "WalkerFlip-v0"),
     "Quadruped-v0": ("QuadrupedStand-v0", "QuadrupedWalk-v0", "QuadrupedRun-v0", "QuadrupedJump-v0"),
     "Jaco-v0": (
         "JacoReachTopLeft-v0", "JacoReachTopRight-v0", "JacoReachBottomLeft-v0", "JacoReachBottomRight-v0",
     ),
+    # Those of METRA have goals in place of tasks, see hierarchical.py
+    **{env_id: () for env_id in LOCOMOTION},
 }  # fmt: skip
+#: Scale -> steps of pre-training and of a task
+STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
+#: Steps of pre-training of METRA's robots, at either scale
+LOCOMOTION_STEPS = 2_000_000
+
+
+def pretraining_steps(scale: str, domain: str) -> int:
+    """
+    Tell how long skills are learned by default.
+
+    :param scale: one of ``SCALES``
+    :param domain: one of ``DOMAINS``
+    :return: number of environment steps
+    """
+    return LOCOMOTION_STEPS if domain in LOCOMOTION else STEPS[scale][0]

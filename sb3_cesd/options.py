@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.observations import Observation, shapes_of, short
+from sb3_cesd.common.observations import Observation, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -23,6 +23,10 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
     discounted by ``gamma``; for an algorithm on top to discount as one that acts in every step, set its own discount factor to
     ``gamma**duration``. ``info["n_steps"]`` is the number of steps in the environment, ``info["skill"]`` the skill.
+
+    Where the observation of the task is a dictionary, skills see the entries they were trained with alone; what else is in it,
+    such as the goal of :class:`~sb3_cesd.envs.goals.GoalTask`, is for the algorithm on top. The observation of an environment
+    that is no dictionary is the entry ``"observation"``.
 
     :param env: the task, in the domain the model was pre-trained in and with its plain observations
     :param model: a pre-trained model; it is not trained here
@@ -51,8 +55,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
             duration = model.skill_duration
         if duration is None:
             raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
-        known = shapes_of(model.plain_space), model.action_space
-        if (shapes_of(env.observation_space), env.action_space) != known:
+        known, given = shapes_of(model.plain_space), shapes_of(env.observation_space)
+        if {name: given.get(name) for name in known} != known or env.action_space != model.action_space:
             raise ValueError(
                 f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "
                 f"model, which takes {short(model.plain_space)} and {short(model.action_space)}: pass an environment in the "
@@ -64,6 +68,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         self.vec_normalize = vec_normalize
         self.skill_space = model.skill_space
         self.action_space = spaces.Discrete(model.n_skills) if self.skill_space.discrete else self.skill_space.box
+        self._seen = tuple(known)
         self._observation: Observation | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -85,7 +90,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         terminated = truncated = False
         info: dict[str, Any] = {}
         while n_steps < self.duration and not (terminated or truncated):
-            observation = self._observation
+            observation = self._shown(self._observation)
             if self.vec_normalize is not None:
                 observation = self.vec_normalize.normalize_obs(observation)
             primitive_action, _ = self.model.predict(observation, deterministic=True, skill=skill)
@@ -94,6 +99,16 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
             discount *= self.gamma
             n_steps += 1
         return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}
+
+    def _shown(self, observation: Observation) -> Observation:
+        """
+        Leave out what skills were not trained with.
+
+        :param observation: observation of the task
+        :return: the part that the model knows, in its layout
+        """
+        entries = entries_of(observation)
+        return plain_form({name: entries[name] for name in self._seen})  # type: ignore[return-value]
 
     def _chosen(self, action: int | np.ndarray) -> int | np.ndarray:
         """
@@ -104,5 +119,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         :raises ValueError: if there is no such skill
         """
         if self.skill_space.discrete:
-            return check_skill(action, self.model.n_skills)  # type: ignore[arg-type]
+            # For a single observation, predict of SB3 returns an array of shape ()
+            index = action[()] if isinstance(action, np.ndarray) else action
+            return check_skill(index, self.model.n_skills)  # type: ignore[arg-type]
         return self.skill_space.nearest(np.asarray(action, dtype=np.float32))

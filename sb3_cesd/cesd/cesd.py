@@ -7,7 +7,6 @@ from stable_baselines3.common.policies import BasePolicy
 
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
-from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
 from sb3_cesd.common.allowed import check_arguments
@@ -21,6 +20,7 @@ from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.intrinsic.encoders import make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
+from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import CostPhase
 from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
@@ -45,7 +45,7 @@ class CeSDReward(IntrinsicReward):
         curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]) and ``temperature`` (0.5)
-    :param prototype_kwargs: arguments of :class:`~sb3_cesd.cesd.prototypes.Prototypes`: ``temperature`` (0.1),
+    :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
@@ -156,8 +156,8 @@ class CeSDReward(IntrinsicReward):
 
         self._log_rewards(skills, clusters, entropy, bonus)
         rewards = (entropy + bonus)[:, None]
-        return CeSDSamples(
-            *samples._replace(rewards=rewards)[:7],
+        return CeSDSamples.from_batch(
+            samples._replace(rewards=rewards),
             clusters=clusters,
             actor_skills=actor_skills,
             pairs=pairs,
@@ -302,7 +302,7 @@ class CeSD(SkillDDPG):
         pairs = one_pair_per_transition(skills, skills, rewards)
         if self.policy.n_heads > 1:
             pairs = all_heads(self.policy.n_heads, skills, rewards)
-        return CeSDSamples(*replay_data[:7], clusters=skills, actor_skills=skills, pairs=pairs)
+        return CeSDSamples.from_batch(replay_data, clusters=skills, actor_skills=skills, pairs=pairs)
 
     def _follow_progress(self) -> Hashable:
         if not isinstance(self.intrinsic, CeSDReward):

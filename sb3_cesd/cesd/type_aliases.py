@@ -1,8 +1,10 @@
 """What CeSD adds to a batch."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch as th
+
+from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 
 class SkillPairs(NamedTuple):
@@ -51,6 +53,18 @@ class CeSDSamples(NamedTuple):
     actor_skills: th.Tensor
     pairs: SkillPairs
     features: th.Tensor | None = None
+
+    @classmethod
+    def from_batch(cls, batch: SkillReplayBufferSamples, **added: Any) -> "CeSDSamples":
+        """
+        Add to a batch what CeSD needs.
+
+        :param batch: a batch of transitions
+        :param added: the fields that it lacks
+        :return: the same transitions with these fields, without the observations after a single step, which CeSD does not use
+        """
+        shared = {name: value for name, value in batch._asdict().items() if name in cls._fields}
+        return cls(**shared, **added)
 
 
 def one_pair_per_transition(skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> SkillPairs:

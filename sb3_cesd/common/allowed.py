@@ -1,7 +1,7 @@
 """The table of what arguments may be: of all constructors, loaders, wrappers and functions that users call."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -144,6 +144,11 @@ def _is_skill(value: Any) -> bool:
     except ValueError:  # rows of different lengths
         return False
     return vector.ndim == 1 and isinstance(value, np.ndarray | list | tuple) and is_array(vector)
+
+
+def _are_skills(value: Any) -> bool:
+    several = value if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) else ()
+    return _is_skill(value) or (len(several) > 0 and all(map(_is_skill, several)))
 
 
 ENV = Rule(
@@ -342,6 +347,7 @@ _TASKS: dict[str, Rule | Choice] = {
     "env_id": TEXT,
     "n_episodes": POSITIVE_INTEGER,
     "seed": SEED,
+    "vec_normalize": optional(STATISTICS),
     "n_threads": optional(COUNT),
 }
 _DEFAULT_SIZES = optional(SIZES)
@@ -591,11 +597,28 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     # Metrics
     "collect_rollouts": _ROLLOUTS,
     "play_places": {"model": MODEL, "env": _ROLLOUTS["env"], "seed": optional(SEED)},
+    "skill_metrics": {
+        "rollouts": named("SkillRollouts"),
+        "clusters": optional(LABELS),
+        "in_the_plane": BOOLEAN,
+        "layout": optional(LAYOUT),
+        "bin_size": POSITIVE,
+    },
     "show_skills": {
-        "n_steps": optional(POSITIVE_WHOLE),
-        "n_rollouts": optional(WHOLE),
-        "n_untrained": WHOLE,
-        "n_frames": WHOLE,
+        "model": MODEL,
+        "env": optional(ENV),
+        "skills": optional(Rule("a skill or several", "pass an index, a vector, a list of such,", _are_skills)),
+        "n_steps": optional(POSITIVE_INTEGER),
+        "n_rollouts": optional(NOT_NEGATIVE_INTEGER),
+        "n_untrained": NOT_NEGATIVE_INTEGER,
+        "n_frames": NOT_NEGATIVE_INTEGER,
+        "vec_normalize": optional(
+            Rule(
+                "statistics of observations, or the file of them",
+                "pass the VecNormalize of training, or the path of what it saved",
+                lambda value: STATISTICS.accepts(value) or FOLDER.accepts(value),
+            )
+        ),
         "video": optional(BOOLEAN),
         "mine": BOOLEAN,
         "seed": SEED,
@@ -646,7 +669,16 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "bin_size": POSITIVE,
         "seed": SEED,
     },
-    "play_paths": {"model": MODEL, "env": _ROLLOUTS["env"], "n_steps": POSITIVE_INTEGER},
+    "play_paths": {
+        "model": MODEL,
+        "env": _ROLLOUTS["env"],
+        "skills": Rule(
+            "a numpy array of skills",
+            "pass an array of their indices, shape (n,), or of their vectors, shape (n, skill_dim)",
+            lambda value: is_array(value, 1, of_integers=True) or is_array(value, 2),
+        ),
+        "n_steps": POSITIVE_INTEGER,
+    },
     "draw_goals": {
         "env": _ROLLOUTS["env"],
         "n_goals": POSITIVE_INTEGER,
@@ -656,7 +688,11 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "zero_shot_goals": {
         "model": MODEL,
         "env": _ROLLOUTS["env"],
-        "goals": STATES,
+        "goals": Rule(
+            "a numpy array of finite numbers of shape (n, 2) or (n, 1)",
+            "pass an array of places (x, y) or x, see draw_goals",
+            lambda value: is_array(value, 2) and value.shape[1] in (1, 2),
+        ),
         "n_steps": POSITIVE_INTEGER,
         "seed": SEED,
     },

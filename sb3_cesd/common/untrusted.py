@@ -106,7 +106,10 @@ def load_statistics(path: Path) -> VecNormalize:
     :param path: what ``VecNormalize.save`` wrote
     :return: the statistics
     :raises ValueError: if the file is damaged, or makes other objects
+    :raises FileNotFoundError: if there is none
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file at the path {path}: pass that of what VecNormalize.save wrote.")
     content = path.read_bytes()
     try:
         # SB3 writes no checksum, our extension of RL Zoo does

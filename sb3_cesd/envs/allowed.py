@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sb3_cesd.common.rules import COUNT, INTEGER, TEXT, Rule, check_by, instance, is_integer, optional
+from sb3_cesd.common.rules import COUNT, INTEGER, POSITIVE, TEXT, Rule, check_by, instance, is_integer, optional
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 
 LAYOUT = Rule("the name of a maze", f"choose one of {', '.join(LAYOUTS)}", lambda value: isinstance(value, str))
@@ -15,6 +15,8 @@ CAMERA = Rule(
     lambda value: value is None or isinstance(value, str) or is_integer(value),
 )
 RENDER_MODE = optional(TEXT)
+ENVIRONMENT = instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)")
+AXES = Rule("1, 2 or 3", "pass 1 for x, 2 for x and y, or 3", lambda value: is_integer(value) and 1 <= value <= 3)
 
 #: What arguments may be, by the class that takes them
 ALLOWED: dict[str, dict[str, Rule]] = {
@@ -42,10 +44,18 @@ ALLOWED: dict[str, dict[str, Rule]] = {
         "camera": CAMERA,
     },
     "RobotVecEnv": {
-        "env": instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)"),
+        "env": ENVIRONMENT,
         "n_envs": COUNT,
         "n_threads": optional(COUNT),
     },
+    "GoalTask": {
+        "env": ENVIRONMENT,
+        "goal_range": POSITIVE,
+        "radius": POSITIVE,
+        "goal_duration": optional(COUNT),
+        "n_axes": AXES,
+    },
+    "make_goal_task": {"name": TEXT},
 }
 
 

@@ -4,13 +4,13 @@ import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.cesd.prototypes import Prototypes
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import polyak_update, sample_categorical
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
 

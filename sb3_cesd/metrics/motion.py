@@ -6,6 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.rules import shown
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
 from sb3_cesd.metrics.training_env import has_wrappers
@@ -61,7 +62,7 @@ def robot_name(env: VecEnv) -> str | None:
     """
     for name in ("domain", "robot"):
         value = env.get_attr(name, indices=0)[0] if env.has_attr(name) else None
-        if value in JOINT_VELOCITIES:
+        if isinstance(value, str) and value in JOINT_VELOCITIES:
             return value
     return None
 
@@ -106,8 +107,8 @@ def skill_motion(
     :return: speeds, and which skills move
     """
     check_arguments("skill_motion", locals())
-    if robot not in (None, *JOINT_VELOCITIES):
-        raise ValueError(f"Unknown robot {robot!r}: choose one of {', '.join(JOINT_VELOCITIES)}, or None.")
+    if robot is not None and not (isinstance(robot, str) and robot in JOINT_VELOCITIES):
+        raise ValueError(f"Unknown robot {shown(robot)}: choose one of {', '.join(JOINT_VELOCITIES)}, or None.")
     both = rollouts, random_rollouts
     lengths = [each.lengths for each in both]
     if robot is None:

@@ -44,7 +44,8 @@ def env_layout(env: VecEnv) -> MazeLayout | None:
     :param env: any environments
     :return: the maze; ``None`` if they are something else
     """
-    return env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
+    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
+    return layout if isinstance(layout, MazeLayout) else None
 
 
 def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
@@ -119,6 +120,7 @@ def skill_metrics(
         bins of a maze, or number of bins of ``bin_size``), ``mutual_information`` [nats], ``knn_accuracy_places`` and
         ``particle_entropy_places``; of a model with clusters also ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
     """
+    check_arguments("skill_metrics", locals())
     states, skills = rollouts.per_state()
     n_skills = len(rollouts.states)
     thinned = rollouts.thinned(N_STATES)

@@ -5,6 +5,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.rules import shown
 from sb3_cesd.common.vec_env import normalize_like_training
 from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
@@ -37,7 +38,7 @@ def tasks_of(env_id: str) -> dict[str, str]:
     """
     if env_id not in ROBOTS:
         known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
-        raise ValueError(f"{env_id} is no robot with tasks: pass one of {known}.")
+        raise ValueError(f"The environment {shown(env_id)} is no robot with tasks: pass one of {known}.")
     domain, _ = ROBOTS[env_id]
     return {ROBOTS[name][1]: name for name in EXPERT_RETURNS if ROBOTS[name][0] == domain}
 

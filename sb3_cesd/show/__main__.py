@@ -10,10 +10,12 @@ name beside it, e.g. Walker-v0_skills. In mazes there is a video only if --video
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import Any
 
+from sb3_cesd.common.command_line import at_least, output_folder
 from sb3_cesd.registry import METHODS
 from sb3_cesd.show.report import write_report
 from sb3_cesd.show.result import SkillShow
@@ -25,7 +27,7 @@ def main() -> None:
     parser = make_parser()
     args = parser.parse_args()
     if (args.model is None) == (args.compare is None):
-        parser.error("pass one model, or several after --compare")
+        parser.error("what to show is missing or told twice: pass one model, or several after --compare")
     try:
         if args.compare is None:
             show_one(args)
@@ -33,6 +35,8 @@ def main() -> None:
             compare(args)
     except ValueError as error:
         sys.exit(f"{error}")
+    except OSError as error:  # a name that is too long, a folder that can't be made, a full disk
+        sys.exit(f"{error}: pass another path, or make room.")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -52,44 +56,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--vec-normalize", type=Path, metavar="PKL", help="statistics of VecNormalize (default: beside the model)"
     )
-    parser.add_argument("--output", type=Path, help="folder to write to (default: one of the model's name beside it)")
+    parser.add_argument("--output", type=output_folder, help="folder to write to (default: one of the model's name beside it)")
     parser.add_argument("--skill", type=skill, nargs="+", help="skills to draw and film: indices, or vectors such as 0.6,0.8")
-    parser.add_argument("--steps", type=positive, help="steps to play per skill (default: 50 in a maze, else 250)")
-    parser.add_argument("--rollouts", type=not_negative, help="rollouts to measure per skill (default: 20 in a maze, else 4)")
-    parser.add_argument("--untrained", type=not_negative, default=1, help="untrained networks to compare with (default: 1)")
-    parser.add_argument("--frames", type=not_negative, default=6, help="images per skill in film strips, 0 for none")
+    parser.add_argument("--steps", type=at_least(1), help="steps to play per skill (default: 50 in a maze, else 250)")
+    parser.add_argument("--rollouts", type=at_least(0), help="rollouts to measure per skill (default: 20 in a maze, else 4)")
+    parser.add_argument("--untrained", type=at_least(0), default=1, help="untrained networks to compare with (default: 1)")
+    parser.add_argument("--frames", type=at_least(0), default=6, help="images per skill in film strips, 0 for none")
     parser.add_argument(
         "--video", choices=["gif", "mp4", "none"], help="of all skills side by side (default: gif, not in mazes)"
     )
     parser.add_argument("--mine", action="store_true", help="in a maze, mutual information by MINE too (about a minute)")
-    parser.add_argument("--seed", type=not_negative, default=0, help="seed of the start, the same for all skills")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="seed of the start, the same for all skills")
     return parser
-
-
-def positive(text: str) -> int:
-    """
-    Read a positive integer.
-
-    :param text: an argument
-    :return: the number it stands for
-    :raises argparse.ArgumentTypeError: if that is not an integer above zero
-    """
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r}: pass an integer above 0")
-    return int(text)
-
-
-def not_negative(text: str) -> int:
-    """
-    Read an integer from zero on.
-
-    :param text: an argument
-    :return: the number it stands for
-    :raises argparse.ArgumentTypeError: if that is not an integer from zero on
-    """
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: pass 0 or an integer above")
-    return int(text)
 
 
 def skill(text: str) -> int | list[float]:
@@ -103,9 +81,12 @@ def skill(text: str) -> int | list[float]:
     if text.isdecimal():
         return int(text)
     try:
-        return [float(number) for number in text.split(",")]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: pass the index of a skill, or a vector such as 0.6,0.8") from error
+        vector = [float(number) for number in text.split(",")]
+    except ValueError:
+        vector = [math.nan]
+    if not all(map(math.isfinite, vector)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no skill: pass the index of one, or a vector such as 0.6,0.8")
+    return vector
 
 
 def show_one(args: argparse.Namespace) -> None:

@@ -21,10 +21,10 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
-from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
 from sb3_cesd.metrics.motion import robot_name
+from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import make_env_like_training
 from sb3_cesd.show.choice import ShownModel
 from sb3_cesd.show.labels import ARM, MAZE, OTHER
@@ -105,17 +105,6 @@ class PlayEnvs:
         return VecTransposeImage(env) if is_channels_last else env
 
 
-def maze_of(env: VecEnv) -> MazeLayout | None:
-    """
-    Tell the maze that environments are.
-
-    :param env: any environments
-    :return: the maze; ``None`` if they are something else
-    """
-    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
-    return layout if isinstance(layout, MazeLayout) else None
-
-
 def kind_of(env: VecEnv) -> str:
     """
     Tell what environments are, for the meanings of metrics.
@@ -123,7 +112,7 @@ def kind_of(env: VecEnv) -> str:
     :param env: any environments
     :return: kind of the environment, see ``sb3_cesd.show.labels``
     """
-    if maze_of(env) is not None:
+    if env_layout(env) is not None:
         return MAZE
     return ARM if robot_name(env) == "jaco" else OTHER
 

@@ -92,10 +92,10 @@ def import_packages(model_path: Path, packages: Sequence[str] = ()) -> list[str]
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError as error:
+        except (ImportError, TypeError, ValueError) as error:  # the latter of what is no name
             raise ValueError(
-                f"The environment comes from the package {name!r}, which can't be imported ({error}): install it, or "
-                "call this from the folder it is in."
+                f"The environment comes from the package {name!r} (--gym-packages), which can't be imported ({error}): "
+                "install it, or call this from the folder it is in."
             ) from error
     return names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sb3_cesd.common.files import AnyPath
+from sb3_cesd.common.files import AnyPath, save_figure_whole, write_text_whole
 from sb3_cesd.metrics.plots import skill_colors
 from sb3_cesd.show import html
 from sb3_cesd.show.labels import OTHER, TRAINED, meaning
@@ -73,6 +73,9 @@ class SkillShow:
             parts.append(metrics_table(self.columns, self.n_skills, self.kind))
         return "\n".join([*parts, *self.notes])
 
+    # A notebook stores it beside the HTML
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return self.html()
 
@@ -109,8 +112,8 @@ class SkillShow:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / "skills.png", folder / "metrics.json"]
-        self.figure.savefig(files[0], dpi=110)
-        files[1].write_text(json.dumps(self.columns, indent=2) + "\n")
+        save_figure_whole(self.figure, files[0], dpi=110)
+        write_text_whole(files[1], json.dumps(self.columns, indent=2) + "\n")
         if video is not None and self.has_films:
             files.append(folder / f"skills.{video}")
             frames = [rollout.frames for rollout in self.rollouts]

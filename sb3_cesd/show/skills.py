@@ -13,13 +13,15 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath
 from sb3_cesd.common.observations import SKILL, plain_space
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.rules import is_whole
+from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted import load_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.show.choice import ChosenSkills, ShownModel, UntrainedSkills, method_name
-from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of, maze_of
+from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of
 from sb3_cesd.show.labels import CHANCE, UNTRAINED, by_chance, name_label
 from sb3_cesd.show.play import SkillRollout, play_all
 from sb3_cesd.show.result import SkillShow
@@ -100,15 +102,16 @@ def show_in(
     :param model: the model
     :return: figure, metrics and rollouts
     """
+    seed = int(seed)
     env = envs.one()
     space: spaces.Space = env.observation_space
     if isinstance(space, spaces.Dict) and SKILL in space.spaces:
         space = plain_space(space)
     check_play_spaces(space, env.action_space, model, envs.name)
-    layout, kind = maze_of(env), kind_of(env)
+    layout, kind = env_layout(env), kind_of(env)
     env.close()
     if mine and layout is None:
-        raise ValueError("mine is for mazes: robots would need many more rollouts. Leave it out.")
+        raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in chosen.skills]
@@ -157,11 +160,14 @@ def _names(model: ShownModel, skills: SkillName | Sequence[SkillName] | None) ->
 
 def _listed(skills: SkillName | Sequence[SkillName], model: ShownModel) -> list[SkillName]:
     """List skills of which there may be one."""
-    array = np.asarray(skills)
-    is_vector = array.ndim == 1 and array.dtype.kind == "f" and not model.skill_space.discrete
-    several = [skills] if array.ndim == 0 or is_vector else list(skills)  # type: ignore[arg-type]
+    several = [skills] if is_whole(skills) else list(skills)  # type: ignore[arg-type]
+    if not model.skill_space.discrete and all(isinstance(number, float | np.floating) for number in several):
+        several = [skills]
     for skill in several:
-        model.skill_space.encode(skill)
+        if model.skill_space.discrete:
+            check_skill(skill, model.n_skills)  # type: ignore[arg-type]
+        else:
+            model.skill_space.encode(skill)  # type: ignore[arg-type]
     return [int(skill) if np.ndim(skill) == 0 else list(skill) for skill in several]  # type: ignore[arg-type, call-overload]
 
 

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import huggingface_sb3
+from huggingface_hub import repocard
+
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, studies
+from sb3_cesd.zoo import callbacks, evaluation, experiment, hub, studies
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -45,6 +48,27 @@ def add_methods(utils: Any) -> None:
     played = PlayedModel()
     replace(utils, "get_model_path", played.note_path)
     replace(utils, "create_test_env", played.add_skills)
+    extend_hub(import_module("huggingface_sb3.push_to_hub"))
+
+
+def extend_hub(push_to_hub: Any) -> None:
+    """
+    Let RL Zoo's ``push_to_hub`` and ``load_from_hub`` know skills, by what they import from elsewhere: run by ``python -m``,
+    they are no modules that could be extended. What another version has no more is left alone.
+
+    :param push_to_hub: ``huggingface_sb3.push_to_hub``
+    """
+    if not hasattr(push_to_hub, "generate_metadata") and hasattr(push_to_hub, "_generate_metadata"):
+        push_to_hub.generate_metadata = hub.make_generate_metadata(push_to_hub._generate_metadata)
+    pushed = hub.PushedSkills()
+    for owner, name, extended in (
+        (push_to_hub, "_evaluate_agent", pushed.evaluate_each),
+        (push_to_hub, "_generate_replay", pushed.film_later),
+        (repocard, "metadata_save", pushed.complete_card),
+        (huggingface_sb3, "load_from_hub", hub.raise_as_requests),
+    ):
+        if hasattr(owner, name):
+            replace(owner, name, extended)
 
 
 def add_search_spaces(hyperparams_opt: Any) -> None:

@@ -6,6 +6,7 @@ import re
 
 import gymnasium as gym
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from blocks import ROOT
 from shrink import N_STEPS, shrink
@@ -64,7 +65,9 @@ def test_notebook_runs(path, small_scale):
     small, n_replaced = STEPS.subn(rf"\1 = {N_STEPS}", first)
     assert n_replaced > 0, "The first code cell says how long the notebook learns"
     displayed = run_cells([small, *others], path.name)
-    assert plt.get_fignums() or any("<img" in shown for shown in displayed), "It shows a picture"
+    axes = [axes for number in plt.get_fignums() for axes in plt.figure(number).axes]
+    assert axes or any("<img" in shown for shown in displayed), "It shows a picture"
+    assert all(np.isfinite(each.dataLim.get_points()).all() for each in axes), "with something in it"
 
 
 def test_a_cell_that_fails_fails_the_test():

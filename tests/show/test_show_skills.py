@@ -28,6 +28,7 @@ def test_notebook_displays_figure_and_metrics():
     assert set(shown.columns) == {"skills", "untrained", "chance"} and shown.columns["chance"]["knn_accuracy"] == 0.25
     html = shown._repr_html_()
     assert html.count("<img") == 1 and all(name in html and name in str(shown) for name in shown.metrics)
+    assert repr(shown) == str(shown), "which a notebook stores, too: no arrays"
 
 
 def test_skills_are_compared_with_the_same_networks_before_training():

@@ -1,0 +1,98 @@
+"""
+The benchmark of goals: an algorithm of SB3 chooses among pre-trained skills, each of which acts for 25 steps.
+
+    python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 --save-at 1000000             # learns the skills
+    python benchmarks/hierarchical.py --methods metra diayn scratch random --tasks AntMultiGoal
+    python benchmarks/hierarchical.py --methods metra --tasks AntMultiGoal --controller dqn --pretrain-steps 1000000
+
+The tasks are those of METRA and CSF, with 8 choices in an episode of 200 steps. Writes ``hierarchical.csv`` and
+``hierarchical_evaluations``. A run that is in the CSV file is not done again: stop it at any time and go on with the same
+command. Steps are those of the environment, 25 per choice.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from arguments import at_least, existing, make_folder, output_folder
+from hierarchical_run import CONTROLLERS, DURATION, learn_goals
+from runs import Row, run_missing
+from urlb import estimate
+from urlb_methods import METHODS, SCALES, pretraining_steps
+from urlb_run import model_file
+
+from sb3_cesd.envs.goals import GOAL_TASKS
+
+#: Method -> whether it has no skills: the same algorithm acts in every step, or random actions
+WITHOUT_SKILLS = ("scratch", "random")
+#: Steps in a second before any run is finished (one core of an AMD EPYC)
+STEPS_PER_SECOND = 1000.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    methods = [name for name, method in METHODS.items() if method.pretrained or name in WITHOUT_SKILLS]
+    parser.add_argument("--methods", nargs="+", choices=methods, default=["metra", "scratch", "random"])
+    parser.add_argument("--tasks", nargs="+", choices=list(GOAL_TASKS), default=["AntMultiGoal"])
+    parser.add_argument(
+        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="how many, or first and one after the last"
+    )
+    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="of the pre-trained models")
+    parser.add_argument("--pretrain-steps", type=at_least(1), help="of the pre-trained models (default: as urlb.py)")
+    parser.add_argument("--controller", choices=list(CONTROLLERS), default="ppo", help="what chooses the skills")
+    parser.add_argument("--steps", type=at_least(DURATION), default=400_000, help="of learning to choose, in the environment")
+    parser.add_argument("--eval-freq", type=at_least(DURATION), default=50_000, help="steps between two evaluations")
+    parser.add_argument("--n-eval-episodes", type=at_least(1), default=20)
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
+    parser.add_argument("--models", type=existing, help="folder of the pre-trained models (default: models in --output)")
+    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"))
+    parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
+    args = parser.parse_args()
+    seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
+    if not seeds:
+        parser.error("--seeds: pass how many, or the first and the one after the last")
+    if args.eval_freq > args.steps:
+        parser.error(f"--eval-freq {args.eval_freq}: learning ends after {args.steps} steps, pass no more")
+    if args.controller == "dqn" and "scratch" in args.methods:
+        parser.error("--controller dqn: it takes no continuous actions, leave scratch out or pass --controller ppo")
+    output = args.output.resolve()
+    models = output / "models" if args.models is None else args.models.resolve()
+    runs: list[Row] = []
+    for seed in seeds:
+        for task in args.tasks:
+            domain = GOAL_TASKS[task].env_id
+            steps = args.pretrain_steps or pretraining_steps(args.scale, domain)
+            for method in args.methods:
+                run = {"method": method, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
+                learns = method not in WITHOUT_SKILLS
+                runs.append(
+                    {
+                        **run,
+                        "pretrain_steps": steps if learns else 0,
+                        "controller": args.controller if method != "random" else 0,
+                        "n_timesteps": args.steps,
+                        "eval_freq": args.eval_freq if method != "random" else 0,
+                        "n_eval_episodes": args.n_eval_episodes,
+                    }
+                )
+                file = model_file(models, run, steps)
+                if learns and not args.dry_run and not file.is_file():
+                    option = f" --pretrain-steps {args.pretrain_steps}" if args.pretrain_steps else ""
+                    parser.error(
+                        f"there is no {file}: train it with python benchmarks/urlb.py --methods {method} --domains {domain} "
+                        f"--scale {args.scale} --seeds {seed} {seed + 1} --tasks{option} --output {output}"
+                    )
+    if not args.dry_run:
+        make_folder(parser, args.output)
+    run_missing(
+        runs,
+        partial(learn_goals, models=models, evaluations=output / "hierarchical_evaluations"),
+        output / "hierarchical.csv",
+        args.jobs,
+        args.dry_run,
+        partial(estimate, steps="n_timesteps", steps_per_second=STEPS_PER_SECOND),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Time of an update of each method, beside that of what it consists of: TD3's backbone, and the method's own arithmetic."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from random_walk import RandomWalk
+from timing import PHASES
+from urlb_methods import METHODS
+
+from sb3_cesd import registry
+from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.zoo.hyperparams import merge
+
+#: Transitions in the replay buffer
+N_TRANSITIONS = 2000
+#: Size -> scale of the yml files
+SCALES = {"published": "published", "small": "laptop"}
+
+
+class Times(NamedTuple):
+    """
+    Processor times of a method, taken in turn.
+
+    :param whole: of an update [s], shape ``(n_rounds,)``
+    :param backbone: of an update with the reward of the environment in place of the method's [s], same shape
+    :param own: of what the method adds, learning its reward and relabelling a batch [s], same shape
+    """
+
+    whole: np.ndarray
+    backbone: np.ndarray
+    own: np.ndarray
+
+    @property
+    def ratio(self) -> float:
+        """How many times its parts a whole update takes, by medians."""
+        return float(np.median(self.whole) / (np.median(self.backbone) + np.median(self.own)))
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """First and third quartile of that ratio over rounds."""
+        low, high = np.quantile(self.whole / (self.backbone + self.own), [0.25, 0.75])
+        return float(low), float(high)
+
+
+def variants(names: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """
+    List what is measured.
+
+    :param names: names of methods
+    :return: method and arguments that differ from its yml file, by title; CeSD has a phase before its constraint and one with
+        it
+    """
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name in names:
+        if name == "cesd":
+            for phase, start in PHASES.items():
+                found[f"cesd, {phase}"] = (name, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start}}})
+        else:
+            found[name] = (name, {})
+    return found
+
+
+def make_model(
+    name: str, overrides: dict[str, Any], robot: str, size: str, reward: str = "intrinsic", **sizes: Any
+) -> SkillDDPG:
+    """
+    Make a model that is about to learn.
+
+    :param name: name of the method
+    :param overrides: arguments that differ from its yml file
+    :param robot: one of ``ROBOTS``
+    :param size: one of ``SCALES``
+    :param reward: ``"intrinsic"``, or ``"extrinsic"`` for the backbone alone
+    :param sizes: arguments that differ from the yml file as well
+    :return: the model, with transitions in its replay buffer
+    """
+    arguments = METHODS[name].arguments(SCALES[size], f"{robot.capitalize()}-v0")
+    arguments.pop("n_timesteps")
+    arguments |= {"skill_duration": 10, "learning_starts": N_TRANSITIONS, "buffer_size": N_TRANSITIONS, "reward": reward}
+    arguments = merge(merge(arguments, overrides), sizes)
+    model = registry.METHODS[name](env=RandomWalk(robot), seed=0, device="cpu", **arguments)
+    return model.learn(N_TRANSITIONS, log_interval=10**9)
+
+
+def own_arithmetic(model: SkillDDPG) -> Callable[[], None]:
+    """
+    Make a function that does what a method adds to TD3: its reward learns, then relabels a batch.
+
+    :param model: a model that has done an update
+    :return: the function, on batches that are sampled already
+    """
+    buffer, intrinsic = model.replay_buffer, model.intrinsic
+    assert buffer is not None
+    batches = [model._as_states(buffer.sample(model.batch_size)) for _ in range(intrinsic.n_batches)]
+
+    def learn_and_relabel() -> None:
+        intrinsic.train()
+        for batch in batches:
+            intrinsic.update(batch)
+        if isinstance(intrinsic, CeSDReward):
+            features = intrinsic.relabel(batches[-1]).features
+            assert features is not None
+            intrinsic.update_clusters(batches[-1], features)
+        else:
+            intrinsic.relabel(batches[-1])
+
+    return learn_and_relabel
+
+
+def measure(name: str, overrides: dict[str, Any], robot: str, size: str, n_rounds: int, **sizes: Any) -> Times:
+    """
+    Time an update of a method and its parts, with one thread.
+
+    :param name: name of the method
+    :param overrides: arguments that differ from its yml file
+    :param robot: one of ``ROBOTS``
+    :param size: one of ``SCALES``
+    :param n_rounds: counted turns of each, after two that are not counted
+    :param sizes: arguments that differ from the yml file as well
+    :return: processor times
+    """
+    th.set_num_threads(1)
+    model = make_model(name, overrides, robot, size, **sizes)
+    backbone = make_model(name, overrides, robot, size, "extrinsic", **sizes)
+
+    def update_of(learner: SkillDDPG) -> Callable[[], None]:
+        return lambda: learner.train(gradient_steps=1, batch_size=learner.batch_size)
+
+    update_of(model)()  # a first one, which follows the progress of training
+    functions = {"whole": update_of(model), "backbone": update_of(backbone), "own": own_arithmetic(model)}
+    seconds: dict[str, list[float]] = {part: [] for part in functions}
+    for n_done in range(-2, n_rounds):
+        for part, function in functions.items():
+            start = time.process_time()
+            function()
+            if n_done >= 0:
+                seconds[part].append(time.process_time() - start)
+    return Times(**{part: np.array(values) for part, values in seconds.items()})
+
+
+def markdown(times: dict[str, Times]) -> str:
+    """
+    Write times as a table.
+
+    :param times: by title
+    :return: the table, in Markdown
+    """
+    lines = ["| method | update | backbone | own arithmetic | update / (backbone + own arithmetic) |", "|---|---|---|---|---|"]
+    for title, each in times.items():
+        cells = " | ".join(f"{np.median(values) * 1000:.3g} ms" for values in each)
+        low, high = each.quartiles
+        lines.append(f"| {title} | {cells} | {each.ratio:.2f} ({low:.2f} - {high:.2f}) |")
+    return "\n".join(lines) + "\n"
+
+
+def report(names: Iterable[str], robot: str, sizes: Iterable[str], n_rounds: int) -> str:
+    """
+    Time the updates of methods.
+
+    :param names: names of methods
+    :param robot: one of ``ROBOTS``
+    :param sizes: some of ``SCALES``
+    :param n_rounds: counted turns of each part
+    :return: a table for each size, in Markdown
+    """
+    text = (
+        f"Medians of {n_rounds} rounds in which the three take turns, processor time of one thread, batches and networks of "
+        "the yml files. The backbone is an update of the same model with the reward of the environment. The own arithmetic is "
+        "what the method adds: its reward learns from as many batches as in an update, and relabels one (CeSD updates its "
+        "clusters, too). What a method changes in the losses of critic and actor is in neither part: the heads of CeSD once it is "
+        "constrained, the successor features of APS and CSF. In brackets the quartiles of the ratio over rounds.\n"
+    )
+    for size in sizes:
+        times = {title: measure(*variant, robot, size, n_rounds) for title, variant in variants(names).items()}
+        text += f"\n## {robot}, {size} ({SCALES[size]} yml files)\n\n{markdown(times)}"
+    return text

@@ -1,0 +1,160 @@
+"""Tasks of reaching goals, for skills to solve."""
+
+from typing import Any, NamedTuple, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from sb3_cesd.common.observations import Observation, check_plain_space, entries_of
+from sb3_cesd.envs.allowed import check_env_arguments
+
+#: Key of the goal in the observations
+GOAL = "goal"
+
+
+class GoalSettings(NamedTuple):
+    """
+    A task of the literature.
+
+    :param env_id: the robot
+    :param goal_range: see :class:`GoalTask`
+    :param radius: see :class:`GoalTask`
+    :param goal_duration: see :class:`GoalTask`
+    :param n_axes: see :class:`GoalTask`
+    """
+
+    env_id: str
+    goal_range: float
+    radius: float
+    goal_duration: int | None
+    n_axes: int
+
+
+#: Length of an episode, in steps
+HORIZON = 200
+#: The tasks of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), by name
+GOAL_TASKS = {
+    "AntMultiGoal": GoalSettings("SkillAnt-v0", 7.5, 3.0, goal_duration=50, n_axes=2),
+    "HalfCheetahGoal": GoalSettings("SkillHalfCheetah-v0", 100.0, 3.0, goal_duration=None, n_axes=1),
+    "QuadrupedGoal": GoalSettings("Quadruped-v0", 7.5, 1.5, goal_duration=None, n_axes=2),
+}
+
+
+class GoalTask(gym.Wrapper[Any, Any, Any, Any]):
+    """
+    Reach goals: the reward is 1 in each step that ends within the radius of the goal, else 0.
+
+    The first goal of an episode is drawn uniformly around the origin, each later one around the goal before. The observation
+    becomes a dictionary, with the way to the goal as ``"goal"`` beside the ``"observation"`` (an observation that is a
+    dictionary keeps its keys). :class:`~sb3_cesd.options.SkillOptions` shows skills what they were trained with, and leaves
+    the goal to the algorithm on top.
+
+    ``info`` holds the ``goal_distance`` [m] to the goal that the reward is of, and ``is_success``, whether that is within the
+    radius. In the released code of the papers, the observation holds the place of the goal instead of the way to it.
+
+    :param env: an environment with a ``position`` (x, y, z), as robots and mazes have
+    :param goal_range: largest distance of a goal along each axis [m]
+    :param radius: distance within which a goal counts as reached [m]
+    :param goal_duration: steps until the next goal; ``None`` for one goal per episode
+    :param n_axes: number of coordinates of a goal: 1 for x, 2 for x and y, 3 for all
+    :raises ValueError: if the environment has no position, or already has an observation ``"goal"``
+    """
+
+    def __init__(
+        self, env: gym.Env, goal_range: float, radius: float, goal_duration: int | None = None, n_axes: int = 2
+    ) -> None:
+        check_env_arguments("GoalTask", locals())
+        super().__init__(env)
+        if not env.has_wrapper_attr("position"):
+            raise ValueError("Environments without a position have no places to reach: give it a property position (x, y, z).")
+        plain = check_plain_space(env.observation_space)
+        entries = entries_of(dict(plain.spaces) if isinstance(plain, spaces.Dict) else plain)  # type: ignore[arg-type]
+        if GOAL in entries:
+            raise ValueError(f"The observation has a key {GOAL!r} already: rename it, or leave GoalTask out.")
+        way = spaces.Box(-np.inf, np.inf, (n_axes,), np.float32)
+        self.observation_space = spaces.Dict({**entries, GOAL: way})  # type: ignore[dict-item]
+        self.goal_range = goal_range
+        self.radius = radius
+        self.goal_duration = goal_duration
+        #: Place of the current goal [m], shape ``(n_axes,)``
+        self.goal = np.zeros(n_axes)
+        self._n_steps = 0
+        # Apart from that of the environment, whose initial states stay what they are without goals
+        self._random_state = np.random.default_rng()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """
+        Start an episode, with a new goal.
+
+        :param seed: seed of the goals and of the environment; ``None`` continues the current streams
+        :param options: passed to the environment
+        :return: observation and info
+        """
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._random_state = np.random.default_rng(seed)
+        self._n_steps = 0
+        self.goal = self._draw(np.zeros_like(self.goal))
+        return self._with_goal(observation), info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """
+        Step the environment.
+
+        :param action: action of the environment
+        :return: observation, reward, terminated, truncated and info, as usual
+        """
+        observation, _, terminated, truncated, info = self.env.step(action)
+        distance = float(np.linalg.norm(self._way()))
+        is_within = distance <= self.radius
+        self._n_steps += 1
+        if self.goal_duration is not None and self._n_steps % self.goal_duration == 0:
+            self.goal = self._draw(self.goal)
+        info = {**info, "goal_distance": distance, "is_success": is_within}
+        return self._with_goal(observation), float(is_within), terminated, truncated, info
+
+    def _draw(self, center: np.ndarray) -> np.ndarray:
+        """
+        Draw a goal.
+
+        :param center: middle of where it may be, shape ``(n_axes,)``
+        :return: its place, shape ``(n_axes,)``
+        """
+        return center + self._random_state.uniform(-self.goal_range, self.goal_range, center.shape)
+
+    def _way(self) -> np.ndarray:
+        """Return the vector from the robot to the goal [m], shape ``(n_axes,)``."""
+        return self.goal - np.asarray(self.env.get_wrapper_attr("position"))[: len(self.goal)]
+
+    def _with_goal(self, observation: Observation) -> dict[str, np.ndarray]:
+        """
+        Add the goal to an observation.
+
+        :param observation: observation of the environment
+        :return: the same with the way to the goal
+        """
+        return {**entries_of(observation), GOAL: self._way().astype(np.float32)}
+
+
+def make_goal_task(name: str) -> gym.Env:
+    """
+    Make a task of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), with episodes of 200 steps.
+
+    =============== =============== ====== =========================
+    name            range of a goal radius goals
+    =============== =============== ====== =========================
+    AntMultiGoal    7.5 m           3 m    (x, y), one each 50 steps
+    HalfCheetahGoal 100 m           3 m    x, one per episode
+    QuadrupedGoal   7.5 m           1.5 m  (x, y), one per episode
+    =============== =============== ====== =========================
+
+    :param name: name of the task
+    :return: the task
+    :raises ValueError: if there is no such task
+    """
+    check_env_arguments("make_goal_task", locals())
+    if name not in GOAL_TASKS:
+        raise ValueError(f"Unknown name {name!r} of a task: choose one of {', '.join(GOAL_TASKS)}.")
+    env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
+    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)

@@ -1,0 +1,194 @@
+"""Skills on the Hugging Face Hub: what RL Zoo's ``push_to_hub`` and ``load_from_hub`` do for them."""
+
+import math
+import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub.errors import RemoteEntryNotFoundError
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_cesd.export import SUFFIX, export_policy
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+#: What lies beside a model card. The hub plays a video of that name.
+PICTURE, VIDEO, POLICY = "skills.png", "replay.mp4", f"policy{SUFFIX}"
+TAGS = ("sb3_cesd", "skill-discovery", "unsupervised-reinforcement-learning")
+#: Where RL Zoo's model card comes to training and hyperparameters
+TRAINING = "## Training (with the RL Zoo)"
+
+
+class PushedSkills:
+    """
+    Extends the functions by which RL Zoo evaluates a model, films it and, at last, writes its card.
+
+    They do what they did for models without skills.
+    """
+
+    def __init__(self) -> None:
+        self._pushed: tuple[SkillDDPG, VecEnv] | None = None
+        self._video_length: int | None = None
+
+    def evaluate_each(self, evaluate_agent: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        Evaluate all skills equally often.
+
+        :param evaluate_agent: ``_evaluate_agent`` of ``huggingface_sb3``
+        :return: the same, with as many episodes of each skill, at least one
+        """
+
+        @wraps(evaluate_agent)
+        def evaluate(model: Any, eval_env: VecEnv, n_eval_episodes: int, *args: Any, **kwargs: Any) -> Any:
+            self._pushed, self._video_length = None, None
+            if isinstance(model, SkillDDPG):
+                self._pushed = model, eval_env
+                if model.reward == "intrinsic":
+                    n_eval_episodes = math.ceil(n_eval_episodes / model.n_skills) * model.n_skills
+            return evaluate_agent(model, eval_env, n_eval_episodes, *args, **kwargs)
+
+        return evaluate
+
+    def film_later(self, generate_replay: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        Leave the video to the card, for which all skills are played anyway.
+
+        :param generate_replay: ``_generate_replay`` of ``huggingface_sb3``
+        :return: the same for models without skills
+        """
+
+        @wraps(generate_replay)
+        def film(model: Any, eval_env: VecEnv, video_length: int, *args: Any, **kwargs: Any) -> None:
+            if isinstance(model, SkillDDPG):
+                self._video_length = video_length
+            else:
+                generate_replay(model, eval_env, video_length, *args, **kwargs)
+
+        return film
+
+    def complete_card(self, metadata_save: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        Complete the model card before the upload.
+
+        :param metadata_save: ``metadata_save`` of ``huggingface_hub``, which RL Zoo calls between the two
+        :return: the same, and for a model with skills with their metrics
+        """
+
+        @wraps(metadata_save)
+        def save(local_path: str | Path, data: dict[str, Any]) -> None:
+            if self._pushed is not None:
+                model, env = self._pushed
+                self._pushed = None
+                data = write_card(Path(local_path), data, model, env, self._video_length)
+            metadata_save(local_path, data)
+
+        return save
+
+
+def write_card(
+    card: Path, metadata: dict[str, Any], model: SkillDDPG, env: VecEnv, video_length: int | None
+) -> dict[str, Any]:
+    """
+    Write the model card, and beside it picture, metrics, video and exported policy.
+
+    :param card: RL Zoo's card, of which training and hyperparameters are kept; its folder is called as the repository
+    :param metadata: what RL Zoo puts at its top
+    :param model: the model
+    :param env: environment to play in
+    :param video_length: steps per skill in pictures and video, at most; ``None`` for no images
+    :return: metadata with the tags and metrics of skills
+    """
+    # Only a push needs them
+    from sb3_cesd.show.card import EXPORTED_USAGE, ZOO_USAGE, describe_skills
+    from sb3_cesd.show.skills import N_STEPS, show_skills
+
+    is_task, films = model.reward == "extrinsic", video_length is not None
+    shorter = video_length if video_length is not None and video_length < N_STEPS else None
+    shown = show_skills(model, env, n_steps=shorter, n_frames=6 if films else 0, video=films)
+    for file in shown.save(card.parent, "mp4"):
+        if file.suffix == ".mp4":
+            file.replace(card.parent / VIDEO)
+
+    zoo_card, env_id = card.read_text(encoding="utf-8"), metadata["tags"][0]
+    names = {
+        "algorithm": argument_in(zoo_card, "--algo"),
+        "organization": argument_in(zoo_card, "-orga"),
+        "name": card.parent.name,
+        "env_id": env_id,
+        "env_name": env_id.split(":")[-1].replace("/", "-"),
+        "policy": POLICY,
+        "skill": model.skill if is_task and model.skill is not None else 0,
+    }
+    parts = [describe_skills(shown, PICTURE, is_task)]
+    try:
+        export_policy(model, card.parent / POLICY)
+        parts.append(EXPORTED_USAGE.format(repo_id=f"{names['organization']}/{names['name']}", **names))
+    except ValueError as error:
+        print(f"No {POLICY} for those who run no code of strangers: {error}")
+    parts += [ZOO_USAGE.format(**names), "".join(zoo_card.partition(TRAINING)[1:])]
+    card.write_text("\n".join(parts), encoding="utf-8")
+    return with_skill_metrics(metadata, {} if is_task else shown.metrics)
+
+
+def argument_in(zoo_card: str, option: str) -> str:
+    """
+    Read an argument of the commands in RL Zoo's model card.
+
+    :param zoo_card: its text
+    :param option: name of the argument, such as ``--algo``
+    :return: what follows it; for a card without, a word for it
+    """
+    found = re.search(rf"(?<!\S){option} (\S+)", zoo_card)
+    return found.group(1) if found else option.strip("-").upper()
+
+
+def with_skill_metrics(metadata: dict[str, Any], metrics: dict[str, float]) -> dict[str, Any]:
+    """
+    Add the tags of skills, and put their metrics in the place of the mean reward, which says nothing about them.
+
+    :param metadata: of RL Zoo
+    :param metrics: of the skills, by name; empty to keep the mean reward
+    :return: what the hub lists
+    """
+    (model,) = metadata["model-index"]
+    (result,) = model["results"]
+    entries = [{"type": name, "name": name, "value": float(value)} for name, value in metrics.items() if math.isfinite(value)]
+    result = {**result, "metrics": entries or result["metrics"]}
+    return {**metadata, "tags": [*metadata["tags"], *TAGS], "model-index": [{**model, "results": [result]}]}
+
+
+def make_generate_metadata(generate_model_card_data: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    """
+    Make the function that RL Zoo 2.9 imports from ``huggingface_sb3``, which has it no more.
+
+    :param generate_model_card_data: what it has in its place, ``_generate_metadata``
+    :return: the same with a dictionary for a result
+    """
+
+    @wraps(generate_model_card_data)
+    def generate_metadata(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return generate_model_card_data(*args, **kwargs).to_dict()
+
+    return generate_metadata
+
+
+def raise_as_requests(load_from_hub: Callable[..., str]) -> Callable[..., str]:
+    """
+    Raise the error that RL Zoo 2.9 expects of a repository without statistics of ``VecNormalize``.
+
+    :param load_from_hub: ``load_from_hub`` of ``huggingface_sb3``, which raises that of another library today
+    :return: the same with the error of ``requests``
+    """
+
+    @wraps(load_from_hub)
+    def load(*args: Any, **kwargs: Any) -> str:
+        try:
+            return load_from_hub(*args, **kwargs)
+        except RemoteEntryNotFoundError as error:
+            # Whoever catches it has imported that library
+            from requests.exceptions import HTTPError
+
+            raise HTTPError(str(error)) from error
+
+    return load
