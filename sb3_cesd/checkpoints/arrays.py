@@ -28,9 +28,7 @@ def write_with_arrays(folder: Path, value: object, previous: Path | None = None)
     folder.mkdir()
     writer = _ArrayWriter(folder, previous)
     content = io.BytesIO()
-    pickler = pickle.Pickler(content, protocol=pickle.HIGHEST_PROTOCOL)
-    pickler.persistent_id = writer.put  # type: ignore[method-assign]
-    pickler.dump(value)
+    _ArrayPickler(content, writer).dump(value)
     (folder / "arrays.json").write_text(json.dumps(writer.digests))
     with open(folder / "object.pkl", "wb") as file:
         dump_with_checksum(content.getvalue(), file)
@@ -49,9 +47,7 @@ def read_with_arrays(folder: Path) -> Any:
     """
     with open(folder / "object.pkl", "rb") as file:
         content = load_with_checksum(file, folder / "object.pkl", REMEDY)
-    unpickler = pickle.Unpickler(io.BytesIO(content))
-    unpickler.persistent_load = lambda pid: _read_array(folder, *pid)  # type: ignore[method-assign]
-    return unpickler.load()
+    return _ArrayUnpickler(io.BytesIO(content), folder).load()
 
 
 class _ArrayWriter:
@@ -97,6 +93,40 @@ class _ArrayWriter:
                 file.flush()
                 os.fsync(file.fileno())
         return name, digest
+
+
+class _ArrayPickler(pickle.Pickler):
+    """
+    Pickle an object without its large arrays.
+
+    :param file: where to write the rest
+    :param writer: writes the arrays
+    """
+
+    def __init__(self, file: io.BytesIO, writer: _ArrayWriter) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._writer = writer
+
+    def persistent_id(self, obj: Any) -> Any:
+        """Write a large array."""
+        return self._writer.put(obj)
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """
+    Read what :class:`_ArrayPickler` wrote.
+
+    :param file: where to read the rest
+    :param folder: where the arrays are
+    """
+
+    def __init__(self, file: io.BytesIO, folder: Path) -> None:
+        super().__init__(file)
+        self._folder = folder
+
+    def persistent_load(self, pid: Any) -> np.ndarray:
+        """Read an array."""
+        return _read_array(self._folder, *pid)
 
 
 def _linked(source: Path, target: Path) -> bool:
