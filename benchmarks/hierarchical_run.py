@@ -20,8 +20,7 @@ from urlb_run import model_file
 
 from sb3_cesd import SkillOptions, registry
 from sb3_cesd.common.files import written_whole
-from sb3_cesd.envs import make_goal_task
-from sb3_cesd.envs.goals import HORIZON
+from sb3_cesd.envs.goals import HORIZON, make_goal_task
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Steps for which a skill acts

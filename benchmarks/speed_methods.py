@@ -171,8 +171,8 @@ def report(names: Iterable[str], robot: str, sizes: Iterable[str], n_rounds: int
         f"Medians of {n_rounds} rounds in which the three take turns, processor time of one thread, batches and networks of "
         "the yml files. The backbone is an update of the same model with the reward of the environment. The own arithmetic is "
         "what the method adds: its reward learns from as many batches as in an update, and relabels one (CeSD updates its "
-        "clusters, too). What a method changes in the losses of critic and actor is in neither part: the heads of CeSD once it is "
-        "constrained, the successor features of APS and CSF. In brackets the quartiles of the ratio over rounds.\n"
+        "clusters, too). What a method changes in the losses of critic and actor is in neither part, such as the heads of "
+        "CeSD once it is constrained. In brackets the quartiles of the ratio over rounds.\n"
     )
     for size in sizes:
         times = {title: measure(*variant, robot, size, n_rounds) for title, variant in variants(names).items()}

@@ -31,7 +31,7 @@ OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
 STEPS_PER_SECOND = {"laptop": (90.0, 200.0), "published": (3.0, 6.0)}
 #: The same of pre-training METRA's robots, which has fewer updates
-LOCOMOTION_STEPS_PER_SECOND = {"laptop": 700.0, "published": 45.0}
+LOCOMOTION_STEPS_PER_SECOND = {"laptop": 1000.0, "published": 100.0}
 
 
 def skill_choice(text: str) -> int | str:

@@ -148,7 +148,7 @@ def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormali
     :param model: the model
     :param statistics: statistics of training; ``None`` for those of ``env``, or of the environments of training
     :return: what makes them: anew from their id and wrappers where that is possible, else of ``env`` itself
-    :raises ValueError: if there are none, or it is no environment
+    :raises ValueError: if there are none
     """
     choose_gl_backend()
     if env is None:
@@ -161,8 +161,6 @@ def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormali
     if isinstance(env, VecEnv):
         name = f"{env.get_attr('spec', indices=0)[0].id}" if env.has_attr("spec") else type(env.unwrapped).__name__
         return PlayEnvs(name, venv=env.venv if isinstance(env, VecSkillObservation) else env, statistics=statistics)
-    if not isinstance(env, gym.Env):
-        raise ValueError(f"env={env!r} is no environment: pass an id, a Gymnasium environment or a VecEnv.")
     spec = _spec_of(env.spec)
     if spec is not None:
         return _from_spec(spec, statistics)

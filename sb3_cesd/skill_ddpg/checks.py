@@ -173,7 +173,9 @@ def check_observation(observation: Any) -> None:
             values = np.array(None)
         # SB3 explains what env.reset() returns
         is_of_reset = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
-        if not is_of_reset and (values.dtype.kind not in "iufb" or not np.isfinite(values).all()):
+        # Truth values are numbers in an array that an environment made, but not in a list
+        kinds = "iufb" if isinstance(value, np.ndarray) else "iuf"
+        if not is_of_reset and (values.dtype.kind not in kinds or not np.isfinite(values).all()):
             which = "The observation" if name == "observation" else f"Entry {name!r} of the observation"
             raise ValueError(f"{which} is no array of finite numbers ({shown(value)}): pass what the environment returned.")
 

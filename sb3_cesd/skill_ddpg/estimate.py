@@ -42,8 +42,9 @@ class Estimate:
         self._phases = [phase for phase in model.cost_phases() if model.num_timesteps < phase.start < model._total_timesteps]
         self._begin(model)
         print(sizes(model))
-        if use_fewer_threads(model):
-            print(use_fewer_threads(model))
+        advice = use_fewer_threads(model)
+        if advice:
+            print(advice)
 
     def _begin(self, model: Any) -> None:
         self._warm_from = model._n_updates + WARM_UP

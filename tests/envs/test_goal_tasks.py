@@ -8,8 +8,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.env_checker import check_env
 
 from sb3_cesd import DIAYN, SkillOptions
-from sb3_cesd.envs import GoalTask, make_goal_task
-from sb3_cesd.envs.goals import GOAL_TASKS
+from sb3_cesd.envs.goals import GOAL_TASKS, GoalTask, make_goal_task
 
 
 class Point(gym.Env):

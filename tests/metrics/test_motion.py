@@ -1,15 +1,18 @@
 """Which skills move."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
-from sb3_cesd import make_batched
+from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
 from sb3_cesd.metrics.motion import gripper_shares, robot_name
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts
+from sb3_cesd.metrics.summary import env_layout
 
 
 class ByHand:
@@ -101,6 +104,20 @@ def test_normalised_observations_and_wrapped_robots_move_alike():
     rollouts = collect_rollouts(ByHand(env), stacked, n_rollouts=1, n_steps=80, seed=0)
     motion = measure_motion(stacked, rollouts)
     assert list(motion.speeds) == ["observation"] and motion.moves[[0, 2]].tolist() == [False, True]
+
+
+class Cluttered(gym.Wrapper):
+    """Attributes that happen to be called like those of mazes and robots."""
+
+    layout, robot, domain = "desk", ["arm"], np.zeros(3)
+
+
+def test_attributes_of_other_environments_are_their_own():
+    model, plain = make_small(DIAYN), make_vec_env("Pendulum-v1")
+    cluttered = make_vec_env(lambda: Cluttered(gym.make("Pendulum-v1")))
+    assert env_layout(cluttered) is None and robot_name(cluttered) is None
+    metrics = [play_and_measure(model, env, n_rollouts=2, n_steps=10)[0] for env in (plain, cluttered)]
+    assert metrics[0] == metrics[1]
 
 
 def test_an_arm_is_measured_by_its_hand_and_its_gripper():

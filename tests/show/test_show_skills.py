@@ -93,7 +93,7 @@ def test_any_form_of_environment():
         )
     doubled = seen(show_skills(pendulum, Twice(gym.make("Pendulum-v1")), **QUICK))
     assert (doubled[0][0] == 2 * by_id[0][0]).all()
-    with pytest.raises(ValueError, match="env=3 is no environment: pass an id"):
+    with pytest.raises(ValueError, match="env=3 must be an environment or the id of one or None: pass an environment"):
         show_skills(pendulum, 3)
     with pytest.raises(ValueError, match=r"model observes Box\(\(3,\), float32\)"):
         show_skills(pendulum, "Walker-v0")

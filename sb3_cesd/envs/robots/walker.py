@@ -1,10 +1,10 @@
-from typing import Any
-
 import dm_env
-import numpy as np
 from dm_control.rl import control
 from dm_control.suite import walker
 from dm_control.utils import rewards
+
+from sb3_cesd.envs.robots.suite import flatten as flatten
+from sb3_cesd.envs.robots.suite import position as position
 
 #: Target speed of each task [m/s]
 SPEEDS = {"stand": 0.0, "walk": 1.0, "run": 8.0}
@@ -60,23 +60,3 @@ def make(task: str) -> dm_env.Environment:
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,
     )
-
-
-def flatten(observation: dict[str, Any]) -> np.ndarray:
-    """
-    Return the observation as a vector.
-
-    :param observation: observation returned by the environment of :func:`make`
-    :return: shape ``(24,)``
-    """
-    return observation["observations"]
-
-
-def position(physics: Any) -> np.ndarray:
-    """
-    Return the position of the torso.
-
-    :param physics: dm_control's Physics
-    :return: position [m], shape ``(3,)``
-    """
-    return physics.named.data.xpos["torso"].copy()
