@@ -20,8 +20,8 @@ class CICReward(APTReward):
     :param features_dim: size of the features
     :param net_arch: sizes of the hidden layers of the encoder and both heads, ``[1024, 1024]`` by default
     :param temperature: softmax temperature of the contrastive loss
-    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 16
-        and ``clip`` 0.0005 by default, the rest as in APT
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 16,
+        ``scale`` "variance" and ``clip`` 0.0005 by default, the rest as in APT
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CICReward(APTReward):
     ) -> None:
         check_arguments("CICReward", locals())
         encoder_kwargs = {"features_dim": features_dim, "net_arch": net_arch, "temperature": temperature}
-        entropy_kwargs = {"k": 16, "clip": 0.0005, **(entropy_kwargs or {})}
+        entropy_kwargs = {"k": 16, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}
         super().__init__(obs_dim, action_dim, skill_space, "contrastive", encoder_kwargs, entropy_kwargs)
 
 

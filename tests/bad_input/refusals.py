@@ -6,6 +6,7 @@ The page of refusals: each argument with bad values and what is said of them, fo
 
 import contextlib
 import io
+import os
 import re
 import sys
 import warnings
@@ -54,7 +55,7 @@ def message_of(call, name, value):
             warnings.simplefilter("ignore")
             call(**{name: value})
     except (ValueError, TypeError, FileNotFoundError) as error:
-        return re.sub(r" object at 0x[0-9a-f]+", "", re.sub(r"\s+", " ", str(error)))
+        return _anywhere(str(error))
     return None
 
 
@@ -99,7 +100,7 @@ def refusals_of_commands():
             for text in TEXTS:
                 said = run(command, option, text)
                 if said not in ("begun", "over"):
-                    message = re.sub(r"\s+", " ", said.rpartition("error: ")[2]).strip()
+                    message = _anywhere(said.rpartition("error: ")[2])
                     rows.setdefault((option, message.replace(repr(text), "")), (option, text, message))
         found[name if " " in name else f"python benchmarks/{name}"] = list(rows.values())
     return found
@@ -128,6 +129,12 @@ def page(found):
         lines += [f"| `{name}` | {_code(value)} | {_text(message)} |" for name, value, message in rows]
         lines.append("")
     return "\n".join(lines)
+
+
+def _anywhere(message):
+    """Leave out what differs from one machine or run to another."""
+    message = re.sub(r" object at 0x[0-9a-f]+", "", message).replace(f"{HERE.parent}{os.sep}", "")
+    return re.sub(r"\s+", " ", message).strip()
 
 
 def _code(text):

@@ -147,7 +147,8 @@ def test_window_without_a_display_is_refused():
         "env = gym.make('Walker-v0', render_mode='human'); env.reset(); print('reset'); env.step(env.action_space.sample())"
     )
     assert result.returncode == 1, "the process was ended from within"
-    assert result.stdout == "reset\n"
+    # On Python 3.13 dm_control tells that labmaze is missing
+    assert result.stdout.endswith("reset\n")
     last = result.stderr.splitlines()[-1]
     assert last.startswith("RuntimeError: There is no display to open a window on: make the environment with render_mode=")
     assert "GLFWError" not in result.stderr
