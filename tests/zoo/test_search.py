@@ -51,7 +51,7 @@ def test_skills_of_a_maze_keep_to_the_whole_episode():
         # Arguments that no trial draws, one of them of the name of another
         ({"train_freq": 7, "intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 3}}}, set()),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_what_the_user_fixes_is_not_drawn(given, not_drawn):
     everything = ask()
