@@ -4,10 +4,13 @@ import json
 import time
 import warnings
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch as th
+from run_checkpoints import forget, learn, start_or_resume
 from runs import Row
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from urlb_methods import METHODS
@@ -32,6 +35,8 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 N_ROLLOUTS, N_STEPS = 8, 250
 #: States of training of which the particle entropy is taken
 N_PARTICLES = 2000
+#: What SB3's EvalCallback has gathered
+OF_EVALUATIONS = ("evaluations_results", "evaluations_timesteps", "evaluations_length", "best_mean_reward", "last_mean_reward")
 #: What a loaded model has of its own
 FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
 
@@ -99,14 +104,19 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     entry = method.arguments(run["scale"], run["domain"])
     entry.pop("n_timesteps")
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
-    model = registry.METHODS[method.algo](env=run["domain"], seed=run["seed"], device="cpu", **entry)
-    files = {step: model_file(models, run, step) for step in save_at if step < n_timesteps}
+    folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
+    make_model = partial(registry.METHODS[method.algo], env=run["domain"], seed=run["seed"], device="cpu", **entry)
+    model, resumed = start_or_resume(folder, make_model, run["domain"])
+    files = {step: model_file(models, run, step) for step in save_at if model.num_timesteps < step < n_timesteps}
     training = Training(files, in_hand=run["domain"] == "Jaco-v0")
-    start = time.perf_counter()
-    model.learn(n_timesteps, callback=training, log_interval=None)  # type: ignore[arg-type]
-    seconds = time.perf_counter() - start
+    seconds = 0.0
+    if resumed is not None:
+        seconds, training.coverage = resumed
+    seconds = learn(model, n_timesteps, training, folder, lambda: training.coverage, seconds)
     model.save(model_file(models, run, n_timesteps))
-    return {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage)}
+    row = {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage)}
+    forget(folder)
+    return row
 
 
 def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
@@ -169,33 +179,42 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
     if method.pretrained:
-        path = model_file(models, run, run["pretrain_steps"])
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
-        arguments["warm_up"] = run["warm_up"]
-        model = model_class.from_pretrained(
-            path,
+        make_model = partial(
+            model_class.from_pretrained,
+            model_file(models, run, run["pretrain_steps"]),
             run["task"],
             run["skill_choice"],
             run["transfer"].split("+"),
             n_eval_episodes=run["n_skill_episodes"],
             seed=run["seed"],
             device="cpu",
-            **arguments,
+            **{**arguments, "warm_up": run["warm_up"]},
         )
     else:
-        model = model_class(env=run["task"], seed=run["seed"], device="cpu", **entry)
+        make_model = partial(model_class, env=run["task"], seed=run["seed"], device="cpu", **entry)
+    model, resumed = start_or_resume(folder / "checkpoints", make_model, run["task"])
     n_eval_episodes = run["n_eval_episodes"]
     eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
     callback = EvalCallback(
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=run["eval_freq"], log_path=str(folder), verbose=0, warn=False
     )
-    start = time.perf_counter()
+
+    def gathered() -> Any:
+        return {name: getattr(callback, name) for name in OF_EVALUATIONS}, eval_env.get_state()
+
+    seconds = 0.0
+    if resumed is not None:
+        seconds, (evaluated, env_state) = resumed
+        vars(callback).update(evaluated)
+        eval_env.reset()
+        eval_env.set_state(env_state)
     with warnings.catch_warnings():
         # Episodes of an evaluation are played together, those of training one by one
         warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
-        model.learn(run["finetune_steps"], callback=callback, log_interval=None)  # type: ignore[arg-type]
-    seconds = time.perf_counter() - start
+        seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", gathered, seconds)
     eval_env.close()
+    forget(folder / "checkpoints")
     returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]
     zero_shot = {} if model.zero_shot is None else {"zero_shot_steps": model.zero_shot.n_timesteps}
     return {

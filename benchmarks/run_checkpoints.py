@@ -1,0 +1,102 @@
+"""Checkpoints of the runs of a benchmark: a call that was stopped or killed goes on in the midst of a run."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.checkpoints.resume import remaining_timesteps
+from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, written_whole
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+#: Environment steps between two checkpoints
+SAVE_FREQ = 10_000
+
+
+class RunCheckpoint(ResumableCheckpoint):
+    """
+    Writes checkpoints with what a run has gathered besides.
+
+    :param path: folder of the checkpoints of the run
+    :param gathered: tells what, something that can be pickled
+    """
+
+    def __init__(self, path: Path, gathered: Callable[[], Any]) -> None:
+        super().__init__(path, save_freq=SAVE_FREQ, keep=1)
+        self.gathered = gathered
+
+    def write(self) -> None:
+        assert self.path is not None
+        # Before the checkpoint, so that none is without it
+        with written_whole(gathered_file(Path(self.path), self.model.num_timesteps)) as file:
+            dump_with_checksum(self.gathered(), file)
+        super().write()
+
+
+def gathered_file(folder: Path, n_timesteps: int) -> Path:
+    """
+    Name the file of what a run has gathered.
+
+    :param folder: folder of the checkpoints of the run
+    :param n_timesteps: environment steps of the checkpoint
+    :return: the file
+    """
+    return folder / f"gathered_{n_timesteps}.pkl"
+
+
+def start_or_resume(folder: Path, make_model: Callable[[], SkillDDPG], env: str) -> tuple[SkillDDPG, Any]:
+    """
+    Make the model of a run, or go on with that of its last checkpoint.
+
+    :param folder: folder of the checkpoints of the run
+    :param make_model: makes the model
+    :param env: id of its environment
+    :return: the model, and what the run had gathered; ``None`` if it is new
+    """
+    found = checkpoints_in(folder)
+    if not found:
+        return make_model(), None
+    model = resume(found[-1], env, device="cpu")
+    path = gathered_file(folder, model.num_timesteps)
+    with open(path, "rb") as file:
+        return model, load_with_checksum(file, path, f"Delete {folder} to do the run again.")
+
+
+def learn(
+    model: SkillDDPG, n_timesteps: int, callback: BaseCallback, folder: Path, gathered: Callable[[], Any], seconds: float
+) -> float:
+    """
+    Learn with checkpoints, or go on; call :func:`forget` when the row of the run is complete.
+
+    :param model: returned by :func:`start_or_resume`
+    :param n_timesteps: environment steps of the whole run
+    :param callback: of the run
+    :param folder: folder of the checkpoints of the run
+    :param gathered: tells what the run has gathered, given the seconds
+    :param seconds: duration of the run before it was stopped [s]
+    :return: duration of the run [s]
+    """
+    start = time.perf_counter() - seconds
+    checkpoint = RunCheckpoint(folder, lambda: (time.perf_counter() - start, gathered()))
+    is_new = model.num_timesteps == 0
+    model.learn(
+        n_timesteps if is_new else remaining_timesteps(model),
+        callback=CallbackList([callback, checkpoint]),
+        log_interval=None,
+        reset_num_timesteps=is_new,
+    )
+    return time.perf_counter() - start
+
+
+def forget(folder: Path) -> None:
+    """
+    Delete the checkpoints of a run that is done.
+
+    :param folder: folder of the checkpoints of the run
+    """
+    shutil.rmtree(folder, ignore_errors=True)

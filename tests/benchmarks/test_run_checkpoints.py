@@ -1,0 +1,97 @@
+"""A run of the benchmark of robots that was stopped goes on where it was, to the same row."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sb3_cesd import DIAYN
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+PRETRAINING = {"method": "diayn", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2300}
+TASK = {
+    "method": "diayn",
+    "domain": "Walker-v0",
+    "task": "WalkerRun-v0",
+    "scale": "laptop",
+    "seed": 0,
+    "pretrain_steps": 2300,
+    "finetune_steps": 2300,
+    "skill_choice": "random",
+    "warm_up": "skills",
+    "transfer": "actor+critic_trunk",
+    "eval_freq": 700,
+    "n_eval_episodes": 2,
+    "n_skill_episodes": 1,
+}
+
+
+class Stopped(Exception):
+    """What ends a run in its midst."""
+
+
+@pytest.fixture
+def urlb_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import run_checkpoints
+    import urlb_run
+
+    monkeypatch.setattr(run_checkpoints, "SAVE_FREQ", 900)
+    monkeypatch.setattr(
+        urlb_run, "measure", lambda model, domain, coverage: {"total": coverage.total, "queue": coverage.queue}
+    )
+    return urlb_run
+
+
+def stop_after(monkeypatch, n_checkpoints):
+    from run_checkpoints import RunCheckpoint
+
+    write, written = RunCheckpoint.write, []
+
+    def write_and_stop(self):
+        write(self)
+        written.append(self.model.num_timesteps)
+        if len(written) == n_checkpoints:
+            raise Stopped
+
+    monkeypatch.setattr(RunCheckpoint, "write", write_and_stop)
+    return written
+
+
+def without_time(row):
+    return {name: value for name, value in row.items() if name != "seconds"}
+
+
+@pytest.mark.slow
+def test_stopped_runs_go_on(urlb_run, monkeypatch, tmp_path):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    expected = urlb_run.pretrain(PRETRAINING, whole, save_at=[500])
+    expected_task = urlb_run.learn_task(TASK, whole, whole / "evaluations")
+
+    with monkeypatch.context() as patched:
+        assert stop_after(patched, 2) == []
+        with pytest.raises(Stopped):
+            urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
+    [checkpoints] = stopped.glob("*.checkpoints")
+    with monkeypatch.context() as patched:
+        written = stop_after(patched, 9)
+        row = urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
+        assert written == [2300], "it does not begin again"
+    assert without_time(row) == without_time(expected) and row["seconds"] > 0
+    assert not checkpoints.exists()
+    names = sorted(path.name for path in whole.glob("*.zip"))
+    assert len(names) == 2 and names == sorted(path.name for path in stopped.glob("*.zip"))
+    models = [DIAYN.load(folder / names[0], device="cpu") for folder in (whole, stopped)]
+    for value, other in zip(*(model.policy.parameters() for model in models), strict=True):
+        assert (value == other).all()
+
+    with monkeypatch.context() as patched:
+        stop_after(patched, 2)
+        with pytest.raises(Stopped):
+            urlb_run.learn_task(TASK, stopped, stopped / "evaluations")
+    assert without_time(urlb_run.learn_task(TASK, stopped, stopped / "evaluations")) == without_time(expected_task)
+    evaluations = [np.load(next(folder.glob("evaluations/*/evaluations.npz"))) for folder in (whole, stopped)]
+    assert evaluations[0]["timesteps"].tolist() == [700, 1400, 2100]
+    for name in ("timesteps", "results", "ep_lengths"):
+        np.testing.assert_array_equal(evaluations[0][name], evaluations[1][name])
+    assert not list(stopped.rglob("checkpoints"))
