@@ -11,7 +11,7 @@ demo: $(INSTALLED)
 	rm -rf demo
 	$(BIN)/python -m rl_zoo3.train --algo cesd --env MazeSquareA-v0 --eval-freq -1 --seed 0 --num-threads 1 -f demo/logs -P
 	$(BIN)/python -m sb3_cesd.show demo/logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip --output demo
-	@echo "Open demo/skills.png"
+	@echo "Open demo/skills.html, or demo/skills.png"
 
 test: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
