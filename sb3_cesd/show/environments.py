@@ -75,7 +75,9 @@ class PlayEnvs:
         """
         if self._make is None:
             return self._given()
-        return self._finished(DummyVecEnv([functools.partial(self._make, render_mode="rgb_array" if render else None)]))
+        # Not all environments take the argument
+        rendering = {"render_mode": "rgb_array"} if render else {}
+        return self._finished(DummyVecEnv([functools.partial(self._make, **rendering)]))
 
     def many(self, n_skills: int, n_rollouts: int) -> VecEnv:
         """

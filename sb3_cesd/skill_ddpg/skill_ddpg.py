@@ -793,7 +793,8 @@ class SkillDDPG(SavedSkillModel):
         """
         self._follow(turns.next_skill())
         if self.verbose >= 1:
-            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}")
+            chosen = "the best in the warm-up" if turns.then is None else "as chosen before"
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {chosen}")
 
     def predict_clusters(self, observations: Observation) -> np.ndarray | None:
         """

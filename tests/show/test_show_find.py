@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
+from gymnasium.envs.classic_control import PendulumEnv
 from shown import QUICK, model, saved, show
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
@@ -88,6 +89,25 @@ def test_packages_of_rl_zoo_register_the_environment(tmp_path, monkeypatch):
         assert "package_of_an_env" not in sys.modules
     finally:
         gym.registry.pop("FromPackage-v0", None)
+
+
+class WithoutArguments(PendulumEnv):
+    """An environment that takes no render_mode."""
+
+    def __init__(self):
+        super().__init__()
+
+
+def test_environments_that_take_no_arguments(tmp_path, monkeypatch, capsys):
+    gym.register("NoArguments-v0", WithoutArguments, max_episode_steps=50)
+    try:
+        path = tmp_path / "NoArguments-v0.zip"
+        model("Pendulum-v1").save(path)
+        show(monkeypatch, path, *QUICK[:-4], "--frames", "2", "--video", "none")
+        assert "refused" not in capsys.readouterr().err
+        assert (tmp_path / "NoArguments-v0_skills" / "skills.png").stat().st_size > 10_000
+    finally:
+        gym.registry.pop("NoArguments-v0", None)
 
 
 def test_missing_package_is_named(tmp_path):
