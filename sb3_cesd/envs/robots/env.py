@@ -109,30 +109,6 @@ class RobotEnv(Robot):
     def max_steps(self) -> int:
         return round(self._robot.TIME_LIMIT / self.dt)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """
-        Start an episode; opens the environment again after :meth:`close`.
-
-        :param seed: seed of a new stream of initial states; ``None`` continues the current one
-        :param options: not used
-        :return: the observation, and an empty dictionary
-        """
-        if self._closed:
-            random_state = self.random_state
-            self._open()
-            self._shimmy_env.np_random = random_state
-        super().reset(seed=seed)
-        # dm_control draws from numpy's RandomState, which takes 32 bits
-        observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
-        if self._window is not None:
-            self._show()
-        self._last_observation = self._robot.flatten(observation).astype(np.float32)
-        return self._last_observation.copy(), {}
-
-    def reset_as(self, random_state: np.random.RandomState) -> np.ndarray:
-        self._shimmy_env.np_random = random_state
-        return self.reset()[0]
-
     def make_batch(self, n_envs: int, n_threads: int) -> Any:
         [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
         return simulations.RobotBatch(self, n_envs, n_threads)
@@ -211,6 +187,16 @@ class RobotEnv(Robot):
         self._shimmy_env = self._shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
         self._window: Any = None
         self._closed = False
+
+    def _use_random_state(self, random_state: np.random.RandomState) -> None:
+        self._shimmy_env.np_random = random_state
+
+    def _start_episode(self, seed: int | None) -> np.ndarray:
+        # dm_control draws from numpy's RandomState, which takes 32 bits
+        observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
+        if self._window is not None:
+            self._show()
+        return self._robot.flatten(observation).astype(np.float32)
 
     def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
         try:

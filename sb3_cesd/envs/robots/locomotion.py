@@ -136,27 +136,6 @@ class LocomotionEnv(Robot):
         """
         return np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """
-        Start an episode; opens the environment again after :meth:`close`.
-
-        :param seed: seed of a new stream of initial states; ``None`` continues the current one
-        :param options: not used
-        :return: the observation, and an empty dictionary
-        """
-        if self._closed:
-            random_state = self.random_state
-            self._open()
-            self._env.np_random = random_state
-        super().reset(seed=seed)
-        observation, _ = self._env.reset(seed=seed)
-        self._last_observation = observation.astype(np.float32)
-        return self._last_observation.copy(), {}
-
-    def reset_as(self, random_state: np.random.Generator) -> np.ndarray:
-        self._env.np_random = random_state
-        return self.reset()[0]
-
     def make_batch(self, n_envs: int, n_threads: int) -> Any:
         return self._locomotion.LocomotionBatch(self, n_envs, n_threads)
 
@@ -222,6 +201,12 @@ class LocomotionEnv(Robot):
         self._closed = False
         if self._camera is not None:
             self._find_camera(self._camera, [self.model.camera(idx).name for idx in range(self.model.ncam)])
+
+    def _use_random_state(self, random_state: np.random.Generator) -> None:
+        self._env.np_random = random_state
+
+    def _start_episode(self, seed: int | None) -> np.ndarray:
+        return self._env.reset(seed=seed)[0].astype(np.float32)
 
     def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
         observation, reward, *_ = self._env.step(action)

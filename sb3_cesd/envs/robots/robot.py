@@ -64,15 +64,6 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         """
 
     @abstractmethod
-    def reset_as(self, random_state: Any) -> np.ndarray:
-        """
-        Start an episode on behalf of another environment of the same task.
-
-        :param random_state: random number generator of the initial states of that environment
-        :return: the observation
-        """
-
-    @abstractmethod
     def make_batch(self, n_envs: int, n_threads: int) -> Any:
         """
         Make the simulations of many such robots.
@@ -92,6 +83,27 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         """
 
     @abstractmethod
+    def _open(self) -> None:
+        """Make the simulation."""
+
+    @abstractmethod
+    def _use_random_state(self, random_state: Any) -> None:
+        """
+        Draw initial states from another random number generator.
+
+        :param random_state: what :meth:`make_random_state` returns
+        """
+
+    @abstractmethod
+    def _start_episode(self, seed: int | None) -> np.ndarray:
+        """
+        Put the simulation into an initial state.
+
+        :param seed: seed of a new stream of initial states; ``None`` continues the current one
+        :return: the observation, float32
+        """
+
+    @abstractmethod
     def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
         """
         Step the simulation.
@@ -100,6 +112,32 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         :return: the observation, the reward, and whether the time is over
         :raises SimulationDiverged: if it can't go on
         """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """
+        Start an episode; opens the environment again after :meth:`close`.
+
+        :param seed: seed of a new stream of initial states; ``None`` continues the current one
+        :param options: not used
+        :return: the observation, and an empty dictionary
+        """
+        if self._closed:
+            random_state = self.random_state
+            self._open()
+            self._use_random_state(random_state)
+        super().reset(seed=seed)
+        self._last_observation = self._start_episode(seed)
+        return self._last_observation.copy(), {}
+
+    def reset_as(self, random_state: Any) -> np.ndarray:
+        """
+        Start an episode on behalf of another environment of the same task.
+
+        :param random_state: random number generator of the initial states of that environment
+        :return: the observation
+        """
+        self._use_random_state(random_state)
+        return self.reset()[0]
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """
