@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from gymnasium.wrappers import HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.env_specs import env_spec, without_rendering
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -71,9 +73,9 @@ def has_wrappers(training_env: VecEnv) -> bool:
         return True
     if isinstance(base, DummyVecEnv):
         return any(_is_wrapper(layer) for layer in _layers(base.envs[0]))
-    if isinstance(base, MazeVecEnv | RobotVecEnv) or not base.has_attr("spec"):
+    if isinstance(base, MazeVecEnv | RobotVecEnv):
         return False
-    spec = base.get_attr("spec", indices=0)[0]
+    spec = env_spec(base)
     return spec is not None and bool(_changing(spec))
 
 
@@ -148,8 +150,8 @@ def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
     return (wrapper for wrapper in reversed(wrappers) if not isinstance(wrapper, VecSkillObservation | VecMonitor))
 
 
-def _spec(base: VecEnv) -> Any:
-    spec = base.get_attr("spec", indices=0)[0] if base.has_attr("spec") else None
+def _spec(base: VecEnv) -> EnvSpec:
+    spec = env_spec(base)
     if spec is None:
         raise ValueError(_no_id())
     return spec
@@ -159,22 +161,22 @@ def _no_id() -> str:
     return "The training environment has no id to make another one by: pass eval_env."
 
 
-def _env_kwargs(spec: Any) -> dict[str, Any]:
+def _env_kwargs(spec: EnvSpec) -> dict[str, Any]:
     """Arguments an environment was made with, and the length of its episodes if that is not the usual one."""
-    env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    env_kwargs = without_rendering(spec.kwargs)
     registered = gym.registry.get(spec.id)
     if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
         env_kwargs["max_episode_steps"] = spec.max_episode_steps
     return env_kwargs
 
 
-def _changing(spec: Any) -> tuple[Any, ...]:
+def _changing(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
     """Wrappers that an environment was made with, apart from those of ``gym.make`` and recorders."""
     names = {recorder.__name__ for recorder in RECORDERS}
     return tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names)
 
 
-def _recorded(spec: Any) -> Any:
+def _recorded(spec: EnvSpec) -> EnvSpec:
     """
     Leave out of a recorded environment what records itself.
 
@@ -189,7 +191,7 @@ def _recorded(spec: Any) -> Any:
             f"The wrapper {unknown[0]} lies in another process, and did not record its arguments: pass an eval_env wrapped as "
             "that of training, use DummyVecEnv, or derive the wrapper from gymnasium.utils.RecordConstructorArgs too."
         )
-    kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+    kwargs = without_rendering(spec.kwargs)
     made = copy.deepcopy(spec)
     made.additional_wrappers, made.kwargs = wrappers, kwargs
     return made

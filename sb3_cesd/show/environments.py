@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import (
 )
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_cesd.common.env_specs import env_name, env_spec, without_rendering
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
@@ -161,8 +162,7 @@ def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormali
     if isinstance(env, str):
         return PlayEnvs(env, functools.partial(make_env, env), statistics=statistics, batched=(env, {}))
     if isinstance(env, VecEnv):
-        name = f"{env.get_attr('spec', indices=0)[0].id}" if env.has_attr("spec") else type(env.unwrapped).__name__
-        return PlayEnvs(name, venv=env.venv if isinstance(env, VecSkillObservation) else env, statistics=statistics)
+        return PlayEnvs(env_name(env), venv=env.venv if isinstance(env, VecSkillObservation) else env, statistics=statistics)
     spec = _spec_of(env.spec)
     if spec is not None:
         return _from_spec(spec, statistics)
@@ -178,14 +178,13 @@ def _like_training(training_env: VecEnv, statistics: VecNormalize | None) -> Pla
     :param statistics: statistics of training; ``None`` for those of ``training_env``
     :return: what makes them from their id and wrappers; where that is not possible, copies that render nothing
     """
-    spec = _spec_of(training_env.get_attr("spec", indices=0)[0]) if training_env.has_attr("spec") else None
+    spec = _spec_of(env_spec(training_env))
     outer = training_env
     while isinstance(outer, VecNormalize | VecSkillObservation | VecMonitor | VecTransposeImage):
         outer = outer.venv
     if spec is not None and not isinstance(outer, VecEnvWrapper):
         return _from_spec(spec, statistics or unwrap_vec_normalize(training_env))
-    name = type(training_env.unwrapped).__name__ if spec is None else spec.id
-    return PlayEnvs(name, venv=make_env_like_training(training_env, 1, 1), statistics=statistics)
+    return PlayEnvs(env_name(training_env), venv=make_env_like_training(training_env, 1, 1), statistics=statistics)
 
 
 def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
@@ -212,7 +211,7 @@ def _from_spec(spec: EnvSpec, statistics: VecNormalize | None) -> PlayEnvs:
     """
     batched = None
     if not spec.additional_wrappers:
-        env_kwargs = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+        env_kwargs = without_rendering(spec.kwargs)
         if spec.max_episode_steps is not None:
             env_kwargs["max_episode_steps"] = spec.max_episode_steps
         batched = (spec.id, env_kwargs)

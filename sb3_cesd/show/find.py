@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.env_specs import without_rendering
 from sb3_cesd.common.untrusted import load_statistics, read_entry
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.registry import METHODS
@@ -137,7 +138,7 @@ def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
             env_kwargs = read_entry(path, "env_kwargs") or env_kwargs
             if not isinstance(env_kwargs, dict):
                 raise ValueError(f"{path} has env_kwargs {env_kwargs!r}: write a dictionary, or remove the entry.")
-    return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
+    return without_rendering(env_kwargs)
 
 
 def find_wrappers(model_path: Path, env_id: str) -> dict[str, Any]:

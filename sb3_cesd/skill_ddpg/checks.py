@@ -9,11 +9,12 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common import allowed
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import check_names, explain_unknown_env
+from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import shown
@@ -199,26 +200,11 @@ def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Spac
         )
 
 
-def env_name(env: VecEnv | None) -> str:
-    """
-    Name an environment for a message.
-
-    :param env: environments of training
-    :return: their id, or their class
-    """
-    assert env is not None
-    spec = env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
-    if spec is not None:
-        return spec.id
-    unwrapped = env.unwrapped
-    return type(unwrapped.envs[0].unwrapped if isinstance(unwrapped, DummyVecEnv) else unwrapped).__name__
-
-
-def check_finite(env_name: str, kind: str, values: np.ndarray | dict[str, np.ndarray], step: int) -> None:
+def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarray], step: int) -> None:
     """
     Check that an environment returned finite numbers.
 
-    :param env_name: name of the environment
+    :param env: the environments
     :param kind: what the values are, e.g. "observation"
     :param values: one row for each environment, shape ``(n_envs, ...)``, or a dictionary of such
     :param step: time step of the training
@@ -226,7 +212,7 @@ def check_finite(env_name: str, kind: str, values: np.ndarray | dict[str, np.nda
     """
     if isinstance(values, dict):
         for name, entry in values.items():
-            check_finite(env_name, kind if len(values) == 1 else f"{kind} {name!r}", entry, step)
+            check_finite(env, kind if len(values) == 1 else f"{kind} {name!r}", entry, step)
         return
     if np.isfinite(values).all():
         return
@@ -235,7 +221,7 @@ def check_finite(env_name: str, kind: str, values: np.ndarray | dict[str, np.nda
     entries = np.nonzero(~np.isfinite(row))[0]
     listed = ", ".join(f"[{entry}] = {row[entry]}" for entry in entries[:8]) + (", ..." if len(entries) > 8 else "")
     raise ValueError(
-        f"{env_name}, environment {env_idx}, time step {step}: the {kind} is not finite ({listed}). It was not stored. "
+        f"{env_name(env)}, environment {env_idx}, time step {step}: the {kind} is not finite ({listed}). It was not stored. "
         f"Make the environment return finite values, e.g. clip the {kind} or end the episode before it diverges."
     )
 

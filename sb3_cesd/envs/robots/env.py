@@ -6,7 +6,7 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
 from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.gl import REMEDY, import_physics
+from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
 
 #: Tasks of each domain; a domain is a module of this folder
@@ -144,23 +144,6 @@ class RobotEnv(Robot):
         self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
         vars(self._dm_env).update(state["counters"])
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """
-        Render the robot.
-
-        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
-        :raises RuntimeError: if the machine can't render
-        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
-        """
-        self._check_open()
-        # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
-        buffer = self.physics.model.vis.global_
-        buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
-        try:
-            return self._shimmy_env.render()
-        except Exception as error:  # each backend of MuJoCo fails in its own way
-            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
-
     def scale_action(self, action: np.ndarray) -> np.ndarray:
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
@@ -187,6 +170,12 @@ class RobotEnv(Robot):
         self._shimmy_env = self._shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
         self._window: Any = None
         self._closed = False
+
+    def _draw_image(self) -> np.ndarray | None:
+        # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
+        buffer = self.physics.model.vis.global_
+        buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
+        return self._shimmy_env.render()
 
     def _use_random_state(self, random_state: np.random.RandomState) -> None:
         self._shimmy_env.np_random = random_state

@@ -1,6 +1,7 @@
 """The robots of METRA and its successors: Gymnasium's Ant and HalfCheetah, with their places among the observations."""
 
 import copy
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium.utils import EzPickle
 from gymnasium.utils.seeding import np_random
 
 from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.gl import REMEDY, import_physics
+from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
 
 
@@ -66,7 +67,8 @@ class LocomotionEnv(Robot):
     :param height: height of the image of ``"rgb_array"`` [pixel]
     :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for Gymnasium's, which follows the robot
     :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
-    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
+        display for ``render_mode="human"``
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 20}  # noqa: RUF012
@@ -142,22 +144,6 @@ class LocomotionEnv(Robot):
     def scale_action(self, action: np.ndarray) -> np.ndarray:
         return np.clip(action, -1.0, 1.0)
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """
-        Render the robot.
-
-        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
-        :raises RuntimeError: if the machine can't render
-        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
-        """
-        self._check_open()
-        if self.render_mode is None:
-            return None
-        try:
-            return self._env.render()
-        except Exception as error:  # each backend of MuJoCo fails in its own way
-            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
-
     def get_state(self) -> dict[str, Any]:
         """
         Tell all that determines how the environment goes on.
@@ -194,13 +180,19 @@ class LocomotionEnv(Robot):
         Make Gymnasium's environment.
 
         :raises ValueError: if the camera is unknown
+        :raises RuntimeError: if there is no display for a window
         """
+        if self.render_mode == "human":
+            import_module("sb3_cesd.envs.robots.window").check_display()
         camera = {"camera_name" if isinstance(self._camera, str) else "camera_id": self._camera}
         image = {"width": self.width, "height": self.height, **camera}
         self._env = self._make(render_mode=self.render_mode, **MODELS[self.robot].kwargs, **image)
         self._closed = False
         if self._camera is not None:
             self._find_camera(self._camera, [self.model.camera(idx).name for idx in range(self.model.ncam)])
+
+    def _draw_image(self) -> np.ndarray | None:
+        return self._env.render()
 
     def _use_random_state(self, random_state: np.random.Generator) -> None:
         self._env.np_random = random_state

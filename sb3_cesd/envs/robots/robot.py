@@ -9,6 +9,8 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
+from sb3_cesd.envs.robots.gl import REMEDY
+
 
 class SimulationDiverged(Exception):
     """
@@ -113,6 +115,14 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         :raises SimulationDiverged: if it can't go on
         """
 
+    @abstractmethod
+    def _draw_image(self) -> np.ndarray | None:
+        """
+        Draw the robot.
+
+        :return: the image, shape ``(height, width, 3)``, uint8; ``None`` if it is drawn in a window
+        """
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """
         Start an episode; opens the environment again after :meth:`close`.
@@ -162,6 +172,22 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
             return self._last_observation.copy(), 0.0, True, False, {"physics_warnings": error.warnings}
         self._last_observation = observation
         return observation.copy(), reward, False, truncated, {}
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """
+        Render the robot.
+
+        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
+        :raises RuntimeError: if the machine can't render
+        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        """
+        self._check_open()
+        if self.render_mode is None:
+            return None
+        try:
+            return self._draw_image()
+        except Exception as error:  # each backend of MuJoCo fails in its own way
+            raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
 
     def _check_images(self, render_mode: str | None, width: int, height: int) -> None:
         """

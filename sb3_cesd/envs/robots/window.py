@@ -17,13 +17,22 @@ def open_window(physics: Any, camera_id: int) -> MujocoRenderer:
     :return: a viewer, whose ``render("human")`` shows the state of ``physics``
     :raises RuntimeError: if there is no display
     """
+    check_display()
+    camera = {"type": mujoco.mjtCamera.mjCAMERA_FIXED, "fixedcamid": camera_id} if camera_id >= 0 else None
+    return MujocoRenderer(physics.model.ptr, physics.data.ptr, default_cam_config=camera)
+
+
+def check_display() -> None:
+    """
+    Check that a window can be opened.
+
+    :raises RuntimeError: if there is no display
+    """
     if not has_display():
         raise RuntimeError(
             "There is no display to open a window on: make the environment with render_mode='rgb_array', or without rendering "
             "(with RL Zoo: record_video instead of enjoy, or --no-render)."
         )
-    camera = {"type": mujoco.mjtCamera.mjCAMERA_FIXED, "fixedcamid": camera_id} if camera_id >= 0 else None
-    return MujocoRenderer(physics.model.ptr, physics.data.ptr, default_cam_config=camera)
 
 
 def has_display() -> bool:

@@ -209,10 +209,11 @@ def test_camera_follows_the_quadruped():
     env.close()
 
 
-def test_render_without_opengl_says_what_to_install():
+@pytest.mark.parametrize("env_id", ["Walker-v0", "SkillAnt-v0"])
+def test_render_without_opengl_says_what_to_install(env_id):
     code = (
         "import gymnasium as gym, sb3_cesd\n"
-        "env = gym.make('Walker-v0', render_mode='rgb_array'); env.reset()\n"
+        f"env = gym.make('{env_id}', render_mode='rgb_array'); env.reset()\n"
         "try: env.render()\n"
         "except RuntimeError as error: print(error)\n"
     )

@@ -1,0 +1,49 @@
+"""How environments were made."""
+
+import gymnasium as gym
+from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
+
+from sb3_cesd import DIAYN
+from sb3_cesd.common.env_specs import env_name, env_spec, without_rendering
+
+
+class Unregistered(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Box(-1, 1, (1,))
+
+
+class Asked(VecEnvWrapper):
+    """Counts how often attributes of the environments are asked for."""
+
+    n_times = 0
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_wait(self):
+        return self.venv.step_wait()
+
+    def get_attr(self, attr_name, indices=None):
+        self.n_times += 1
+        return super().get_attr(attr_name, indices)
+
+
+def test_spec_and_name():
+    pendulum = make_vec_env("Pendulum-v1", 2, env_kwargs={"g": 9.0, "render_mode": "rgb_array"})
+    spec = env_spec(pendulum)
+    assert spec.id == env_name(pendulum) == "Pendulum-v1" and without_rendering(spec.kwargs) == {"g": 9.0}
+    unregistered = DummyVecEnv([Unregistered])
+    assert env_spec(unregistered) is None and env_name(unregistered) == "Unregistered"
+
+
+def test_training_asks_environments_for_nothing_at_each_step():
+    # Of SubprocVecEnv, each question is a message to another process and back
+    asked = Asked(make_vec_env("Pendulum-v1"))
+    model = make_small(DIAYN, asked).learn(1)
+    n_times = asked.n_times
+    model.learn(60, reset_num_timesteps=False)
+    before, asked.n_times = asked.n_times - n_times, 0
+    model.learn(120, reset_num_timesteps=False)
+    assert asked.n_times == before
