@@ -1,14 +1,27 @@
 """The reward of METRA and its relatives: how far a step leads in the direction of the skill."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch as th
 from torch import nn
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
+
+#: How METRA (Park et al., 2024) trains, which its relatives are compared by: arguments of the algorithm
+METRA_DEFAULTS: dict[str, Any] = {
+    "skill_duration": None,
+    "skill_type": "sphere",
+    "skill_dim": 2,
+    "learning_starts": 10_000,
+    "batch_size": 256,
+    "tau": 0.005,
+    "train_freq": 32,
+    "n_steps": 1,
+}
 
 
 class DisplacementReward(IntrinsicReward):
@@ -24,16 +37,24 @@ class DisplacementReward(IntrinsicReward):
     :param obs_dim: size of the state
     :param action_dim: not used
     :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi
+    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
     :param scale: factor of the reward
     """
 
     needs_one_step: ClassVar[bool] = True
 
-    def __init__(self, obs_dim: int, action_dim: int, skill_space: SkillSpace, net_arch: list[int], scale: float) -> None:
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        skill_space: SkillSpace,
+        net_arch: list[int] | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        check_arguments("DisplacementReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
-        self.features = self.make_features(net_arch)
+        self.features = self.make_features([1024, 1024] if net_arch is None else net_arch)
         # A constant cancels in displacements
         self.features[-1].register_parameter("bias", None)
 

@@ -10,7 +10,7 @@ from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 EPS = 1e-6
 
@@ -109,6 +109,4 @@ class BeCL(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = pop(params, "features_dim", "temperature", "n_batches")
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **own}, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "features_dim", "temperature", "n_batches")

@@ -10,9 +10,10 @@ from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
-from sb3_cesd.methods.metra import METRA, METRAReward
+from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS
+from sb3_cesd.methods.metra import METRAReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class ChangeDensity(nn.Module):
@@ -140,7 +141,7 @@ class CSD(SkillDDPG):
     """
 
     reward_class = CSDReward
-    defaults = {**METRA.defaults, "skill_type": "discrete", "skill_dim": None}  # noqa: RUF012
+    defaults = {**METRA_DEFAULTS, "skill_type": "discrete", "skill_dim": None}  # noqa: RUF012
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
@@ -154,6 +155,4 @@ class CSD(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {"net_arch": hidden_sizes(params), **pop(params, "lambda_init", "slack", "weights", "scale")}
-        return {"intrinsic_kwargs": own, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "lambda_init", "slack", "weights", "scale")

@@ -6,10 +6,9 @@ from stable_baselines3.common.policies import BasePolicy
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import DisplacementReward
-from sb3_cesd.methods.metra import METRA
+from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 from sb3_cesd.skill_ddpg.successor_features import SuccessorCritic, SuccessorPolicy
 
 
@@ -42,7 +41,7 @@ class CSFReward(DisplacementReward):
         scale: float = 1.0,
     ) -> None:
         check_arguments("CSFReward", locals())
-        super().__init__(obs_dim, action_dim, skill_space, [1024, 1024] if net_arch is None else net_arch, scale)
+        super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
         self.n_negatives = n_negatives
         self.negatives_weight = negatives_weight
 
@@ -95,7 +94,7 @@ class CSF(SkillDDPG):
     critic_target: SuccessorCritic
 
     reward_class = CSFReward
-    defaults = METRA.defaults
+    defaults = METRA_DEFAULTS
 
     def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
@@ -129,6 +128,4 @@ class CSF(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {"net_arch": hidden_sizes(params), **pop(params, "n_negatives", "negatives_weight")}
-        return {"intrinsic_kwargs": own, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "n_negatives", "negatives_weight")

@@ -10,7 +10,7 @@ from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class DIAYNReward(IntrinsicReward):
@@ -69,5 +69,4 @@ class DIAYN(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **pop(params, "scale")}, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "scale")

@@ -3,14 +3,11 @@ from typing import Any
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_spectral_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import DisplacementReward
-from sb3_cesd.methods.metra import METRA
+from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class LSDReward(DisplacementReward):
@@ -28,17 +25,6 @@ class LSDReward(DisplacementReward):
     :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
     :param scale: factor of the reward
     """
-
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        scale: float = 1.0,
-    ) -> None:
-        check_arguments("LSDReward", locals())
-        super().__init__(obs_dim, action_dim, skill_space, [1024, 1024] if net_arch is None else net_arch, scale)
 
     def make_features(self, net_arch: list[int]) -> nn.Sequential:
         return create_spectral_mlp(self.obs_dim, self.skill_space.dim, net_arch)
@@ -63,7 +49,7 @@ class LSD(SkillDDPG):
     """
 
     reward_class = LSDReward
-    defaults = METRA.defaults
+    defaults = METRA_DEFAULTS
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
@@ -71,5 +57,4 @@ class LSD(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **pop(params, "scale")}, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "scale")

@@ -9,9 +9,9 @@ from sb3_cesd.common.choices import FeatureNorm
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
-from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class METRAReward(DisplacementReward):
@@ -46,7 +46,6 @@ class METRAReward(DisplacementReward):
         scale: float = 1.0,
     ) -> None:
         check_arguments("METRAReward", locals())
-        net_arch = [1024, 1024] if net_arch is None else net_arch
         super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
         self.slack = slack
         self.norm = norm
@@ -122,16 +121,7 @@ class METRA(SkillDDPG):
     """
 
     reward_class = METRAReward
-    defaults = {  # noqa: RUF012
-        "skill_duration": None,
-        "skill_type": "sphere",
-        "skill_dim": 2,
-        "learning_starts": 10_000,
-        "batch_size": 256,
-        "tau": 0.005,
-        "train_freq": 32,
-        "n_steps": 1,
-    }
+    defaults = METRA_DEFAULTS
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
@@ -144,6 +134,4 @@ class METRA(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {"net_arch": hidden_sizes(params), **pop(params, "lambda_init", "slack", "norm")}
-        return {"intrinsic_kwargs": own, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "lambda_init", "slack", "norm")

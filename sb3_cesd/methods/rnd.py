@@ -11,7 +11,7 @@ from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class RNDReward(IntrinsicReward):
@@ -104,5 +104,4 @@ class RND(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **pop(params, "scale", "features_dim")}, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "scale", "features_dim")

@@ -13,7 +13,7 @@ from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 
 class VAE(nn.Module):
@@ -171,6 +171,4 @@ class SMM(SkillDDPG):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = pop(params, "beta", "vae_learning_rate", "skill_coef", "skill_term")
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params), **own}, **params}
+        return to_intrinsic(super().convert_hyperparams(drawn), "beta", "vae_learning_rate", "skill_coef", "skill_term")

@@ -81,6 +81,19 @@ def pop(params: Params, *names: str) -> Params:
     return {name: params.pop(name) for name in names}
 
 
+def to_intrinsic(params: Params, *names: str) -> Params:
+    """
+    Make arguments of an intrinsic reward of draws, and give its networks the size of the actor.
+
+    :param params: arguments of the constructor and draws
+    :param names: names of the draws, which are those of the arguments
+    :return: arguments of the constructor, with ``intrinsic_kwargs``
+    """
+    others = params.copy()
+    own = {"net_arch": hidden_sizes(params), **pop(others, *names)}
+    return {"intrinsic_kwargs": own, **others}
+
+
 def draw_entropy(trial: Any) -> Params:
     """
     Draw arguments of the particle entropy.
