@@ -1,59 +1,41 @@
-import warnings
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack
-from typing import Any, ClassVar, TypeVar
+"""The backbone of all methods: its arguments, networks and updates. It inherits how to act, ``learn`` and save."""
 
-import numpy as np
+import warnings
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import get_action_dim
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TrainFreq, TrainFrequencyUnit
-from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
+from stable_baselines3.common.type_aliases import GymEnv, Schedule, TrainFreq, TrainFrequencyUnit
+from stable_baselines3.common.utils import get_parameters_by_name
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import build
-from sb3_cesd.common.choices import LogInterval, OnNonFinite, Reward, SkillType, WarmUp
+from sb3_cesd.common.choices import OnNonFinite, Reward, SkillType, WarmUp
 from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
-from sb3_cesd.common.logging import LogSchedule, MeanLogs, SkillRewards, n_logs_for
-from sb3_cesd.common.noise import unit_noise
-from sb3_cesd.common.observations import (
-    SKILL,
-    Observation,
-    add_skill,
-    entries_of,
-    plain_form,
-    plain_space,
-    state_dim,
-    to_states,
-)
+from sb3_cesd.common.logging import MeanLogs, SkillRewards
+from sb3_cesd.common.observations import to_states
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import SkillName, SkillSpace, check_n_skills, make_skill_space
+from sb3_cesd.common.skills import check_n_skills
 from sb3_cesd.common.tensors import frozen, minimum, polyak_update
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, search_space
+from sb3_cesd.skill_ddpg import checks, saved_files, search_space
 from sb3_cesd.skill_ddpg.arguments import check_constructor, with_defaults
-from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
-from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
+from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
-from sb3_cesd.skill_ddpg.saving import SavedSkillModel
-
-SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
 
-class SkillDDPG(SavedSkillModel):
+class SkillDDPG(LearningSkillModel):
     """
     Skill-conditioned DDPG with twin critics over an intrinsic reward: how all skill discovery methods of URLB act and learn.
 
@@ -114,17 +96,9 @@ class SkillDDPG(SavedSkillModel):
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy}
-    policy: SkillPolicy
     actor: SkillActor
     critic: SkillCritic
     critic_target: SkillCritic
-    replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
-    intrinsic: IntrinsicReward
-    #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
-    until_learned: ExitStack
-    #: In ``learn``: when logs are written, and what is told of the cost
-    _log_schedule: LogSchedule | None = None
-    _estimate: Estimate | None = None
 
     #: The intrinsic reward of the method
     reward_class: ClassVar[type[IntrinsicReward]]
@@ -185,13 +159,10 @@ class SkillDDPG(SavedSkillModel):
         self.intrinsic_kwargs = intrinsic_kwargs or {}
         self.reward = reward
         self.warm_up = warm_up
-        #: The skill that is always followed, ``None`` for all of them
-        self.skill: int | list[float] | None = None
-        self.zero_shot: finetuning.ZeroShot | None = None
-        #: The warm-up in which all skills act
-        self.skill_turns: SkillTurns | None = None
-        #: Of a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
-        self._goes_on: Callable[[SkillDDPG, BaseCallback], None] | None = None
+        self.skill = None
+        self.zero_shot = None
+        self.skill_turns = None
+        self._goes_on = None
         self._check_skill_type()
         if reward == "extrinsic":
             self.skill = self.skill_space.name_of(0)
@@ -240,40 +211,11 @@ class SkillDDPG(SavedSkillModel):
         self.on_non_finite = on_non_finite
         #: Gradient steps that were left out, as they were not finite
         self.n_skipped_steps = 0
-        #: Episodes that ended as the simulation of a robot diverged
         self.n_diverged_simulations = 0
         self.stats_window_size = stats_window_size
 
         if _init_setup_model:
             self._setup_model()
-
-    @property
-    def skill_space(self) -> SkillSpace:
-        """Space of the skills."""
-        if hasattr(self, "policy"):
-            return self.policy.skill_space
-        return make_skill_space(self.skill_type, self.n_skills, self.skill_dim)
-
-    @property
-    def plain_space(self) -> spaces.Box | spaces.Dict:
-        """Observation space without the skill."""
-        assert isinstance(self.observation_space, spaces.Dict)
-        return plain_space(self.observation_space)
-
-    @property
-    def is_resumed(self) -> bool:
-        """Whether the next ``learn`` goes on from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
-        return self._goes_on is not None
-
-    @property
-    def obs_dim(self) -> int:
-        """Number of entries of an observation without the skill."""
-        return state_dim(self.plain_space)
-
-    @property
-    def action_dim(self) -> int:
-        """Number of entries of an action."""
-        return get_action_dim(self.action_space)
 
     def _check_skill_type(self) -> None:
         # Raises for an unknown type
@@ -283,9 +225,6 @@ class SkillDDPG(SavedSkillModel):
                 f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave "
                 f"skill_type={self.skill_type!r} out, or use a method with continuous skills."
             )
-
-    def _add_skills(self, env: VecEnv) -> VecEnv:
-        return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
 
     def _setup_model(self) -> None:
         # Not in __init__: load() replaces arguments after it
@@ -521,263 +460,6 @@ class SkillDDPG(SavedSkillModel):
         for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
             set_learning_rate(optimizer, learning_rate)
 
-    def learn(
-        self: SelfSkillDDPG,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: LogInterval | int | None = "auto",
-        tb_log_name: str | None = None,
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfSkillDDPG:
-        """
-        Train the model, see :meth:`stable_baselines3.common.base_class.BaseAlgorithm.learn`.
-
-        With ``verbose=1``, it first says what the training takes: steps, updates, memory and file size, and after the first
-        updates an estimate of its time.
-
-        :param total_timesteps: The total number of samples (env steps) to train on
-        :param callback: callback(s) called at every step with state of the algorithm.
-        :param log_interval: ``"auto"`` writes logs 20 times in the course of the training (100 times if they also go to a
-            file, such as TensorBoard's), and at least every minute; a number writes them every so many episodes, as
-            Stable-Baselines3 does (4 by default there); ``None`` leaves it to callbacks
-        :param tb_log_name: the name of the run for TensorBoard logging; ``None`` for that of the method
-        :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
-        :param progress_bar: Display a progress bar using tqdm and rich.
-        :return: the trained model
-        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
-        """
-        check_arguments("learn", locals())
-        self._log_schedule = LogSchedule() if log_interval == "auto" else None
-        try:
-            with ExitStack() as self.until_learned:
-                super().learn(
-                    total_timesteps=total_timesteps,
-                    callback=callback,
-                    log_interval=None if log_interval == "auto" else log_interval,  # type: ignore[arg-type]
-                    tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
-                    reset_num_timesteps=reset_num_timesteps,
-                    progress_bar=progress_bar,
-                )
-        finally:
-            self._log_schedule = self._estimate = None
-            # There is no logger yet if the run failed to start
-            if hasattr(self, "_logger"):
-                self._mean_logs.flush(self.logger)
-        checks.check_finite_model(self)
-        return self
-
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
-            # SB3 resets the environments now, which SB3's own buffers do not note
-            self.replay_buffer.end_trajectories()
-        goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
-        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-        self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
-        if goes_on is not None:
-            goes_on(self, result[1])
-        assert isinstance(self._last_obs, dict)
-        checks.check_finite(checks.env_name(self.env), "observation", entries_of(self._last_obs), self.num_timesteps)
-        if self._log_schedule is not None:
-            self._log_schedule.n_logs = n_logs_for(self.logger)
-            self._log_schedule.begin(self._num_timesteps_at_start, self._total_timesteps, self.num_timesteps)
-        if self.verbose >= 1:
-            self._estimate = Estimate(self)
-        return result
-
-    def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
-        assert self.env is not None
-        add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill)
-        return super()._init_callback(callback, progress_bar)
-
-    def _on_step(self) -> None:
-        if self._log_schedule is not None and self._log_schedule.is_due(self.num_timesteps):
-            self.dump_logs()
-        if self._estimate is not None:
-            self._estimate.follow(self)
-
-    def cost_phases(self) -> list[CostPhase]:
-        """
-        Tell where updates become more expensive in the course of the training, for the estimate of its time.
-
-        :return: later phases of the training, in their order
-        """
-        return []
-
-    def dump_logs(self) -> None:
-        self._mean_logs.flush(self.logger)
-        if self.ep_info_buffer and self.skill_space.discrete:
-            self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
-        if self.n_diverged_simulations > 0:
-            self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
-        if self.zero_shot is not None:
-            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
-        super().dump_logs()
-
-    def _sample_action(
-        self,
-        learning_starts: int,
-        action_noise: ActionNoise | None = None,
-        n_envs: int = 1,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Act by the skills that the last observations bear, with exploration noise.
-
-        :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
-        :param action_noise: exploration noise in place of ``exploration_noise``
-        :param n_envs: number of environments
-        :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
-        """
-        at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
-        if at_random:
-            action = np.array([self.action_space.sample() for _ in range(n_envs)])
-        else:
-            action, _ = self.policy.predict(self._last_obs)  # type: ignore[arg-type]
-        buffer_action = self.policy.scale_action(action)
-        checks.check_finite_action(buffer_action, self.num_timesteps)
-        if action_noise is not None:
-            buffer_action = np.clip(buffer_action + np.reshape(action_noise(), buffer_action.shape), -1, 1)
-        elif not at_random:
-            noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
-            buffer_action = np.clip(buffer_action + noise, -1, 1)
-        buffer_action = np.asarray(buffer_action, action.dtype)
-        return self.policy.unscale_action(buffer_action), buffer_action
-
-    def _store_transition(
-        self,
-        replay_buffer: SkillReplayBuffer,  # type: ignore[override]
-        buffer_action: np.ndarray,
-        new_obs: dict[str, np.ndarray],  # type: ignore[override]
-        reward: np.ndarray,
-        dones: np.ndarray,
-        infos: list[dict[str, Any]],
-    ) -> None:
-        """
-        Store the transition without normalisation, and with the skill that was followed in it.
-
-        :param replay_buffer: Replay buffer object where to store the transition.
-        :param buffer_action: normalized action
-        :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
-        :param reward: reward for the current transition
-        :param dones: end of the episode
-        :param infos: additional information; it holds the terminal observations and tells timeouts
-        :raises ValueError: if an observation or reward is not finite
-        """
-        assert isinstance(self._last_obs, dict)
-        vectors = self._last_obs[SKILL]
-        obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
-        if self._vec_normalize_env is not None:
-            obs = entries_of(self._last_original_obs)  # type: ignore[arg-type]
-            self._last_original_obs = self._vec_normalize_env.get_original_obs()
-            next_obs = entries_of(self._last_original_obs)
-            reward = self._vec_normalize_env.get_original_reward()
-            if all(np.isfinite(values).all() for values in (*next_obs.values(), reward)):
-                checks.check_statistics(self._vec_normalize_env, self.num_timesteps)
-        terminal_obs = {name: value.copy() for name, value in next_obs.items()}
-        for idx in np.nonzero(dones)[0]:
-            self.n_diverged_simulations += "physics_warnings" in infos[idx]
-            if infos[idx].get("terminal_observation") is not None:
-                for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
-                    terminal_obs[name][idx] = value
-        name = checks.env_name(self.env)
-        checks.check_finite(name, "observation", terminal_obs, self.num_timesteps)
-        checks.check_finite(name, "reset observation", next_obs, self.num_timesteps)
-        checks.check_finite(name, "reward", reward, self.num_timesteps)
-
-        self._unit_noise.noise_prev[dones] = 0
-        if self.skill_space.discrete:
-            self._skill_rewards.add(self.skill_space.decode(vectors), reward)
-        replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
-        self._last_obs = new_obs
-        if self._warming_up and self.skill_turns is not None and self.skill_turns.over:
-            self._end_skill_turns(self.skill_turns)
-
-    def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
-        """
-        Undo what ``VecNormalize`` did to an observation.
-
-        :param observation: of one environment, with a skill
-        :return: its entries without the skill
-        """
-        entries = entries_of(observation)
-        if self._vec_normalize_env is None:
-            return entries
-        if isinstance(self._vec_normalize_env.observation_space, spaces.Dict):
-            return entries_of(self._vec_normalize_env.unnormalize_obs(entries))
-        return entries_of(self._vec_normalize_env.unnormalize_obs(plain_form(entries)))  # type: ignore[arg-type]
-
-    def predict(
-        self,
-        observation: Observation,
-        state: tuple[np.ndarray, ...] | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-        skill: SkillName | None = None,
-    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
-        """
-        Get the action of a skill.
-
-        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which says what ``state`` is for.
-
-        :param observation: one or several observations, with or without a skill
-        :param state: the state returned by the call before
-        :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :param deterministic: not used, the policy is deterministic
-        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
-        :return: action(s) and the state to pass to the next call
-        """
-        checks.check_observation(observation)
-        if skill is None and self.reward == "extrinsic":
-            # Also if the observation bears another one
-            skill = self.skill
-        return self.policy.predict(observation, state, episode_start, deterministic, skill)
-
-    def set_skill(self, skill: SkillName | None) -> None:
-        """
-        Follow one skill, in predictions and in the training environment.
-
-        :param skill: index or vector of the skill, or ``None`` to follow all of them again
-        :raises ValueError: if there is no such skill, or another one learns the task
-        """
-        skill = None if skill is None else self.skill_space.name_of(skill)
-        if self.reward == "extrinsic" and skill != self.skill:
-            raise ValueError(
-                f"Skill {self.skill} learns the task, the others do not: for another one, fine-tune the pre-trained model "
-                "again with from_pretrained(path, env, skill=...)."
-            )
-        self._follow(skill)
-        self._last_obs = None  # it bears the old skill: reset before the next step
-
-    def _follow(self, skill: SkillName | None) -> None:
-        """
-        Tell everyone which skill is followed: the policy, for observations without one; the clock, for the environments; and
-        the reward of a task.
-
-        :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
-        """
-        self.skill = None if skill is None else self.skill_space.name_of(skill)
-        self.policy.set_skill(self.skill)
-        turns = self.skill_turns if self.skill_turns is not None and not self.skill_turns.over else None
-        self._warming_up = turns is not None
-        if turns is not None:
-            turns.then = self.skill
-        if self.env is not None:
-            wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
-            assert wrapper is not None
-            if turns is None:
-                wrapper.set_skill(self.skill)
-            else:
-                wrapper.take_turns(turns)
-        if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
-            self.intrinsic.skill = th.as_tensor(self.skill, device=self.device)
-
     def _take_over(self, pretrained: "SkillDDPG") -> None:
         """
         Take over what a task needs of a pre-trained model beside its policy; here, nothing.
@@ -785,56 +467,9 @@ class SkillDDPG(SavedSkillModel):
         :param pretrained: the pre-trained model
         """
 
-    def _end_skill_turns(self, turns: SkillTurns) -> None:
-        """
-        Go on with the skill that learns the task.
-
-        :param turns: the warm-up in which all skills acted
-        """
-        self._follow(turns.next_skill())
-        if self.verbose >= 1:
-            chosen = "the best in the warm-up" if turns.then is None else "as chosen before"
-            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {chosen}")
-
-    def predict_clusters(self, observations: Observation) -> np.ndarray | None:
-        """
-        Tell to which cluster states belong.
-
-        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
-        :return: most likely cluster of each, shape ``(n,)``; ``None`` for a method without clusters
-        """
-        with th.no_grad():
-            clusters = self.intrinsic.predict_clusters(self._to_states(observations))
-        return None if clusters is None else clusters.cpu().numpy()
-
-    def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
-        """
-        Tell which skills lead from states to goals, without further training ("zero-shot").
-
-        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
-        :param goals: an observation to reach from each, in the same form
-        :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
-            ``(n, skill_dim)``; ``None`` for a method whose skills have no direction
-        """
-        with th.no_grad():
-            skills = self.intrinsic.goal_skill(self._to_states(observations), self._to_states(goals))
-        return None if skills is None else skills.cpu().numpy()
-
-    def _to_states(self, observations: Observation) -> th.Tensor:
-        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
-        return to_states(plain_form(tensors), self.plain_space)  # type: ignore[arg-type]
-
     def set_random_seed(self, seed: int | None = None) -> None:
         check_arguments("set_random_seed", locals())
         super().set_random_seed(None if seed is None else int(seed))
-
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        check_arguments("set_env", locals())
-        checks.check_env_spaces(env.observation_space, env.action_space)
-        with saved_files.explain_other_spaces(env):
-            super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
-        # Environments that came with skill observations have a clock of their own
-        self._follow(self.skill)
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

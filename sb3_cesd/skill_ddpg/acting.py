@@ -1,0 +1,287 @@
+"""How a model acts: which skill is followed, in training and in predictions."""
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise
+from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.choices import Reward, SkillType, WarmUp
+from sb3_cesd.common.logging import SkillRewards
+from sb3_cesd.common.observations import (
+    SKILL,
+    Observation,
+    add_skill,
+    entries_of,
+    plain_form,
+    plain_space,
+    state_dim,
+    to_states,
+)
+from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.skill_ddpg import checks, saved_files
+from sb3_cesd.skill_ddpg.policies import SkillPolicy
+from sb3_cesd.skill_ddpg.saving import SavedSkillModel
+
+
+class ActingSkillModel(SavedSkillModel):
+    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns environments: actions, transitions and who acts."""
+
+    policy: SkillPolicy
+    n_skills: int
+    skill_type: SkillType
+    skill_dim: int | None
+    skill_duration: int | None
+    exploration_noise: float
+    reward: Reward
+    warm_up: WarmUp
+    #: The skill that is always followed, ``None`` for all of them
+    skill: int | list[float] | None
+    #: The warm-up in which all skills act
+    skill_turns: SkillTurns | None
+    #: Episodes that ended as the simulation of a robot diverged
+    n_diverged_simulations: int
+
+    #: Exploration noise of standard deviation 1
+    _unit_noise: OrnsteinUhlenbeckActionNoise
+    #: Whether all skills act in turn
+    _warming_up: bool
+    _skill_rewards: SkillRewards
+
+    @property
+    def skill_space(self) -> SkillSpace:
+        """Space of the skills."""
+        if hasattr(self, "policy"):
+            return self.policy.skill_space
+        return make_skill_space(self.skill_type, self.n_skills, self.skill_dim)
+
+    @property
+    def plain_space(self) -> spaces.Box | spaces.Dict:
+        """Observation space without the skill."""
+        assert isinstance(self.observation_space, spaces.Dict)
+        return plain_space(self.observation_space)
+
+    @property
+    def obs_dim(self) -> int:
+        """Number of entries of an observation without the skill."""
+        return state_dim(self.plain_space)
+
+    @property
+    def action_dim(self) -> int:
+        """Number of entries of an action."""
+        return get_action_dim(self.action_space)
+
+    def _add_skills(self, env: VecEnv) -> VecEnv:
+        return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        check_arguments("set_env", locals())
+        checks.check_env_spaces(env.observation_space, env.action_space)
+        with saved_files.explain_other_spaces(env):
+            super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
+        # Environments that came with skill observations have a clock of their own
+        self._follow(self.skill)
+
+    def _sample_action(
+        self,
+        learning_starts: int,
+        action_noise: ActionNoise | None = None,
+        n_envs: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Act by the skills that the last observations bear, with exploration noise.
+
+        :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
+        :param action_noise: exploration noise in place of ``exploration_noise``
+        :param n_envs: number of environments
+        :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
+        """
+        at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
+        if at_random:
+            action = np.array([self.action_space.sample() for _ in range(n_envs)])
+        else:
+            action, _ = self.policy.predict(self._last_obs)  # type: ignore[arg-type]
+        buffer_action = self.policy.scale_action(action)
+        checks.check_finite_action(buffer_action, self.num_timesteps)
+        if action_noise is not None:
+            buffer_action = np.clip(buffer_action + np.reshape(action_noise(), buffer_action.shape), -1, 1)
+        elif not at_random:
+            noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
+            buffer_action = np.clip(buffer_action + noise, -1, 1)
+        buffer_action = np.asarray(buffer_action, action.dtype)
+        return self.policy.unscale_action(buffer_action), buffer_action
+
+    def _store_transition(
+        self,
+        replay_buffer: SkillReplayBuffer,  # type: ignore[override]
+        buffer_action: np.ndarray,
+        new_obs: dict[str, np.ndarray],  # type: ignore[override]
+        reward: np.ndarray,
+        dones: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """
+        Store the transition without normalisation, and with the skill that was followed in it.
+
+        :param replay_buffer: Replay buffer object where to store the transition.
+        :param buffer_action: normalized action
+        :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
+        :param reward: reward for the current transition
+        :param dones: end of the episode
+        :param infos: additional information; it holds the terminal observations and tells timeouts
+        :raises ValueError: if an observation or reward is not finite
+        """
+        assert isinstance(self._last_obs, dict) and self.env is not None
+        vectors = self._last_obs[SKILL]
+        obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
+        if self._vec_normalize_env is not None:
+            obs = entries_of(self._last_original_obs)  # type: ignore[arg-type]
+            self._last_original_obs = self._vec_normalize_env.get_original_obs()
+            next_obs = entries_of(self._last_original_obs)
+            reward = self._vec_normalize_env.get_original_reward()
+            if all(np.isfinite(values).all() for values in (*next_obs.values(), reward)):
+                checks.check_statistics(self._vec_normalize_env, self.num_timesteps)
+        terminal_obs = {name: value.copy() for name, value in next_obs.items()}
+        for idx in np.nonzero(dones)[0]:
+            self.n_diverged_simulations += "physics_warnings" in infos[idx]
+            if infos[idx].get("terminal_observation") is not None:
+                for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
+                    terminal_obs[name][idx] = value
+        checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
+        checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
+        checks.check_finite(self.env, "reward", reward, self.num_timesteps)
+
+        self._unit_noise.noise_prev[dones] = 0
+        if self.skill_space.discrete:
+            self._skill_rewards.add(self.skill_space.decode(vectors), reward)
+        replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
+        self._last_obs = new_obs
+        if self._warming_up and self.skill_turns is not None and self.skill_turns.over:
+            self._end_skill_turns(self.skill_turns)
+
+    def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
+        """
+        Undo what ``VecNormalize`` did to an observation.
+
+        :param observation: of one environment, with a skill
+        :return: its entries without the skill
+        """
+        entries = entries_of(observation)
+        if self._vec_normalize_env is None:
+            return entries
+        if isinstance(self._vec_normalize_env.observation_space, spaces.Dict):
+            return entries_of(self._vec_normalize_env.unnormalize_obs(entries))
+        return entries_of(self._vec_normalize_env.unnormalize_obs(plain_form(entries)))  # type: ignore[arg-type]
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        skill: SkillName | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        """
+        Get the action of a skill.
+
+        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which says what ``state`` is for.
+
+        :param observation: one or several observations, with or without a skill
+        :param state: the state returned by the call before
+        :param episode_start: where an episode starts, shape ``(n_envs,)``
+        :param deterministic: not used, the policy is deterministic
+        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
+        :return: action(s) and the state to pass to the next call
+        """
+        checks.check_observation(observation)
+        if skill is None and self.reward == "extrinsic":
+            # Also if the observation bears another one
+            skill = self.skill
+        return self.policy.predict(observation, state, episode_start, deterministic, skill)
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """
+        Follow one skill, in predictions and in the training environment.
+
+        :param skill: index or vector of the skill, or ``None`` to follow all of them again
+        :raises ValueError: if there is no such skill, or another one learns the task
+        """
+        skill = None if skill is None else self.skill_space.name_of(skill)
+        if self.reward == "extrinsic" and skill != self.skill:
+            raise ValueError(
+                f"Skill {self.skill} learns the task, the others do not: for another one, fine-tune the pre-trained model "
+                "again with from_pretrained(path, env, skill=...)."
+            )
+        self._follow(skill)
+        self._last_obs = None  # it bears the old skill: reset before the next step
+
+    def _follow(self, skill: SkillName | None) -> None:
+        """
+        Tell everyone which skill is followed: the policy, for observations without one; the clock, for the environments; and
+        the reward of a task.
+
+        :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
+        """
+        self.skill = None if skill is None else self.skill_space.name_of(skill)
+        self.policy.set_skill(self.skill)
+        turns = self.skill_turns if self.skill_turns is not None and not self.skill_turns.over else None
+        self._warming_up = turns is not None
+        if turns is not None:
+            turns.then = self.skill
+        if self.env is not None:
+            wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
+            assert wrapper is not None
+            if turns is None:
+                wrapper.set_skill(self.skill)
+            else:
+                wrapper.take_turns(turns)
+        if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
+            self.intrinsic.skill = th.as_tensor(self.skill, device=self.device)
+
+    def _end_skill_turns(self, turns: SkillTurns) -> None:
+        """
+        Go on with the skill that learns the task.
+
+        :param turns: the warm-up in which all skills acted
+        """
+        self._follow(turns.next_skill())
+        if self.verbose >= 1:
+            chosen = "the best in the warm-up" if turns.then is None else "as chosen before"
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {chosen}")
+
+    def predict_clusters(self, observations: Observation) -> np.ndarray | None:
+        """
+        Tell to which cluster states belong.
+
+        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
+        :return: most likely cluster of each, shape ``(n,)``; ``None`` for a method without clusters
+        """
+        with th.no_grad():
+            clusters = self.intrinsic.predict_clusters(self._to_states(observations))
+        return None if clusters is None else clusters.cpu().numpy()
+
+    def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
+        """
+        Tell which skills lead from states to goals, without further training ("zero-shot").
+
+        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
+        :param goals: an observation to reach from each, in the same form
+        :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
+            ``(n, skill_dim)``; ``None`` for a method whose skills have no direction
+        """
+        with th.no_grad():
+            skills = self.intrinsic.goal_skill(self._to_states(observations), self._to_states(goals))
+        return None if skills is None else skills.cpu().numpy()
+
+    def _to_states(self, observations: Observation) -> th.Tensor:
+        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
+        return to_states(plain_form(tensors), self.plain_space)  # type: ignore[arg-type]

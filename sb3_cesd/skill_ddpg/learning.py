@@ -1,0 +1,144 @@
+"""A run of ``learn``: its logs, callbacks and costs."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TypeVar
+
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.utils import safe_mean
+
+from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import LogInterval
+from sb3_cesd.common.logging import LogSchedule, MeanLogs, n_logs_for
+from sb3_cesd.common.noise import unit_noise
+from sb3_cesd.common.observations import entries_of
+from sb3_cesd.skill_ddpg import checks
+from sb3_cesd.skill_ddpg.acting import ActingSkillModel
+from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
+from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
+from sb3_cesd.skill_ddpg.finetuning import ZeroShot
+
+SelfLearningSkillModel = TypeVar("SelfLearningSkillModel", bound="LearningSkillModel")
+
+
+class LearningSkillModel(ActingSkillModel):
+    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns a run of ``learn``: logs, callbacks and costs."""
+
+    noise_correlation: float
+    #: What playing all skills to find the best one came to
+    zero_shot: ZeroShot | None
+    #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
+    until_learned: ExitStack
+
+    #: In ``learn``: when logs are written, and what is told of the cost
+    _log_schedule: LogSchedule | None = None
+    _estimate: Estimate | None = None
+    _mean_logs: MeanLogs
+    #: Of a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
+    _goes_on: "Callable[[LearningSkillModel, BaseCallback], None] | None"
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the next ``learn`` goes on from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
+        return self._goes_on is not None
+
+    def learn(
+        self: SelfLearningSkillModel,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: LogInterval | int | None = "auto",
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfLearningSkillModel:
+        """
+        Train the model, see :meth:`stable_baselines3.common.base_class.BaseAlgorithm.learn`.
+
+        With ``verbose=1``, it first says what the training takes: steps, updates, memory and file size, and after the first
+        updates an estimate of its time.
+
+        :param total_timesteps: The total number of samples (env steps) to train on
+        :param callback: callback(s) called at every step with state of the algorithm.
+        :param log_interval: ``"auto"`` writes logs 20 times in the course of the training (100 times if they also go to a
+            file, such as TensorBoard's), and at least every minute; a number writes them every so many episodes, as
+            Stable-Baselines3 does (4 by default there); ``None`` leaves it to callbacks
+        :param tb_log_name: the name of the run for TensorBoard logging; ``None`` for that of the method
+        :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
+        :param progress_bar: Display a progress bar using tqdm and rich.
+        :return: the trained model
+        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
+        """
+        check_arguments("learn", locals())
+        self._log_schedule = LogSchedule() if log_interval == "auto" else None
+        try:
+            with ExitStack() as self.until_learned:
+                super().learn(
+                    total_timesteps=total_timesteps,
+                    callback=callback,
+                    log_interval=None if log_interval == "auto" else log_interval,  # type: ignore[arg-type]
+                    tb_log_name=type(self).__name__ if tb_log_name is None else tb_log_name,
+                    reset_num_timesteps=reset_num_timesteps,
+                    progress_bar=progress_bar,
+                )
+        finally:
+            self._log_schedule = self._estimate = None
+            # There is no logger yet if the run failed to start
+            if hasattr(self, "_logger"):
+                self._mean_logs.flush(self.logger)
+        checks.check_finite_model(self)
+        return self
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
+            # SB3 resets the environments now, which SB3's own buffers do not note
+            self.replay_buffer.end_trajectories()
+        goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
+        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        if goes_on is not None:
+            goes_on(self, result[1])
+        assert isinstance(self._last_obs, dict) and self.env is not None
+        checks.check_finite(self.env, "observation", entries_of(self._last_obs), self.num_timesteps)
+        if self._log_schedule is not None:
+            self._log_schedule.n_logs = n_logs_for(self.logger)
+            self._log_schedule.begin(self._num_timesteps_at_start, self._total_timesteps, self.num_timesteps)
+        if self.verbose >= 1:
+            self._estimate = Estimate(self)
+        return result
+
+    def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
+        assert self.env is not None
+        add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill)
+        return super()._init_callback(callback, progress_bar)
+
+    def _on_step(self) -> None:
+        if self._log_schedule is not None and self._log_schedule.is_due(self.num_timesteps):
+            self.dump_logs()
+        if self._estimate is not None:
+            self._estimate.follow(self)
+
+    def cost_phases(self) -> list[CostPhase]:
+        """
+        Tell where updates become more expensive in the course of the training, for the estimate of its time.
+
+        :return: later phases of the training, in their order
+        """
+        return []
+
+    def dump_logs(self) -> None:
+        self._mean_logs.flush(self.logger)
+        if self.ep_info_buffer and self.skill_space.discrete:
+            self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+        if self.n_diverged_simulations > 0:
+            self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
+        if self.zero_shot is not None:
+            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
+        super().dump_logs()
