@@ -9,7 +9,7 @@ import pytest
 import torch as th
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
-from sb3_cesd.common import torch_layers
+from sb3_cesd.common import ensembles
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 N_SKILLS, BATCH_SIZE = 4, 32
@@ -91,7 +91,7 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
 
 
 def test_other_devices_are_tiled_by_default():
-    plan = torch_layers.route(th.zeros(100, dtype=th.long, device="meta"), N_SKILLS)
+    plan = ensembles.route(th.zeros(100, dtype=th.long, device="meta"), N_SKILLS)
     assert plan.counts is None and plan.tile_heads.device.type == "meta"
     assert plan.n_slots == (100 // 64 + N_SKILLS) * 64
-    assert torch_layers.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]
+    assert ensembles.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]

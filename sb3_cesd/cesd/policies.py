@@ -8,9 +8,10 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.ensembles import RoutedEnsembleMLP, route
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillName, SkillSpace
-from sb3_cesd.common.torch_layers import RoutedEnsembleMLP, create_normalized_mlp, create_orthogonal_mlp, route
+from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 from sb3_cesd.skill_ddpg.networks import SkillCritic
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 

@@ -1,20 +1,48 @@
 """The table of what arguments may be: of all constructors, loaders, wrappers and functions that users call."""
 
-import io
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import gymnasium as gym
-import numpy as np
 import torch as th
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.type_aliases import TrainFreq
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common import choices
+from sb3_cesd.common.argument_rules import (
+    BUFFER_CLASS,
+    CALLBACK,
+    DEVICE,
+    ENV,
+    EVAL_ENV,
+    FILE,
+    FOLDER,
+    GRADIENT_STEPS,
+    LABELS,
+    LAYOUT,
+    LEARNING_RATE,
+    LOG_INTERVAL,
+    MODEL,
+    NAMES,
+    NET_ARCH,
+    NOT_SUPPORTED,
+    PARAMETERS,
+    PARTS_OF_A_MODEL,
+    PATH,
+    POLICY,
+    SEVERAL_SKILLS,
+    SKILL,
+    SKILL_DIM,
+    SKILL_TYPE,
+    SKILLS,
+    STARTS,
+    STATE,
+    STATES,
+    STATISTICS,
+    TRAIN_FREQ,
+    named,
+)
 from sb3_cesd.common.rules import (
     ARGUMENTS,
     BOOLEAN,
@@ -43,8 +71,6 @@ from sb3_cesd.common.rules import (
     is_array,
     is_integer,
     is_number,
-    is_sizes,
-    is_whole,
     optional,
     subclass,
 )
@@ -54,8 +80,6 @@ WARM_UPS: tuple[str, ...] = get_args(choices.WarmUp)
 REWARDS: tuple[str, ...] = get_args(choices.Reward)
 #: What is done when a loss or a gradient is not finite
 ON_NON_FINITE: tuple[str, ...] = get_args(choices.OnNonFinite)
-#: Devices that models run on
-DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
 def check_arguments(owner: str, values: Mapping[str, Any]) -> None:
@@ -69,200 +93,14 @@ def check_arguments(owner: str, values: Mapping[str, Any]) -> None:
     check_by(ALLOWED[owner], values)
 
 
-def named(*names: str) -> Rule:
-    """
-    Make a rule of a class of ours. By its name, since such classes use this table.
-
-    :param names: names of classes
-    :return: the rule that a value is an object of one of them
-    """
-    return Rule(
-        f"a {' or '.join(names)}",
-        f"pass an object of {'a subclass of ' if len(names) == 1 else ''}{' or '.join(names)}",
-        lambda value: any(ancestor.__name__ in names for ancestor in type(value).__mro__),
-    )
-
-
-def _is_device(value: Any) -> bool:
-    if isinstance(value, str) and value != "auto":
-        try:
-            value = th.device(value)
-        except RuntimeError:
-            return False
-    return value == "auto" if isinstance(value, str) else isinstance(value, th.device) and value.type in DEVICES
-
-
-def _is_train_freq(value: Any) -> bool:
-    if isinstance(value, TrainFreq):
-        return True
-    if isinstance(value, tuple):
-        is_pair = len(value) == 2 and isinstance(value[1], str) and value[1] in ("step", "episode")
-        return is_pair and is_integer(value[0]) and value[0] > 0
-    return is_integer(value) and value > 0
-
-
-def _is_net_arch(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return set(value) == {"pi", "qf"} and all(map(is_sizes, value.values()))
-    return is_sizes(value)
-
-
-def _is_learning_rate(value: Any) -> bool:
-    if callable(value) and not isinstance(value, type):
-        try:
-            value = float(value(1.0))
-        except (TypeError, ValueError):
-            return False
-    return is_number(value) and value >= 0
-
-
-def _is_truth_values(value: Any) -> bool:
-    if not isinstance(value, np.ndarray | list):
-        return False
-    try:
-        values = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return False
-    return (
-        values.ndim < 2
-        and values.size > 0
-        and (values.dtype.kind == "b" or (values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())))
-    )
-
-
-def _is_callback(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(map(_is_callback, value))
-    return value is None or isinstance(value, BaseCallback) or (callable(value) and not isinstance(value, type))
-
-
-def _is_skill(value: Any) -> bool:
-    if is_whole(value):
-        return True
-    try:
-        vector = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return False
-    return vector.ndim == 1 and isinstance(value, np.ndarray | list | tuple) and is_array(vector)
-
-
-def _are_skills(value: Any) -> bool:
-    several = value if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) else ()
-    return _is_skill(value) or (len(several) > 0 and all(map(_is_skill, several)))
-
-
-ENV = Rule(
-    "an environment or the id of one",
-    "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id",
-    lambda value: isinstance(value, gym.Env | VecEnv) or (isinstance(value, str) and len(value) > 0),
-)
-DEVICE = Rule("a device", "pass 'auto', 'cpu' or 'cuda'", _is_device)
-LEARNING_RATE = Rule(
-    "a number from 0 on, or a function of the progress",
-    "pass a number such as 1e-4, or a schedule",
-    _is_learning_rate,
-)
-TRAIN_FREQ = Rule(
-    "a number of steps or a pair such as (5, 'step')",
-    "pass a positive integer, (n, 'step') or (n, 'episode')",
-    _is_train_freq,
-)
-GRADIENT_STEPS = Rule(
-    "a number of updates",
-    "pass 0 or a positive integer, -1 for one per transition, or None",
-    lambda value: value is None or (is_integer(value) and value >= -1),
-)
-LOG_INTERVAL = Rule(
-    "'auto' or a number of episodes",
-    "pass 'auto', a positive integer or None",
-    lambda value: value is None or (isinstance(value, str) and value == "auto") or POSITIVE_INTEGER.accepts(value),
-)
-NET_ARCH = Rule(
-    "sizes of hidden layers",
-    "pass a list of positive integers, or dict(pi=[...], qf=[...]) of such",
-    _is_net_arch,
-)
-EVAL_ENV = Rule(
-    "environments, an environment or the id of one",
-    "pass such environments, or leave it out",
-    lambda value: value is None or ENV.accepts(value),
-)
-SKILLS = Rule(
-    "a space of skills or a number of them",
-    "pass n_skills >= 2, or a SkillSpace",
-    lambda value: named("SkillSpace").accepts(value) or N_SKILLS.accepts(value),
-)
-#: Files as Stable-Baselines3 takes them
-OPEN_FILES = (Path, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.BytesIO)
-FILE = Rule(
-    "a path or an open file",
-    "pass the path of a file, or a file that is open for bytes",
-    lambda value: (isinstance(value, str) and len(value) > 0) or isinstance(value, OPEN_FILES),
-)
-FOLDER = Rule(
-    "the path of a folder",
-    "pass the path of a folder",
-    lambda value: (isinstance(value, str) and len(value) > 0) or hasattr(value, "__fspath__"),
-)
-PATH = Rule("a path", "pass the path of a file or folder", FOLDER.allows)
-NAMES = optional(
-    Rule(
-        "a list of names",
-        "pass a list of names of attributes",
-        lambda value: isinstance(value, list | tuple | set | frozenset) and all(isinstance(name, str) for name in value),
-    )
-)
-STATISTICS = instance(VecNormalize, "statistics of observations", "pass the VecNormalize of training")
-PARTS_OF_A_MODEL = Rule(
-    "a list of parts of a model",
-    f"choose some of {', '.join(map(repr, get_args(choices.Part)))}, as a list",
-    lambda value: (
-        isinstance(value, list | tuple | set | frozenset)
-        and all(isinstance(part, str) and part in get_args(choices.Part) for part in value)
-    ),
-)
-STATE = Rule(
-    "what the call before returned",
-    "pass that, or leave it out",
-    lambda value: value is None or (isinstance(value, tuple) and all(isinstance(part, np.ndarray) for part in value)),
-)
-STARTS = Rule(
-    "where episodes start",
-    "pass an array of True and False, one per environment, or leave it out",
-    lambda value: value is None or _is_truth_values(value),
-)
-STATES = array(2, "(n, d)")
-LABELS = array(1, "(n,)", of_integers=True)
-LAYOUT = named("MazeLayout")
-NOT_SUPPORTED = Rule(
-    "False", "leave it out, observations are stored once in any case", lambda value: isinstance(value, bool) and not value
-)
-POLICY = Rule(
-    "the name or the class of a policy",
-    "pass 'MlpPolicy', or a subclass of SkillPolicy",
-    lambda value: isinstance(value, str) or (isinstance(value, type) and hasattr(value, "set_skill")),
-)
-
 #: How a model is told what to do, whatever made it
 _ALGORITHM: dict[str, Rule | Choice] = {
     "policy": POLICY,
     "env": optional(ENV, "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id"),
     "n_skills": N_SKILLS,
     "skill_duration": optional(POSITIVE_WHOLE),
-    "skill_type": Rule(
-        "the name of a space",
-        f"choose one of {', '.join(map(repr, get_args(choices.SkillType)))}",
-        lambda value: isinstance(value, str),
-    ),
-    "skill_dim": optional(
-        Rule(
-            "a positive number",
-            "",
-            lambda value: value > 0,
-            Rule("an integer", "pass {name}, e.g. {name}=2", is_integer),
-        ),
-        "set {name} above 0",
-    ),
+    "skill_type": SKILL_TYPE,
+    "skill_dim": SKILL_DIM,
     "intrinsic_kwargs": optional(ARGUMENTS),
     "learning_rate": LEARNING_RATE,
     "buffer_size": POSITIVE_INTEGER,
@@ -283,11 +121,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "reward": Choice(REWARDS),
     "on_non_finite": Choice(ON_NON_FINITE),
     "warm_up": Choice(WARM_UPS),
-    "replay_buffer_class": Rule(
-        "a class of replay buffers",
-        "leave replay_buffer_class out, or subclass SkillReplayBuffer",
-        lambda value: value is None or isinstance(value, type),
-    ),
+    "replay_buffer_class": BUFFER_CLASS,
     "replay_buffer_kwargs": optional(ARGUMENTS),
     "optimize_memory_usage": NOT_SUPPORTED,
     "cuda_graph": BOOLEAN,
@@ -326,11 +160,6 @@ _ENTROPY: dict[str, Rule | Choice] = {
     "aggregate": Choice(get_args(choices.Aggregate)),
     "log1p": BOOLEAN,
 }
-MODEL = Rule(
-    "a model with skills",
-    "pass a pre-trained one, e.g. CeSD.load(path)",
-    lambda value: hasattr(value, "predict") and hasattr(value, "n_skills"),
-)
 _ROLLOUTS: dict[str, Rule | Choice] = {
     "model": MODEL,
     "env": instance(VecEnv, "a vectorized environment", "pass a VecEnv, e.g. make_vec_env(id)"),
@@ -351,17 +180,20 @@ _TASKS: dict[str, Rule | Choice] = {
     "n_threads": optional(COUNT),
 }
 _DEFAULT_SIZES = optional(SIZES)
+_DISPLACEMENT: dict[str, Rule | Choice] = {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE}
+_METRA: dict[str, Rule | Choice] = {
+    **_DISPLACEMENT,
+    "lambda_init": POSITIVE,
+    "slack": NOT_NEGATIVE,
+    "norm": Choice(get_args(choices.FeatureNorm)),
+}
 
 #: What arguments may be, by the class or function that takes them
 ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "SkillDDPG": _ALGORITHM,
     "learn": {
         "total_timesteps": WHOLE,
-        "callback": Rule(
-            "a callback",
-            "pass a BaseCallback, a list of such, a function or None",
-            _is_callback,
-        ),
+        "callback": CALLBACK,
         "log_interval": LOG_INTERVAL,
         "tb_log_name": optional(TEXT),
         "reset_num_timesteps": BOOLEAN,
@@ -387,11 +219,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "save_replay_buffer": {"path": FILE},
     "load_replay_buffer": {"path": FILE, "truncate_last_traj": BOOLEAN},
     "set_parameters": {
-        "load_path_or_dict": Rule(
-            "parameters of a model",
-            "pass what get_parameters() returned, or the file of a model",
-            lambda value: isinstance(value, Mapping) or FILE.accepts(value),
-        ),
+        "load_path_or_dict": PARAMETERS,
         "exact_match": BOOLEAN,
         "device": DEVICE,
     },
@@ -438,24 +266,9 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     },
     "DIAYNReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
     "RNDReward": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "clip": POSITIVE, "scale": POSITIVE},
-    "METRAReward": {
-        **_KNOWN,
-        "net_arch": _DEFAULT_SIZES,
-        "lambda_init": POSITIVE,
-        "slack": NOT_NEGATIVE,
-        "norm": Choice(get_args(choices.FeatureNorm)),
-        "scale": POSITIVE,
-    },
-    "LSDReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
-    "CSDReward": {
-        **_KNOWN,
-        "net_arch": _DEFAULT_SIZES,
-        "lambda_init": POSITIVE,
-        "slack": NOT_NEGATIVE,
-        "norm": Choice(get_args(choices.FeatureNorm)),
-        "weights": Choice(get_args(choices.ChangeWeights)),
-        "scale": POSITIVE,
-    },
+    "DisplacementReward": _DISPLACEMENT,
+    "METRAReward": _METRA,
+    "CSDReward": {**_METRA, "weights": Choice(get_args(choices.ChangeWeights))},
     "BeCLReward": {
         **_KNOWN,
         "features_dim": POSITIVE_INTEGER,
@@ -496,13 +309,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "entropy_kwargs": optional(ARGUMENTS),
         "regression": Choice(get_args(choices.Regression)),
     },
-    "CSFReward": {
-        **_KNOWN,
-        "net_arch": _DEFAULT_SIZES,
-        "n_negatives": POSITIVE_INTEGER,
-        "negatives_weight": NOT_NEGATIVE,
-        "scale": POSITIVE,
-    },
+    "CSFReward": {**_DISPLACEMENT, "n_negatives": POSITIVE_INTEGER, "negatives_weight": NOT_NEGATIVE},
     "FourierEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "length_scale": POSITIVE},
     "ContrastiveEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "temperature": POSITIVE},
     "ICMEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES},
@@ -542,9 +349,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "SkillTurns": {
         "n_skills": N_SKILLS,
         "n_timesteps": WHOLE,
-        "then": optional(
-            Rule("the index or the vector of a skill", "pass an integer from 0 on, a vector of finite numbers", _is_skill)
-        ),
+        "then": optional(SKILL),
     },
     "SkillReplayBuffer": {
         "buffer_size": POSITIVE_INTEGER,
@@ -607,7 +412,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "show_skills": {
         "model": MODEL,
         "env": optional(ENV),
-        "skills": optional(Rule("a skill or several", "pass an index, a vector, a list of such,", _are_skills)),
+        "skills": optional(SEVERAL_SKILLS),
         "n_steps": optional(POSITIVE_INTEGER),
         "n_rollouts": optional(NOT_NEGATIVE_INTEGER),
         "n_untrained": NOT_NEGATIVE_INTEGER,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
@@ -29,6 +30,21 @@ def env_name(env: VecEnv) -> str:
         return spec.id
     unwrapped = env.unwrapped
     return type(unwrapped.envs[0].unwrapped if isinstance(unwrapped, DummyVecEnv) else unwrapped).__name__
+
+
+def arguments_of(spec: EnvSpec) -> dict[str, Any]:
+    """
+    List the arguments that make another environment like one.
+
+    :param spec: how that one was made
+    :return: arguments by name, without ``render_mode``; with ``max_episode_steps`` if that is not what is registered
+    """
+    arguments = without_rendering(spec.kwargs)
+    registered = gym.registry.get(spec.id)
+    if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
+        # Gymnasium takes None for what is registered
+        arguments["max_episode_steps"] = -1 if spec.max_episode_steps is None else spec.max_episode_steps
+    return arguments
 
 
 def without_rendering(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:

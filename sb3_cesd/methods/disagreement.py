@@ -5,8 +5,8 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.ensembles import EnsembleLinear
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.torch_layers import EnsembleLinear
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG

@@ -3,7 +3,7 @@ import torch as th
 from batches import random_samples
 from torch.nn import functional as F
 
-from sb3_cesd.common import torch_layers
+from sb3_cesd.common import ensembles
 
 N_SKILLS = 4
 # Heads with many rows, one row and none
@@ -46,7 +46,7 @@ def dense_actor_loss(model, batch):
 @pytest.mark.parametrize("tile_size", [None, 1, 4, 64])
 @pytest.mark.parametrize(("name", "dense"), [("critic_loss", dense_critic_loss), ("actor_loss", dense_actor_loss)])
 def test_routed_loss_and_gradients_equal_the_dense_masked_form(model, batch, monkeypatch, tile_size, name, dense):
-    plan = torch_layers.route
+    plan = ensembles.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
     parameters = [*model.actor.parameters(), *model.critic.parameters()]
     loss = getattr(model, name)(batch)

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import one_pair_per_transition
-from sb3_cesd.common import torch_layers
+from sb3_cesd.common import ensembles
 from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
 
 N_SKILLS = 6
@@ -48,7 +48,7 @@ def assert_same_gradients(loss, expected, parameters):
 @pytest.mark.parametrize("tile_size", [None, 1, 3, 64])
 def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_released, monkeypatch, ensemble_size, tile_size):
     """The mean runs over the masked zeros of the heads there are, n = ensemble_size."""
-    plan = torch_layers.route
+    plan = ensembles.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
     model = double(make_released(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0))
     batch = make_batch()
@@ -110,7 +110,7 @@ def pair_by_pair(model, batch):
 @pytest.mark.parametrize("ensemble_size", [6, 2])
 @pytest.mark.parametrize("shared_value", [False, True])
 def test_losses_are_sums_over_pairs(make_model, monkeypatch, critic, tile_size, ensemble_size, shared_value):
-    plan = torch_layers.route
+    plan = ensembles.route
     monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n_heads: plan(heads, n_heads, tile_size))
     policy_kwargs = {"net_arch": [16, 16], "shared_value": shared_value}
     model = make_model(n_skills=N_SKILLS, ensemble_size=ensemble_size, target_policy_noise=0.0, policy_kwargs=policy_kwargs)
@@ -193,7 +193,7 @@ def test_loss_of_the_critic_trains_no_shared_extractor(make_model, share):
 
 @pytest.mark.parametrize("ensemble_size", [4, 2])
 def test_whole_update_with_the_plan_of_a_gpu_reads_nothing_back(make_model, monkeypatch, ensemble_size):
-    plan = torch_layers.route
+    plan = ensembles.route
     n_routed = []
 
     def tiled(heads, n_heads):
@@ -224,7 +224,7 @@ def test_whole_update_with_the_plan_of_a_gpu_reads_nothing_back(make_model, monk
 
 
 def test_tiled_and_ragged_updates_are_the_same(make_model, monkeypatch):
-    plan, parameters = torch_layers.route, []
+    plan, parameters = ensembles.route, []
     for tile_size in (None, 8):
         monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n, tile_size=tile_size: plan(heads, n, tile_size))
         # Adam would turn differences in the last digit of a gradient near zero into whole steps

@@ -1,12 +1,13 @@
 """How environments were made."""
 
 import gymnasium as gym
+import pytest
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
 from sb3_cesd import DIAYN
-from sb3_cesd.common.env_specs import env_name, env_spec, without_rendering
+from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec, without_rendering
 
 
 class Unregistered(gym.Env):
@@ -36,6 +37,13 @@ def test_spec_and_name():
     assert spec.id == env_name(pendulum) == "Pendulum-v1" and without_rendering(spec.kwargs) == {"g": 9.0}
     unregistered = DummyVecEnv([Unregistered])
     assert env_spec(unregistered) is None and env_name(unregistered) == "Unregistered"
+
+
+@pytest.mark.parametrize(("given", "kept"), [(200, {}), (7, {"max_episode_steps": 7}), (-1, {"max_episode_steps": -1})])
+def test_another_environment_has_episodes_as_long(given, kept):
+    spec = gym.make("Pendulum-v1", max_episode_steps=given, render_mode="rgb_array").spec
+    assert arguments_of(spec) == kept
+    assert gym.make(spec.id, **arguments_of(spec)).spec.max_episode_steps == spec.max_episode_steps
 
 
 def test_training_asks_environments_for_nothing_at_each_step():

@@ -1,7 +1,7 @@
 import pytest
 import torch as th
 
-from sb3_cesd.common.torch_layers import EnsembleLinear, RoutedEnsembleMLP, route
+from sb3_cesd.common.ensembles import EnsembleLinear, RoutedEnsembleMLP, route
 
 N_HEADS = 5
 # (rows of each head): usual, one empty, one-row heads, all on one head

@@ -1,0 +1,201 @@
+"""Ensembles of networks, of which each row of a batch may be evaluated by one alone."""
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch as th
+from torch import nn
+
+from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
+
+
+class HeadRouting(NamedTuple):
+    """
+    Which rows go to which head; made once by :func:`route` and used by every layer and critic.
+
+    Two plans compute the same values. *Ragged*: rows sorted by head, one matrix product per head; needs the counts on the
+    host. *Tiled*: rows laid out in tiles of equal size, each of one head, one batched product; every shape is known
+    beforehand, so that a GPU never waits for the host.
+
+    :param slots: place of each row in the layout, shape ``(n_rows,)``
+    :param n_slots: number of places in the layout
+    :param counts: rows of each head (ragged plan), or ``None``
+    :param tile_heads: head of each tile, shape ``(n_tiles,)`` (tiled plan), or ``None``
+    """
+
+    slots: th.Tensor
+    n_slots: int
+    counts: list[int] | None
+    tile_heads: th.Tensor | None
+
+
+def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadRouting:
+    """
+    Plan the evaluation of row j by head ``heads[j]``.
+
+    :param heads: shape ``(n_rows,)``, integers from 0 to ``n_heads - 1``
+    :param n_heads: number of heads
+    :param tile_size: rows per tile; ``None`` takes the ragged plan where shapes may depend on data, else tiles of 64 rows
+    :return: the plan
+    """
+    if tile_size is None and not shapes_may_vary(heads.device):
+        tile_size = 64
+    n_rows = len(heads)
+    order = heads.argsort(stable=True)
+    ranks = th.empty_like(order).scatter_(0, order, th.arange(n_rows, device=heads.device))
+    if tile_size is None:
+        return HeadRouting(ranks, n_rows, th.bincount(heads, minlength=n_heads).tolist(), None)
+
+    counts = (heads[:, None] == th.arange(n_heads, device=heads.device)).sum(dim=0)
+    n_tiles_of_head = (counts + tile_size - 1) // tile_size
+    first_row = counts.cumsum(0) - counts
+    first_tile = n_tiles_of_head.cumsum(0) - n_tiles_of_head
+    slots = first_tile[heads] * tile_size + ranks - first_row[heads]
+    # At most one tile per head is not full: a bound that does not depend on the data
+    n_tiles = n_rows // tile_size + n_heads
+    tiles = th.arange(n_tiles, device=heads.device)
+    tile_heads = th.searchsorted(n_tiles_of_head.cumsum(0), tiles, right=True).clamp(max=n_heads - 1)
+    return HeadRouting(slots, n_tiles * tile_size, None, tile_heads)
+
+
+class _RaggedLinear(th.autograd.Function):
+    """
+    One matrix product per head on sorted rows, with gradients written in place.
+
+    Autograd's own way would gather the gradients of the heads in a copy, which costs as much as half of the products.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: th.Tensor, weight: th.Tensor, bias: th.Tensor, counts: list[int]) -> th.Tensor:
+        ctx.save_for_backward(rows, weight)
+        ctx.counts = counts
+        outputs = rows.new_empty(len(rows), weight.shape[2])
+        blocks = zip(rows.split(counts), weight, bias, outputs.split(counts), strict=True)
+        for block, head_weight, head_bias, output in blocks:
+            th.addmm(head_bias, block, head_weight, out=output)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, grad_outputs: th.Tensor) -> tuple[th.Tensor | None, ...]:  # type: ignore[override]
+        rows, weight = ctx.saved_tensors
+        grad_blocks = grad_outputs.split(ctx.counts)
+        grad_rows = grad_weight = grad_bias = None
+        if ctx.needs_input_grad[0]:
+            grad_rows = th.empty_like(rows)
+            for grad, head_weight, grad_block in zip(grad_blocks, weight, grad_rows.split(ctx.counts), strict=True):
+                th.mm(grad, head_weight.T, out=grad_block)
+        if ctx.needs_input_grad[1]:
+            # A head without rows gets zeros: the product over no rows
+            grad_weight = th.empty_like(weight)
+            for grad, block, grad_head in zip(grad_blocks, rows.split(ctx.counts), grad_weight, strict=True):
+                th.mm(block.T, grad, out=grad_head)
+        if ctx.needs_input_grad[2]:
+            grad_bias = th.stack([grad.sum(dim=0, keepdim=True) for grad in grad_blocks])
+        return grad_rows, grad_weight, grad_bias, None
+
+
+class EnsembleLinear(nn.Module):
+    """
+    ``n_heads`` independent linear layers in one tensor.
+
+    The released code initialises them with the fan of the wrong axis; here it is the fan-in of each head.
+
+    :param n_heads: number of layers
+    :param input_dim: input size of each
+    :param output_dim: output size of each
+    """
+
+    def __init__(self, n_heads: int, input_dim: int, output_dim: int) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(input_dim)
+        self.weight = nn.Parameter(th.empty(n_heads, input_dim, output_dim).uniform_(-bound, bound))
+        self.bias = nn.Parameter(th.empty(n_heads, 1, output_dim).uniform_(-bound, bound))
+
+    def forward(self, inputs: th.Tensor) -> th.Tensor:
+        """
+        Evaluate every head on its rows.
+
+        :param inputs: shape ``(n_heads, n_rows, input_dim)`` or ``(n_rows, input_dim)``
+        :return: shape ``(n_heads, n_rows, output_dim)``
+        """
+        return inputs @ self.weight + self.bias
+
+    def forward_ragged(self, rows: th.Tensor, counts: list[int]) -> th.Tensor:
+        """
+        Evaluate each head on its rows, one matrix product per head.
+
+        :param rows: sorted by head, shape ``(n_rows, input_dim)``
+        :param counts: rows of each head
+        :return: shape ``(n_rows, output_dim)``
+        """
+        if th.is_autocast_enabled(rows.device.type):
+            # Which does not see what is inside
+            rows = rows.to(th.get_autocast_dtype(rows.device.type))
+        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts)
+
+    def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
+        """
+        Evaluate tiles of rows in one batched product.
+
+        :param tiles: shape ``(n_tiles, tile_size, input_dim)``
+        :param tile_heads: head of each tile, shape ``(n_tiles,)``
+        :return: shape ``(n_tiles, tile_size, output_dim)``
+        """
+        return th.baddbmm(self.bias.index_select(0, tile_heads), tiles, self.weight.index_select(0, tile_heads))
+
+
+class RoutedEnsembleMLP(nn.Module):
+    """
+    ``n_heads`` independent MLPs, where each row of a batch is evaluated by one of them only.
+
+    :param n_heads: number of MLPs
+    :param input_dim: input size
+    :param output_dim: output size
+    :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer
+    """
+
+    def __init__(
+        self,
+        n_heads: int,
+        input_dim: int,
+        output_dim: int,
+        net_arch: list[int],
+        activation_fn: type[nn.Module] = nn.ReLU,
+    ) -> None:
+        super().__init__()
+        sizes = [input_dim, *net_arch, output_dim]
+        self.layers = nn.ModuleList(EnsembleLinear(n_heads, size_in, size_out) for size_in, size_out in pairwise(sizes))
+        self.activation = activation_fn()
+
+    def forward(self, inputs: th.Tensor, routing: HeadRouting) -> th.Tensor:
+        """
+        Evaluate each row by its head.
+
+        :param inputs: shape ``(n_rows, input_dim)``
+        :param routing: which head evaluates which row
+        :return: shape ``(n_rows, output_dim)``
+        """
+        hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
+        if routing.tile_heads is not None:
+            hidden = hidden.view(len(routing.tile_heads), -1, inputs.shape[1])
+        for idx, layer in enumerate(self.layers):
+            hidden = hidden if idx == 0 else self.activation(hidden)
+            if routing.tile_heads is not None:
+                hidden = layer.forward_tiled(hidden, routing.tile_heads)  # type: ignore[operator]
+            else:
+                hidden = layer.forward_ragged(hidden, routing.counts)  # type: ignore[operator]
+        return hidden.flatten(0, -2).index_select(0, routing.slots)
+
+    def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
+        """
+        Evaluate every head on every row, at ``n_heads`` times the cost: the reference the routed form is tested against.
+
+        :param inputs: shape ``(n_rows, input_dim)``
+        :return: shape ``(n_heads, n_rows, output_dim)``
+        """
+        hidden = inputs
+        for idx, layer in enumerate(self.layers):
+            hidden = layer(hidden if idx == 0 else self.activation(hidden))
+        return hidden
