@@ -29,7 +29,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 
+# First the names of methods that type checkers see
 format: $(INSTALLED)
+	$(BIN)/python tests/make_method_names.py
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 

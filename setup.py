@@ -41,7 +41,7 @@ setup(
     packages=[*find_packages(include=["sb3_cesd", "sb3_cesd.*"]), "sb3_cesd.hyperparams"],
     package_dir={"sb3_cesd.hyperparams": "hyperparams"},
     package_data={
-        "sb3_cesd": ["py.typed", "version.txt"],
+        "sb3_cesd": ["py.typed", "version.txt", "*.pyi"],
         "sb3_cesd.hyperparams": ["*.yml"],
         "sb3_cesd.zoo.hyperparams": ["template.yml"],
     },

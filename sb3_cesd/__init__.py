@@ -11,6 +11,8 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 if TYPE_CHECKING:
+    from sb3_cesd import _method_names
+    from sb3_cesd._method_names import *  # noqa: F403
     from sb3_cesd.show import show_skills
 
 __version__ = (Path(__file__).parent / "version.txt").read_text().strip()
@@ -30,16 +32,19 @@ __all__ = [
     "preset",
     "show_skills",
 ]
-__all__ += [name for name in _CLASSES if name not in __all__]
 
+if TYPE_CHECKING:
+    __all__ += _method_names.__all__
+else:
+    __all__ += [name for name in _CLASSES if name not in __all__]
 
-def __getattr__(name: str) -> Any:
-    """Methods by the name of their class: ``from sb3_cesd import DIAYN``. What takes long to import, when it is asked for."""
-    if name in _CLASSES:
-        return _CLASSES[name]
-    if name == "show_skills":
-        return import_module("sb3_cesd.show").show_skills
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Methods by the name of their class: ``from sb3_cesd import DIAYN``. What takes long to import, when asked for."""
+        if name in _CLASSES:
+            return _CLASSES[name]
+        if name == "show_skills":
+            return import_module("sb3_cesd.show").show_skills
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

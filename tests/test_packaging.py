@@ -199,7 +199,8 @@ def test_wheel(build, tmp_path):
     config = {f"sb3_cesd/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
     templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.yml")}
     wheel = build("wheel")
-    assert check_wheel(wheel) == HOOK | modules | config | templates | {"sb3_cesd/py.typed", "sb3_cesd/version.txt"}
+    others = {"sb3_cesd/py.typed", "sb3_cesd/version.txt", "sb3_cesd/_method_names.pyi"}
+    assert check_wheel(wheel) == HOOK | modules | config | templates | others
     shutil.unpack_archive(wheel, tmp_path, "zip")
     code = (
         f"import sys; sys.path[:0] = {[str(tmp_path), sysconfig.get_path('purelib')]}\n"
@@ -223,11 +224,13 @@ def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
     (site_packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     shutil.unpack_archive(build("editable"), site_packages, "zip")
     (tmp_path / "script.py").write_text(
-        "from sb3_cesd import CeSD, preset\n"
+        "from sb3_cesd import DIAYN, CeSD, preset\n"
         "CeSD('MlpPolicy', 'Walker-v0', skill_type='discrete', **preset('laptop')).learn(10, log_interval='auto')\n"
         "CeSD('MlpPolicy', 'Walker-v0', warm_up='randomly')\n"
         "CeSD.from_pretrained('model.zip', 'WalkerRun-v0', transfer=['actor', 'head'])\n"
         "CeSD('MlpPolicy', 'Walker-v0', skils=3)\n"
+        "DIAYN('MlpPolicy', 'Walker-v0', skils=3)\n"
+        "from sb3_cesd import DIAINE\n"
     )
     options = [
         "--python-executable",
@@ -241,7 +244,7 @@ def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
     lines = output.splitlines()
     assert "import-not-found" not in output and "missing library stubs" not in output
     found = [line.split(":")[1] for line in lines if ": error:" in line]
-    assert found == ["3", "4", "5"] and lines[-1].startswith("Found 3 errors in 1 file"), output
+    assert found == ["3", "4", "5", "6", "7"] and lines[-1].startswith("Found 5 errors in 1 file"), output
     assert "randomly" in output and "skils" in output
 
 

@@ -4,6 +4,7 @@ import copy
 import inspect
 import math
 
+import make_method_names
 import numpy as np
 import pytest
 import torch as th
@@ -46,6 +47,10 @@ def test_registry_holds_one_method_per_file(tmp_path, monkeypatch):
     assert found.pop("added").__module__ == "sb3_cesd.methods.added" and found == METHODS
     with pytest.raises(AttributeError, match="has no attribute 'PPO'"):
         sb3_cesd.PPO  # noqa: B018
+
+
+def test_type_checkers_know_all_methods():
+    assert make_method_names.FILE.read_text() == make_method_names.method_names(), "run make format"
 
 
 @every_method
