@@ -69,6 +69,17 @@ def size_on_disk(folder: Path, known: set[int]) -> int:
     return total
 
 
+class Timer:
+    """Measures the time since it was made, and the processor time, which other work on the machine changes little."""
+
+    def __init__(self) -> None:
+        self.start, self.processor_start = time.perf_counter(), time.process_time()
+
+    def __str__(self) -> str:
+        seconds, processor = time.perf_counter() - self.start, time.process_time() - self.processor_start
+        return f"{seconds:.2f} s ({processor:.2f} s of the processor)"
+
+
 def main() -> None:
     """Write checkpoints, and tell their costs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -90,20 +101,20 @@ def main() -> None:
     known: set[int] = set()
     for name, n_new in (("first", 0), ("full, next", args.n_new), ("full, next", args.n_new)):
         fill(model, n_new)
-        start = time.perf_counter()
+        timer = Timer()
         callback.write()
-        seconds = time.perf_counter() - start
+        written = str(timer)
         latest = checkpoints_in(args.folder)[-1]
         model_size = (latest / "model.zip").stat().st_size
         new = size_on_disk(latest, known) - model_size
-        print(f"{name}: {seconds:.2f} s, {new / 1e6:.1f} MB of the buffer written, model {model_size / 1e6:.1f} MB")
-    start = time.perf_counter()
+        print(f"{name}: {written}, {new / 1e6:.1f} MB of the buffer written, model {model_size / 1e6:.1f} MB")
+    timer = Timer()
     callback_folder = checkpoints_in(args.folder)[-1]
     resume(callback_folder, make_env(), device="cpu")
-    print(f"resume: {time.perf_counter() - start:.2f} s")
-    start = time.perf_counter()
+    print(f"resume: {timer}")
+    timer = Timer()
     model.save_replay_buffer(args.folder / "whole")
-    print(f"save_replay_buffer: {time.perf_counter() - start:.2f} s")
+    print(f"save_replay_buffer: {timer}")
     shutil.rmtree(args.folder)
 
 

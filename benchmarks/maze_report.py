@@ -1,14 +1,18 @@
 """Tables and figures of the maze benchmark."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from bands import draw_band
+from intervals import cell
+from made_with import made_with
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS
+from maze_summary import draw_ranking, in_order, method_colors, name_of, summary
 from runs import read_rows
 from scipy import stats
 
@@ -34,7 +38,6 @@ COLUMNS = {
 PUBLISHED_COVERAGE = {
     "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
-CONFIDENCE = 0.95
 #: Arguments of the trade-off of clusters and coverage: method -> value
 VARIED = {
     "alpha": {"alpha=0.1": "0.1", BASE: "1", "alpha=2": "2", "alpha=10": "10"},
@@ -49,7 +52,7 @@ MIN_SEEDS = 4
 
 def write(output: Path, n_timesteps: int) -> None:
     """
-    Write ``table.md``, ``ablations.md`` and the figures.
+    Write ``summary.md``, ``table.md``, ``ablations.md`` and the figures.
 
     :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
     :param n_timesteps: environment steps of the runs that are reported
@@ -68,10 +71,13 @@ def write(output: Path, n_timesteps: int) -> None:
         of_rows = estimates.assign(n_timesteps=estimates.get("n_timesteps", N_TIMESTEPS))
         of_rows = of_rows.fillna({"n_timesteps": N_TIMESTEPS}).sort_values("n_iterations").drop_duplicates(key, keep="last")
         rows = rows.merge(of_rows[[*key, "mi_mine"]], on=key, how="left")
-    methods = [method for method in MAIN if method in set(rows.method)]
+    methods = in_order(rows, [method for method in MAIN if method in set(rows.method)])
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
     ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *CONTINUOUS) if method in set(rows.method)]
     if methods:
+        of_methods = rows[rows.method.isin(methods)]
+        write_text_whole(output / "summary.md", summary(of_methods, methods))
+        save_figure_whole(draw_ranking(of_methods, methods), output / "ranking.png", dpi=110)
         write_text_whole(output / "table.md", table(rows[rows.method.isin(compared)], compared))
         print((output / "table.md").read_text())
     if ablations:
@@ -79,30 +85,33 @@ def write(output: Path, n_timesteps: int) -> None:
         write_text_whole(output / "ablations.md", table(rows[rows.method.isin(both)], both))
     if set(ablations) & VARYING:
         save_figure_whole(draw_trade_off(rows), output / "trade_off.png", dpi=110)
-    for maze in rows.maze.unique():
-        panels = {}
-        for method in methods:
-            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*_{n_timesteps}.npz"))
-            if files:
-                panels[method] = np.load(files[0])["drawn"].astype(float)
-        if panels:
+    with_rollouts = {maze: rollout_files(rollouts_folder, methods, maze, n_timesteps) for maze in rows.maze.unique()}
+    for maze, files in with_rollouts.items():
+        here = set(rows.method[rows.maze == maze])
+        left_out = ", ".join(method for method in methods if method in here - set(files))
+        if left_out:
+            print(f"There are no rollouts of {left_out} in {maze}: pictures and curves are without them.")
+        if files:
+            panels = {name_of(method): np.load(of_method[0])["drawn"].astype(float) for method, of_method in files.items()}
             figure = draw_maze_panels(LAYOUTS[maze], panels, legend=True)
             save_figure_whole(figure, output / f"skills_{maze}.png", dpi=110)
-    if methods and any(rollouts_folder.glob("*.npz")):
-        save_figure_whole(draw_curves(rows, methods, rollouts_folder), output / "coverage.png", dpi=110)
+    if any(with_rollouts.values()):
+        figure = draw_curves({maze: files for maze, files in with_rollouts.items() if files})
+        save_figure_whole(figure, output / "coverage.png", dpi=110)
 
 
-def interval(values: pd.Series) -> tuple[float, float]:
+def rollout_files(folder: Path, methods: list[str], maze: str, n_timesteps: int) -> dict[str, list[Path]]:
     """
-    Compute the mean of several seeds with Student's interval.
+    Find the rollouts of methods in a maze.
 
-    :param values: one per seed
-    :return: mean, and half the width of its 95 % t-interval (NaN for a single seed)
+    :param folder: where rollouts are kept
+    :param methods: methods
+    :param maze: the maze
+    :param n_timesteps: environment steps of the runs
+    :return: method -> its files, one per seed; without methods that have none
     """
-    n = len(values)
-    if n < 2:
-        return float(values.mean()), float("nan")
-    return float(values.mean()), float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    found = {method: sorted(folder.glob(f"{method}_{maze}_*_{n_timesteps}.npz")) for method in methods}
+    return {method: files for method, files in found.items() if files}
 
 
 def table(rows: pd.DataFrame, methods: list[str]) -> str:
@@ -125,17 +134,14 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
                 continue
             cells = []
             for column in columns:
-                values = of_method[column].dropna()
-                mean, half = interval(values)
-                decimals = COLUMNS[column][1]
-                cells.append("-" if values.empty else f"{mean:.{decimals}f} ± {half:.{decimals}f}".replace(" ± nan", ""))
+                cells.append(cell(of_method[column], COLUMNS[column][1]))
             lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
         if maze in PUBLISHED_COVERAGE and "cesd" in methods:
             empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "total_coverage" else "" for column in columns)
             lines.append(f"| CeSD as published | | {empty} |")
         lines.append("")
     lines += comparison(rows, methods)
-    lines.append(f"Mean and 95 % t-interval over seeds. Made by `python benchmarks/maze.py` with {made_with(rows)}.")
+    lines.append(f"Mean and 95 % t-interval over seeds; {budget(rows)} a run, `python benchmarks/maze.py`, {made_with(rows)}.")
     return "\n".join(lines) + "\n"
 
 
@@ -165,51 +171,48 @@ def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") 
     if not lines:
         return []
     heading = f"| maze | {reference} against | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |"
-    return ["p-values (Mann-Whitney, two-sided)", "", heading, "|---" * (len(columns) + 3) + "|", *lines, ""]
+    return [
+        "p-values (Mann-Whitney, two-sided, not corrected for their number)",
+        "",
+        heading,
+        "|---" * (len(columns) + 3) + "|",
+        *lines,
+        "",
+    ]
 
 
-def made_with(rows: pd.DataFrame) -> str:
+def budget(rows: pd.DataFrame) -> str:
     """
-    Tell what runs were made with.
+    Tell how long runs were.
 
     :param rows: runs
-    :return: versions of the first run, processors and budgets of all
+    :return: environment steps and updates of all of them
     """
-    versions = json.loads(rows.versions.iloc[0])
-    versions.pop("processor")
-    processor = " or ".join(dict.fromkeys(json.loads(each)["processor"] for each in rows.versions))
-    packages = ", ".join(f"{name} {number}" for name, number in versions.items())
     budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
-    sizes = " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
-    return f"{sizes} a run, one thread of {processor}, {packages}"
+    return " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
 
 
-def draw_curves(rows: pd.DataFrame, methods: list[str], rollouts_folder: Path) -> Figure:
+def draw_curves(files: dict[str, dict[str, list[Path]]]) -> Figure:
     """
     Draw how coverage grows in the course of training.
 
-    :param rows: runs
-    :param methods: which to draw
-    :param rollouts_folder: curves of the runs
+    :param files: maze -> method -> rollouts with the curves of its runs
     :return: total coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
     """
-    mazes = list(rows.maze.unique())
-    figure = Figure(figsize=(4 * len(mazes), 3.6), layout="constrained")
+    figure = Figure(figsize=(4 * len(files) + 1.5, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, maze in zip(figure.subplots(1, len(mazes), squeeze=False, sharey=True)[0], mazes, strict=True):
-        for index, method in enumerate(methods):
-            files = sorted(rollouts_folder.glob(f"{method}_{maze}_*_{rows.n_timesteps.iloc[0]}.npz"))
-            curves = [np.load(path) for path in files]
-            if not curves:
-                continue
-            steps = curves[0]["steps"]
-            points = [interval(pd.Series(values)) for values in np.stack([curve["coverage"] for curve in curves]).T]
-            means, halves = np.array(points).T
-            axes.plot(steps, means, label=method, color=f"C{index}")
-            axes.fill_between(steps, means - halves, means + halves, color=f"C{index}", alpha=0.15, linewidth=0)
+    colors, lines = method_colors(), {}
+    for axes, (maze, of_maze) in zip(
+        figure.subplots(1, len(files), squeeze=False, sharey=True)[0], files.items(), strict=True
+    ):
+        for method, paths in of_maze.items():
+            curves = [np.load(path) for path in paths]
+            coverage = [curve["coverage"] for curve in curves]
+            lines[name_of(method)] = draw_band(axes, curves[0]["steps"], coverage, colors[method])
         axes.set(title=maze, xlabel="environment step", ylim=(0, 1.02))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.label_outer()
-    axes.legend(fontsize=8)
+    figure.legend(list(lines.values()), list(lines), loc="outside right center", fontsize=8)
     figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
     return figure
 

@@ -33,17 +33,20 @@ class RunCheckpoint(ResumableCheckpoint):
     def write(self) -> None:
         assert self.path is not None
         # Before the checkpoint, so that none is without it
-        with written_whole(gathered_file(Path(self.path), self.model.num_timesteps)) as file:
+        path = gathered_file(Path(self.path), self.model.num_timesteps)
+        with written_whole(path) as file:
             dump_with_checksum(self.gathered(), file)
         super().write()
+        for old in set(path.parent.glob(gathered_file(path.parent, "*").name)) - {path}:
+            old.unlink()
 
 
-def gathered_file(folder: Path, n_timesteps: int) -> Path:
+def gathered_file(folder: Path, n_timesteps: int | str) -> Path:
     """
     Name the file of what a run has gathered.
 
     :param folder: folder of the checkpoints of the run
-    :param n_timesteps: environment steps of the checkpoint
+    :param n_timesteps: environment steps of the checkpoint, or ``"*"`` for a pattern
     :return: the file
     """
     return folder / f"gathered_{n_timesteps}.pkl"

@@ -35,6 +35,8 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 N_ROLLOUTS, N_STEPS = 8, 250
 #: States of training of which the particle entropy is taken
 N_PARTICLES = 2000
+#: Points of the curves of coverage
+N_CURVE = 20
 #: What SB3's EvalCallback has gathered
 OF_EVALUATIONS = ("evaluations_results", "evaluations_timesteps", "evaluations_length", "best_mean_reward", "last_mean_reward")
 #: What a loaded model has of its own
@@ -71,20 +73,28 @@ def settings(model: SkillDDPG) -> Row:
 
 class Training(BaseCallback):
     """
-    Save the model at some steps, and note where the robot went.
+    Saves the model at some steps, and notes where the robot went.
 
     :param files: step -> file of the model
     :param in_hand: whether the robot is an arm, whose hand is followed
+    :param every: environment steps between two points of the curves of coverage
     """
 
-    def __init__(self, files: dict[int, Path], in_hand: bool) -> None:
+    def __init__(self, files: dict[int, Path], in_hand: bool, every: int) -> None:
         super().__init__()
         self.files = dict(sorted(files.items()))
         self.n_coordinates = 3 if in_hand else 2
+        self.every = every
         self.coverage = TrainingCoverage(ARM_BIN if in_hand else ROBOT_BIN)
+        #: Column of the row -> its value at each point
+        self.curves: dict[str, list[int]] = {"coverage_steps": [], "total_coverage_curve": [], "queue_coverage_curve": []}
 
     def _on_step(self) -> bool:
         self.coverage.add(env_positions(self.training_env)[:, : self.n_coordinates])
+        if self.num_timesteps // self.every > len(self.curves["coverage_steps"]):
+            point = self.num_timesteps, self.coverage.total, self.coverage.queue
+            for values, value in zip(self.curves.values(), point, strict=True):
+                values.append(value)
         for n_timesteps in [step for step in self.files if step <= self.num_timesteps]:
             self.model.save(self.files.pop(n_timesteps))
         return True
@@ -97,7 +107,8 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
-    :return: the measures, see :func:`measure`
+    :return: the measures, see :func:`measure`; and as JSON ``coverage_steps``, environment steps at which the values of
+        ``total_coverage_curve`` and ``queue_coverage_curve`` were taken
     """
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
@@ -108,13 +119,14 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     make_model = partial(registry.METHODS[method.algo], env=run["domain"], seed=run["seed"], device="cpu", **entry)
     model, resumed = start_or_resume(folder, make_model, run["domain"])
     files = {step: model_file(models, run, step) for step in save_at if model.num_timesteps < step < n_timesteps}
-    training = Training(files, in_hand=run["domain"] == "Jaco-v0")
+    training = Training(files, in_hand=run["domain"] == "Jaco-v0", every=max(1, n_timesteps // N_CURVE))
     seconds = 0.0
     if resumed is not None:
-        seconds, training.coverage = resumed
-    seconds = learn(model, n_timesteps, training, folder, lambda: training.coverage, seconds)
+        seconds, (training.coverage, training.curves) = resumed
+    seconds = learn(model, n_timesteps, training, folder, lambda: (training.coverage, training.curves), seconds)
     model.save(model_file(models, run, n_timesteps))
-    row = {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage)}
+    curves = {column: json.dumps(values) for column, values in training.curves.items()}
+    row = {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage), **curves}
     forget(folder)
     return row
 

@@ -62,7 +62,7 @@ def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd
             raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
         for name in ("steps", "returns"):
             rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-        return _name_variants(_keep(rows, where))
+        return name_variants(_keep(rows, where))
     files = sorted(path.rglob("evaluations.npz"))
     if not files:
         raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
@@ -83,10 +83,16 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
     return rows
 
 
-def _name_variants(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs of a method that differ in a setting must not pass for its seeds: the setting becomes part of its name."""
+def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.DataFrame:
+    """
+    Tell runs of a method that differ in a setting apart: they must not pass for its seeds.
+
+    :param rows: runs
+    :param settings: columns of settings
+    :return: the same; a setting that differs between the runs of a method has become part of its name
+    """
     names = rows.method.astype(str)
-    for setting in (setting for setting in SETTINGS if setting in rows):
+    for setting in (setting for setting in settings if setting in rows):
         several = rows.groupby("method")[setting].transform("nunique") > 1
         names = names.where(~several, names + f", {setting}=" + rows[setting].astype(str))
     return rows.assign(method=names)

@@ -15,6 +15,8 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 
 #: Around a maze [cells]
 MARGIN = 0.2
+#: Panels side by side, at most
+MAX_COLUMNS = 6
 #: Columns of the legend below each panel, and the number of characters of a label that fit
 LEGEND_COLUMNS, SHORT_LABEL = 5, 4
 
@@ -56,7 +58,9 @@ def draw_maze_panels(
     return figure
 
 
-def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 3.0) -> Figure:
+def draw_torso_panels(
+    panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 3.0, alpha: float = 0.2
+) -> Figure:
     """
     Draw the paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
 
@@ -64,6 +68,7 @@ def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, pa
         ``(n_skills, n_rollouts, n_steps + 1, d)``
     :param legend: tell the colours of the skills
     :param panel_width: width of a panel [inch]
+    :param alpha: opacity of a path, from 0 to 1
     :return: one panel per method, all of the same scale
     """
     figure, all_axes = _make_panels(len(panels), panel_width, panel_width, share=True)
@@ -76,7 +81,7 @@ def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, pa
         else:
             paths = positions[..., :2]
             axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
-        _draw_paths(axes, paths)
+        _draw_paths(axes, paths, alpha)
         axes.plot(*paths[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
         axes.set_title(title)
         axes.label_outer()
@@ -87,9 +92,14 @@ def draw_torso_panels(panels: Mapping[str, np.ndarray], legend: bool = False, pa
 
 def _make_panels(n_panels: int, width: float, height: float, share: bool = False) -> tuple[Figure, list[Axes]]:
     title_height = 0.35  # [inch]
-    figure = Figure(figsize=(n_panels * width, height + title_height), layout="constrained")
+    n_rows = -(-n_panels // MAX_COLUMNS)
+    n_columns = -(-n_panels // n_rows)
+    figure = Figure(figsize=(n_columns * width, n_rows * (height + title_height)), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(1, n_panels, squeeze=False, sharex=share, sharey=share)[0])
+    all_axes = figure.subplots(n_rows, n_columns, squeeze=False, sharex=share, sharey=share).ravel()
+    for spare in all_axes[n_panels:]:
+        spare.remove()
+    return figure, list(all_axes[:n_panels])
 
 
 def skill_colors(n_skills: int) -> list[str]:
@@ -108,18 +118,19 @@ def skill_colors(n_skills: int) -> list[str]:
     return [to_hex(color) for color in colors[:n_skills]]
 
 
-def _draw_paths(axes: Axes, states: np.ndarray) -> None:
+def _draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
     """
     Draw the paths of all skills.
 
     :param axes: where to draw
     :param states: shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
+    :param alpha: opacity of a path, from 0 to 1
     """
     n_skills, n_rollouts = states.shape[:2]
     # The first rollout of each skill, then the second of each, ...: no skill hides the others
     paths = [path for paths in states.swapaxes(0, 1) for path in paths]
     colors = skill_colors(n_skills) * n_rollouts
-    axes.add_collection(LineCollection(paths, colors=colors, alpha=0.2, linewidths=2))
+    axes.add_collection(LineCollection(paths, colors=colors, alpha=alpha, linewidths=2))
     axes.autoscale_view()
 
 
@@ -130,7 +141,7 @@ def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray], labels: Sequen
     colors = skill_colors(n_skills)
     handles = [Line2D([], [], color=color, linewidth=2, label=label) for color, label in zip(colors, labels, strict=False)]
     is_short = max(map(len, labels)) <= SHORT_LABEL
-    n_columns = min(n_skills, (LEGEND_COLUMNS if is_short else LEGEND_COLUMNS // 2) * len(panels))
+    n_columns = min(n_skills, (LEGEND_COLUMNS if is_short else LEGEND_COLUMNS // 2) * min(len(panels), MAX_COLUMNS))
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.25 + 0.15 * -(-n_skills // n_columns))
     figure.legend(handles=handles, title="skill", loc="outside lower center", ncols=n_columns, fontsize=7, title_fontsize=7)

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -100,6 +102,47 @@ def test_whole_benchmark_in_small(pretrained, monkeypatch, capsys):
     capsys.readouterr()
     main_of("hierarchical", f"--methods metra scratch random {small}", monkeypatch)
     assert "3 runs, 3 of them done already" in capsys.readouterr().out and len(rows_of(folder)) == 4
+
+
+def test_paths_of_skills_are_drawn_of_the_models_that_are_there(pretrained, monkeypatch, capsys, tmp_path):
+    folder, _ = pretrained
+    monkeypatch.setattr("skill_paths.N_STEPS", 3)
+    main_of("skill_paths", f"{folder} --pretrain-steps 300 --output {tmp_path}", monkeypatch)
+    assert "Wrote" in capsys.readouterr().out and (tmp_path / "paths_SkillAnt-v0.png").stat().st_size > 5000
+    for arguments, message in (
+        ("--methods lsd", "train it with urlb.py, or pass other --methods"),
+        ("--seed 1", "train some with urlb.py, or pass another --seed"),
+    ):
+        with pytest.raises(SystemExit):
+            main_of("skill_paths", f"{folder} --pretrain-steps 300 {arguments}", monkeypatch)
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("space", "shape"), [(DiscreteSkills(5), (5, 9, 4, 3)), (SphereSkills(5, 2), (48, 1, 4, 3))])
+def test_each_path_is_of_its_skill(monkeypatch, space, shape):
+    import skill_paths
+
+    class Model:
+        """Its actions are its skill."""
+
+        skill_space, n_skills = space, 5
+
+        def __init__(self):
+            self.played = []
+
+        def predict(self, observation, *, deterministic, skill):
+            self.played.append(skill)
+            return np.zeros((len(skill), 8), dtype=np.float32), None
+
+    monkeypatch.setattr(skill_paths, "N_STEPS", 3)
+    model = Model()
+    paths = skill_paths.paths_of_skills(model, "SkillAnt-v0", seed=0)
+    assert paths.shape == shape and np.ptp(paths[..., 0, :2]) < 0.5, "all start near the origin"
+    if space.discrete:
+        assert model.played[0][:45].tolist() == np.repeat(np.arange(5), 9).tolist()
+    else:
+        angles = np.arctan2(model.played[0][:, 1], model.played[0][:, 0])
+        assert (np.diff(angles) > 0).all(), "in the order of their directions, as colours are"
 
 
 def in_this_process(runs, run_one, path, n_jobs, *others):

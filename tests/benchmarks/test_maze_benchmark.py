@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scripts import call
 from settings import CESD_IN_MAZES, OF_CESD, RELEASED, WHITE, settings_of
 
 from sb3_cesd import registry
@@ -78,14 +79,6 @@ def test_whole_benchmark_in_small(tmp_path):
     assert "MI by MINE" in again.stdout
 
 
-def test_interval_is_that_of_student():
-    from maze_report import interval
-
-    mean, half = interval(pd.Series([1.0, 2.0, 3.0, 4.0, 5.0]))
-    assert mean == 3.0 and half == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
-    assert np.isnan(interval(pd.Series([1.0]))[1])
-
-
 def test_comparison_needs_seeds_and_tells_methods_apart():
     from maze_report import comparison
 
@@ -104,8 +97,7 @@ def test_comparison_needs_seeds_and_tells_methods_apart():
 
 
 def test_mazes_of_the_paper_are_the_default(tmp_path):
-    command = [sys.executable, str(FOLDER / "maze.py"), "--dry-run", "--seeds", "1", "--output", str(tmp_path)]
-    output = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    output = call("maze", "--dry-run", "--seeds", "1", "--output", tmp_path).stdout
     assert all(f"method=cesd maze={maze} seed=0" in output for maze in ("square_a", "square_b", "tree"))
     n_methods = len(registry.METHODS) + 1  # CeSD as released, too
     assert f"{3 * n_methods} runs, 0 of them done already" in output

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scripts import call
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -84,8 +85,7 @@ def zoo_folder(root, method, task, number, returns):
 
 
 def run(*arguments):
-    command = [sys.executable, str(FOLDER / "report.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+    return call("report", *arguments)
 
 
 def test_report_of_rl_zoo_and_of_the_benchmark(tmp_path):
@@ -93,7 +93,8 @@ def test_report_of_rl_zoo_and_of_the_benchmark(tmp_path):
         zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", number, [10, final])
     row = {"method": "scratch", "task": "WalkerRun-v0", "steps": "[10, 20]", "returns": "[5, 79.6]", "final_return": 79.6}
     pd.DataFrame([{**row, "seed": 0}, {**row, "seed": 1}]).to_csv(tmp_path / "runs.csv", index=False)
-    result = run(tmp_path / "logs", tmp_path / "runs.csv", "--output", tmp_path / "report")
+    command = [sys.executable, FOLDER / "report.py", tmp_path / "logs", tmp_path / "runs.csv", "--output", tmp_path / "report"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, result.stderr
     text = (tmp_path / "report/report.md").read_text()
     # Published: DDPG 325 and CeSD 337, of an expert's 796

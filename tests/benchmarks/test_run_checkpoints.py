@@ -1,5 +1,6 @@
 """A run of the benchmark of robots that was stopped goes on where it was, to the same row."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -73,11 +74,15 @@ def test_stopped_runs_go_on(urlb_run, monkeypatch, tmp_path):
         with pytest.raises(Stopped):
             urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
     [checkpoints] = stopped.glob("*.checkpoints")
+    assert [file.name for file in checkpoints.glob("*.pkl")] == ["gathered_1800.pkl"], "what older checkpoints had is deleted"
     with monkeypatch.context() as patched:
         written = stop_after(patched, 9)
         row = urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
         assert written == [2300], "it does not begin again"
     assert without_time(row) == without_time(expected) and row["seconds"] > 0
+    curves = [json.loads(row[name]) for name in ("coverage_steps", "total_coverage_curve", "queue_coverage_curve")]
+    assert curves[0] == list(range(115, 2301, 115)) and {len(curve) for curve in curves} == {20}
+    assert curves[1] == sorted(curves[1]) and curves[1][-1] == row["total"] and curves[2][-1] == row["queue"]
     assert not checkpoints.exists()
     names = sorted(path.name for path in whole.glob("*.zip"))
     assert len(names) == 2 and names == sorted(path.name for path in stopped.glob("*.zip"))

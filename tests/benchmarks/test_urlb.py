@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scripts import call
 from settings import RELEASED, settings_of
 
 from sb3_cesd import CeSD
@@ -18,12 +19,15 @@ def scripts_on_the_path(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
 
 
-def run(output, *arguments):
-    command = [
-        sys.executable, str(FOLDER / "urlb.py"), "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2012",
-        "--finetune-steps", "2008", "--tasks", "WalkerRun-v0", "--eval-freq", "1004", "--n-eval-episodes", "2",
-        "--output", str(output), *arguments,
+def arguments_of(output, *arguments):
+    return [
+        "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2012", "--finetune-steps", "2008", "--tasks", "WalkerRun-v0",
+        "--eval-freq", "1004", "--n-eval-episodes", "2", "--output", str(output), *arguments,
     ]  # fmt: skip
+
+
+def run(output, *arguments):
+    command = [sys.executable, str(FOLDER / "urlb.py"), *arguments_of(output, *arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 
@@ -75,7 +79,7 @@ def test_whole_benchmark_in_small(tmp_path):
 
 
 def test_dry_run_lists_and_estimates(tmp_path):
-    listed = run(tmp_path, "--methods", "cesd", "scratch", "--dry-run").stdout
+    listed = call("urlb", *arguments_of(tmp_path, "--methods", "cesd", "scratch", "--dry-run")).stdout
     assert listed.count("method=") == 3 and "task=WalkerRun-v0" in listed and "hours for 1 jobs" in listed
     assert not list(tmp_path.iterdir())
 
@@ -91,7 +95,7 @@ def test_dry_run_lists_and_estimates(tmp_path):
     ],
 )
 def test_misuse_names_the_remedy(tmp_path, arguments, message):
-    result = run(tmp_path, *arguments)
+    result = call("urlb", *arguments_of(tmp_path, *arguments))
     assert result.returncode == 2 and message in result.stderr
 
 

@@ -31,6 +31,14 @@ def test_maze_panels(tmp_path, name):
     assert (tmp_path / "maze.png").stat().st_size > 5000
 
 
+def test_many_panels_take_several_rows(tmp_path):
+    figure = draw_maze_panels(LAYOUTS["tree"], {f"method {index}": np.zeros((2, 2, 5, 2)) for index in range(17)})
+    figure.savefig(tmp_path / "maze.png")
+    assert [axes.get_title() for axes in figure.axes] == [f"method {index}" for index in range(17)]
+    tops = [round(axes.get_position().y1, 2) for axes in figure.axes]
+    assert len(set(tops)) == 3 and tops == sorted(tops, reverse=True) and tops.count(tops[0]) == 6
+
+
 def test_legend_tells_skills():
     states = np.zeros((12, 2, 5, 2))
     (legend,) = draw_maze_panels(LAYOUTS["tree"], {"CeSD": states}, legend=True).legends
@@ -54,7 +62,8 @@ def test_torso_panels_on_the_ground_and_on_a_line(tmp_path):
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() and figure.axes[0].get_xlabel() == "x [m]"
     figure.savefig(tmp_path / "ground.png")
 
-    figure = draw_torso_panels({"walker": positions * (1, 0, 1)})
+    figure = draw_torso_panels({"walker": positions * (1, 0, 1)}, alpha=0.7)
+    assert paths_of(figure.axes[0]).get_alpha() == 0.7
     expected = np.stack([np.arange(30), positions[1, 0, :, 0]], axis=1)
     assert np.array_equal(paths_of(figure.axes[0]).get_segments()[1], expected) and figure.axes[0].get_xlabel() == "step"
     figure.savefig(tmp_path / "line.png")

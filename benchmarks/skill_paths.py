@@ -1,0 +1,104 @@
+"""
+Picture of the paths of all skills of robots, a panel per method at one scale, as in METRA's paper.
+
+    python benchmarks/skill_paths.py results/urlb --domain SkillAnt-v0                                # seen from above
+    python benchmarks/skill_paths.py results/urlb --domain SkillHalfCheetah-v0 --methods metra diayn   # x over time
+
+Plays the models that ``urlb.py`` keeps and writes ``paths_<domain>.png``: 48 deterministic trajectories per method, of drawn
+skills where they are continuous (ordered by direction, as colours are), else of all skills.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from arguments import at_least, existing, make_folder, output_folder
+from urlb_methods import DOMAINS, METHODS, SCALES, pretraining_steps
+from urlb_run import model_file
+
+from sb3_cesd import make_batched, registry
+from sb3_cesd.common.files import save_figure_whole
+from sb3_cesd.metrics import play_paths
+from sb3_cesd.metrics.plots import draw_torso_panels
+from sb3_cesd.metrics.policy_coverage import trajectory_skills
+from sb3_cesd.skill_ddpg import SkillDDPG
+
+N_TRAJECTORIES, N_STEPS = 48, 200
+#: Opacity of a path
+ALPHA = 0.6
+
+
+def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
+    """
+    Play skills from the start.
+
+    :param model: a pre-trained model
+    :param domain: its environment
+    :param seed: seed of continuous skills and of the starts
+    :return: places [m], shape ``(n_skills, n_trajectories, n_steps + 1, 3)``; one trajectory of each continuous skill, in the
+        order of their directions, else as many of each skill as make :data:`N_TRAJECTORIES`
+    """
+    env = make_batched(domain, N_TRAJECTORIES, seed=seed, n_threads=1)
+    if model.skill_space.discrete:
+        n_skills = model.n_skills
+        skills = trajectory_skills(model, n_skills * max(1, N_TRAJECTORIES // n_skills))
+    else:
+        skills = trajectory_skills(model, N_TRAJECTORIES, seed)
+        n_skills = len(skills)
+        skills = skills[np.argsort(np.arctan2(skills[:, 1], skills[:, 0]))] if skills.shape[1] > 1 else np.sort(skills, axis=0)
+    paths = play_paths(model, env, skills, N_STEPS)
+    env.close()
+    return paths.reshape(n_skills, -1, *paths.shape[1:])
+
+
+def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Path:
+    """
+    Draw the paths of the skills of some models.
+
+    :param files: method -> file of its model
+    :param domain: environment of all of them
+    :param seed: seed of continuous skills and of the starts
+    :param output: folder of the picture
+    :return: the picture
+    """
+    panels = {}
+    for method, file in files.items():
+        model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
+        panels[method] = paths_of_skills(model, domain, seed)
+    picture = output / f"paths_{domain}.png"
+    save_figure_whole(draw_torso_panels(panels, alpha=ALPHA), picture, dpi=110)
+    return picture
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=existing, help="results of urlb.py, with models")
+    parser.add_argument("--domain", choices=[name for name in DOMAINS if name != "Jaco-v0"], default="SkillAnt-v0")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all that have a model")
+    parser.add_argument("--scale", choices=list(SCALES), default="laptop")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of the training")
+    parser.add_argument("--pretrain-steps", type=at_least(1), help="of the models (default: as urlb.py)")
+    parser.add_argument("--output", type=output_folder, help="folder of the picture (default: that of the results)")
+    args = parser.parse_args()
+    steps = args.pretrain_steps or pretraining_steps(args.scale, args.domain)
+    known = {}
+    for method in args.methods or METHODS:
+        run = {"method": method, "domain": args.domain, "scale": args.scale, "seed": args.seed}
+        file = model_file(args.folder / "models", run, steps)
+        if file.is_file():
+            known[method] = file
+        elif args.methods:
+            parser.error(f"there is no {file}: train it with urlb.py, or pass other --methods, --seed or --pretrain-steps")
+    if not known:
+        parser.error(
+            f"{args.folder / 'models'} has no model of {args.domain}, {args.scale} scale, seed {args.seed} and {steps} steps: "
+            "train some with urlb.py, or pass another --seed or --pretrain-steps"
+        )
+    output = args.output or args.folder
+    make_folder(parser, output)
+    print(f"Wrote {draw(known, args.domain, args.seed, output)}")
+
+
+if __name__ == "__main__":
+    main()
