@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from measured import command_of, results_of, update_readme
 
 from sb3_cesd import METHODS, SkillDDPG
 from sb3_cesd.zoo.hyperparams import hyperparams_folder
@@ -56,10 +57,13 @@ action, _ = model.predict(observation, skill=3)
 Through RL Zoo:
 
 ```sh
-python -m rl_zoo3.train --algo {key} --env MazeSquareA-v0
+python -m rl_zoo3.train --algo {key} --env MazeSquareA-v0 --num-threads 1
 python -m sb3_cesd.show logs/{key}/MazeSquareA-v0_1/MazeSquareA-v0.zip
 ```
 
+## Results
+
+{measured}
 {results}## Hyperparameters
 
 Defaults that differ from those of [`SkillDDPG`](../api/algorithms.md): {defaults}.
@@ -98,6 +102,7 @@ def page(key: str, method: type[SkillDDPG]) -> str:
         name=method.__name__,
         summary=summary(method),
         notes=notes,
+        measured=results_of(key),
         results=results,
         continuous="✔️" if because is None else f"❌, {because}",
         defaults=", ".join(f"`{name}={value!r}`" for name, value in own_defaults(method).items()) or "none",
@@ -131,15 +136,17 @@ def summary(method: type[SkillDDPG]) -> str:
 
 def written_by_hand(key: str) -> tuple[str, str]:
     """
-    Read what is written by hand about a method: how it works, then what was measured.
+    Read what is written by hand about a method: how it works, then what its results tell and how to replicate them.
 
     :param key: its name in RL Zoo
-    :return: the text before and from the heading "Results"; both may be empty
+    :return: the text before and after the heading "Results"; the first may be empty, the second has the command of the
+        benchmark if no other one is written
     """
     path = FOLDER / f"{key}.md"
     text = path.read_text().partition("\n")[2] if path.exists() else ""
-    before, heading, results = text.partition("## Results\n")
-    return f"{before.strip()}\n\n".lstrip("\n"), f"{heading}{results.rstrip()}\n\n" if heading else ""
+    before, _, results = text.partition("## Results\n")
+    parts = [results.strip()] if "## How to replicate" in results else [results.strip(), command_of(key).strip()]
+    return f"{before.strip()}\n\n".lstrip("\n"), "".join(f"{part}\n\n" for part in parts if part)
 
 
 def own_defaults(method: type[SkillDDPG]) -> dict[str, Any]:
@@ -170,7 +177,8 @@ def differences(path: Path) -> str:
 
 
 def begin_pages() -> None:
-    """Begin the pages that are not there."""
+    """Begin the pages that are not there, and bring the table of all methods in README.md up to date."""
+    update_readme()
     for key, method in METHODS.items():
         path = FOLDER / f"{key}.md"
         if not path.exists():

@@ -165,7 +165,9 @@ def raw_observations(env: VecEnv, rollouts: SkillRollouts) -> SkillRollouts:
     normalize = unwrap_vec_normalize(env)
     if normalize is None or not normalize.norm_obs or isinstance(normalize.obs_rms, dict) or rollouts.observations is None:
         return rollouts
-    return rollouts._replace(observations=normalize.unnormalize_obs(rollouts.observations))
+    flat = rollouts.observations
+    observations = normalize.unnormalize_obs(flat.reshape(*flat.shape[:-1], *normalize.observation_space.shape))
+    return rollouts._replace(observations=observations.reshape(flat.shape))
 
 
 def gripper_shares(rollouts: SkillRollouts) -> dict[str, float]:

@@ -4,6 +4,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.env_specs import env_spec
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
@@ -89,7 +90,7 @@ def play_and_score(
 
 def _episode_length(env: VecEnv) -> int | None:
     """Tell after how many steps episodes are cut, if they are."""
-    spec = env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
+    spec = env_spec(env)
     return None if spec is None else spec.max_episode_steps
 
 

@@ -11,7 +11,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.env_specs import env_spec, without_rendering
+from sb3_cesd.common.env_specs import arguments_of, env_spec, without_rendering
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -46,10 +46,10 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
         env: VecEnv = MazeVecEnv(name, base.num_envs if keeps_number else n_skills * n_rollouts, base.max_episode_steps)
     elif not keeps_number:
         spec = _spec(base)
-        env = make_play_env(spec.id, n_skills, n_rollouts, _env_kwargs(spec))
+        env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))
     elif isinstance(base, RobotVecEnv):
         spec = _spec(base)
-        env = batch_envs([lambda: make_env(spec.id, **_env_kwargs(spec))] * base.num_envs)
+        env = batch_envs([lambda: make_env(spec.id, **arguments_of(spec))] * base.num_envs)
     elif isinstance(base, DummyVecEnv):
         copies = [copy_env(env) for env in base.envs]
         env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
@@ -93,7 +93,7 @@ def copy_env(env: gym.Env) -> gym.Env:
     if spec is None:
         raise ValueError(_no_id())
     # What is made anew takes the place of what it is made after, wherever a wrapper refers to it
-    copied = make_env(spec.id, **_env_kwargs(spec)).unwrapped
+    copied = make_env(spec.id, **arguments_of(spec)).unwrapped
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
         if isinstance(layer, RECORDERS):
@@ -158,16 +158,7 @@ def _spec(base: VecEnv) -> EnvSpec:
 
 
 def _no_id() -> str:
-    return "The training environment has no id to make another one by: pass eval_env."
-
-
-def _env_kwargs(spec: EnvSpec) -> dict[str, Any]:
-    """Arguments an environment was made with, and the length of its episodes if that is not the usual one."""
-    env_kwargs = without_rendering(spec.kwargs)
-    registered = gym.registry.get(spec.id)
-    if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
-        env_kwargs["max_episode_steps"] = spec.max_episode_steps
-    return env_kwargs
+    return "The training environment has no id to make another one by: pass eval_env to the callback, env to show_skills."
 
 
 def _changing(spec: EnvSpec) -> tuple[WrapperSpec, ...]:

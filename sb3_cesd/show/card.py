@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from sb3_cesd.show.labels import meaning
-from sb3_cesd.show.result import COMPARED, SkillShow
-from sb3_cesd.show.tables import cell, skill_header, skill_row
+from sb3_cesd.show.result import SkillShow
+from sb3_cesd.show.tables import cell, skill_rows
 
 #: How to use a policy that is exported
 EXPORTED_USAGE = """## Usage without running code of the files
@@ -61,9 +61,9 @@ def describe_skills(shown: SkillShow, picture: str, is_task: bool) -> str:
             ]
             for name in shown.metrics
         ]
-        parts += ["## Metrics", *([] if is_task else [COMPARED]), table(["metric", *shown.columns, "meaning"], rows)]
-    episodes = [skill_row(label, rollout) for label, rollout in zip(shown.labels, shown.rollouts, strict=True)]
-    parts += ["## An episode of each skill", table(skill_header(shown.rollouts), episodes)]
+        parts += ["## Metrics", shown.compared, table(["metric", *shown.columns, "meaning"], rows)]
+    header, *episodes = skill_rows(shown.rollouts, shown.labels)
+    parts += ["## An episode of each skill", table(header, episodes)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -92,13 +92,15 @@ def _progress(paths: list[Path]) -> dict[str, Curve]:
 
 
 def _evaluations(paths: list[Path]) -> dict[str, Curve]:
-    """Read what SB3's ``EvalCallback`` wrote."""
+    """Read what SB3's ``EvalCallback`` wrote, and the metrics that RL Zoo's evaluations of skills put beside it."""
     with np.load(paths[0]) as logged:
         steps = logged["timesteps"]
-        return {
+        curves = {
             "eval/mean_reward": Curve(steps, logged["results"].mean(axis=1)),
             "eval/mean_ep_length": Curve(steps, logged["ep_lengths"].mean(axis=1)),
         }
+        of_skills = {f"eval/{name}": Curve(steps, logged[name]) for name in logged if logged[name].shape == steps.shape}
+        return {**{name: curve for name, curve in of_skills.items() if name != "eval/timesteps"}, **curves}
 
 
 def _monitors(paths: list[Path]) -> dict[str, Curve]:

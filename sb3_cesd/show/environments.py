@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import (
 )
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_cesd.common.env_specs import env_name, env_spec, without_rendering
+from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
@@ -211,8 +211,5 @@ def _from_spec(spec: EnvSpec, statistics: VecNormalize | None) -> PlayEnvs:
     """
     batched = None
     if not spec.additional_wrappers:
-        env_kwargs = without_rendering(spec.kwargs)
-        if spec.max_episode_steps is not None:
-            env_kwargs["max_episode_steps"] = spec.max_episode_steps
-        batched = (spec.id, env_kwargs)
+        batched = (spec.id, arguments_of(spec))
     return PlayEnvs(spec.id, functools.partial(gym.make, spec), statistics=statistics, batched=batched)

@@ -9,6 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+from sb3_cesd.show.video import even_columns
+
 #: Nothing is fetched, nothing is run
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
@@ -21,9 +23,10 @@ table { margin: .6rem 0; border-collapse: collapse; display: block; overflow-x: 
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .7rem; text-align: right; white-space: nowrap; }
 th { white-space: normal; vertical-align: bottom; }
 td.text, th.text { text-align: left; }
-td.text:last-child { white-space: normal; min-width: 14rem; }
+td.text:last-child { white-space: normal; min-width: 9rem; }
 pre { border: 1px solid var(--line); padding: .6rem; overflow-x: auto; }
-.films { display: grid; grid-template-columns: repeat(auto-fill, minmax(160px, 1fr)); gap: .6rem; }
+.films { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); gap: .6rem; }
+@media (max-width: 700px) { .films { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .films figure { margin: 0; border-top: 4px solid; padding-top: .3rem; } .films img { width: 100%; }
 figcaption { font-size: .85rem; }
 .models { display: grid; gap: 1.5rem; } .models > section { min-width: 0; }
@@ -31,6 +34,8 @@ figcaption { font-size: .85rem; }
 """
 #: Quality of moving pictures, of 100
 QUALITY = 60
+#: Columns of films, at least: of fewer films, none is wider than this leaves it
+MIN_COLUMNS = 4
 
 
 def document(title: str, body: str) -> str:
@@ -94,7 +99,7 @@ def films(frames: Sequence[Sequence[np.ndarray]], captions: Sequence[str], color
         padded = [*of_skill, *[of_skill[-1]] * (longest - len(of_skill))]
         image = moving_image(padded, fps, caption)
         cells.append(f'<figure style="border-color: {color}">{image}<figcaption>{escape(caption)}</figcaption></figure>')
-    return f'<div class="films">{"".join(cells)}</div>'
+    return f'<div class="films" style="--columns: {max(even_columns(len(cells)), MIN_COLUMNS)}">{"".join(cells)}</div>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Sequence[int] = (0,)) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
-from sb3_cesd.show.play import SkillRollout
+from sb3_cesd.show.play import SkillRollout, stay_on_a_line
 
 #: Observations that the plane is fitted to, at most
 MAX_FITTED = 2000
@@ -66,7 +66,7 @@ def draw_places(panel: SubFigure, rollouts: Sequence[SkillRollout], labels: Sequ
     """
     ground, height = panel.add_subplot(2, 1, 1), panel.add_subplot(2, 1, 2)
     paths = [rollout.positions for rollout in rollouts if rollout.positions is not None]
-    planar = all(np.ptp(path[:, 1]) < 1e-6 for path in paths)
+    planar = stay_on_a_line(paths)
     for path, color, label in zip(paths, colors, labels, strict=True):
         style: dict[str, Any] = {"color": color, "label": f"skill {label}", "linewidth": 1.2}
         ground.plot(np.arange(len(path)) if planar else path[:, 0], path[:, 0] if planar else path[:, 1], **style)

@@ -39,6 +39,16 @@ class SkillRollout(NamedTuple):
         return len(self.observations) - 1
 
 
+def stay_on_a_line(paths: Sequence[np.ndarray]) -> bool:
+    """
+    Tell whether robots move along x alone, as a walker does.
+
+    :param paths: positions of each, shape ``(n_steps + 1, 3)``
+    :return: whether none of them moves along y
+    """
+    return all(np.ptp(path[:, 1]) < 1e-6 for path in paths)
+
+
 def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0) -> SkillRollout:
     """
     Play one skill.

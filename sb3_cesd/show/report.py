@@ -50,10 +50,10 @@ def _comparison(shows: Sequence[SkillShow]) -> str:
     """
     names = list(dict.fromkeys(name for shown in shows for name in shown.metrics))
     columns = {f"{index + 1}: {shown.title}": shown.metrics for index, shown in enumerate(shows)}
-    rows = [
-        [name, *(cell(metrics, name) for metrics in columns.values()), meaning(name, shows[0].n_skills, shows[0].kind)]
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        meanings = dict.fromkeys(meaning(name, shown.n_skills, shown.kind) for shown in shows if name in shown.metrics)
+        rows.append([name, *(cell(metrics, name) for metrics in columns.values()), "; or ".join(meanings)])
     return html.table(["metric", *columns, "meaning"], rows, (0, len(columns) + 1))
 
 

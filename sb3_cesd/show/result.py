@@ -12,7 +12,7 @@ from sb3_cesd.metrics.plots import skill_colors
 from sb3_cesd.show import html
 from sb3_cesd.show.labels import OTHER, TRAINED, meaning
 from sb3_cesd.show.play import SkillRollout
-from sb3_cesd.show.tables import cell, metrics_table, skill_header, skill_row, skill_table
+from sb3_cesd.show.tables import cell, metrics_table, skill_rows, skill_table
 from sb3_cesd.show.video import grid_frames, write_video
 
 #: Images per second
@@ -21,6 +21,10 @@ FPS = 12.5
 COMPARED = (
     "Of all skills, from rollouts with the exploration noise of training. Untrained: the same networks with new weights. "
     "Chance: skills that all do the same."
+)
+COMPARED_TASK = (
+    "Of the skill that learned the task, from rollouts with the exploration noise of training. Untrained: the same network "
+    "with new weights."
 )
 
 
@@ -58,6 +62,11 @@ class SkillShow:
         return {TRAINED: self.metrics, **self.baselines}
 
     @property
+    def compared(self) -> str:
+        """What the columns of metrics are: of all skills, or of the one that learned a task."""
+        return COMPARED_TASK if "mean_return" in self.metrics else COMPARED
+
+    @property
     def colors(self) -> list[str]:
         """Colour of each skill in the figure."""
         return skill_colors(len(self.labels))
@@ -91,13 +100,13 @@ class SkillShow:
             frames = [rollout.frames for rollout in self.rollouts]
             parts.append(html.films(frames, self._captions(), self.colors, FPS))
         parts.append("<h2>An episode of each skill</h2>")
-        rows = [skill_row(label, rollout) for label, rollout in zip(self.labels, self.rollouts, strict=True)]
-        parts.append(html.table(skill_header(self.rollouts), rows, ()))
+        header, *rows = skill_rows(self.rollouts, self.labels)
+        parts.append(html.table(header, rows, ()))
         if self.metrics:
             header = ["metric", *self.columns, "meaning"]
             cells = {name: [cell(column, name) for column in self.columns.values()] for name in self.metrics}
             rows = [[name, *values, meaning(name, self.n_skills, self.kind)] for name, values in cells.items()]
-            parts += ["<h2>Metrics</h2>", f"<p>{escape(COMPARED)}</p>", html.table(header, rows, (0, len(header) - 1))]
+            parts += ["<h2>Metrics</h2>", f"<p>{escape(self.compared)}</p>", html.table(header, rows, (0, len(header) - 1))]
         return "\n".join(parts)
 
     def save(self, folder: AnyPath, video: str | None = "gif") -> list[Path]:

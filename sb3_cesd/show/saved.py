@@ -14,7 +14,7 @@ from sb3_cesd.show.environments import PlayEnvs
 from sb3_cesd.show.find import find_env_id, find_env_kwargs, find_wrappers, import_packages, load_model, load_vec_normalize
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.skills import show_in
-from sb3_cesd.zoo.wrappers import find_wrapper
+from sb3_cesd.show.wrappers import find_wrapper
 
 
 def show_saved(

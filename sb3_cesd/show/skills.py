@@ -114,7 +114,7 @@ def show_in(
         raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
     chosen = ChosenSkills(model, names)
-    labels = [name_label(name, model.skill_space) for name in chosen.skills]
+    labels = [name_label(name, model.skill_space) for name in names]
     n_steps = n_steps or (N_MAZE_STEPS if layout is not None else N_STEPS)
     video = layout is None if video is None else video
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)

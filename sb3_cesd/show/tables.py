@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sb3_cesd.show.labels import TRAINED, meaning
-from sb3_cesd.show.play import SkillRollout
+from sb3_cesd.show.play import SkillRollout, stay_on_a_line
 
 
 def skill_table(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> str:
@@ -14,50 +14,34 @@ def skill_table(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> str:
     :param labels: what to call the skills
     :return: a line per skill: return, number of steps, and of a robot how far it moved and its mean height
     """
-    header, *rows = [
-        skill_header(rollouts),
-        *(skill_row(label, rollout) for label, rollout in zip(labels, rollouts, strict=True)),
-    ]
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    return "\n".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in [header, *rows])
+    rows = skill_rows(rollouts, labels)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True)) for row in rows)
 
 
-def skill_header(rollouts: Sequence[SkillRollout]) -> list[str]:
+def skill_rows(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> list[list[str]]:
     """
-    Name the columns of :func:`skill_row`.
+    Tell what skills do, in the columns that say something.
 
     :param rollouts: one per skill
-    :return: names, with units
+    :param labels: what to call the skills
+    :return: a header with units and a row per skill: in mazes without height, of a robot that stays on a line without y
     """
-    if rollouts[0].positions is None:
-        moved = []
-    elif _is_flat(rollouts[0]):
-        moved = ["moved x", "moved y"]
-    else:
-        moved = ["moved x [m]", "moved y [m]", "mean z [m]"]
-    return ["skill", "return", "steps", *moved]
-
-
-def skill_row(label: str, rollout: SkillRollout) -> list[str]:
-    """
-    Tell what a skill does.
-
-    :param label: what to call the skill
-    :param rollout: of the skill
-    :return: a cell per column
-    """
-    row = [label, f"{rollout.episode_return:.1f}", f"{rollout.n_steps}"]
-    if rollout.positions is not None:
-        x, y, _ = rollout.positions[-1] - rollout.positions[0]
-        row += [f"{x:.2f}", f"{y:.2f}"]
-        if not _is_flat(rollout):
-            row.append(f"{rollout.positions[:, 2].mean():.2f}")
-    return row
-
-
-def _is_flat(rollout: SkillRollout) -> bool:
-    """Whether it is in a world without height, such as a maze."""
-    return rollout.positions is not None and not rollout.positions[:, 2].any()
+    paths = [rollout.positions for rollout in rollouts if rollout.positions is not None]
+    is_flat = not any(path[:, 2].any() for path in paths)
+    axes = [] if not paths else ["x"] if not is_flat and stay_on_a_line(paths) else ["x", "y"]
+    has_height = bool(paths) and not is_flat
+    unit = "" if is_flat else " [m]"
+    header = ["skill", "return", "steps", *(f"moved {axis}{unit}" for axis in axes), *(["mean z [m]"] if has_height else [])]
+    rows = []
+    for label, rollout in zip(labels, rollouts, strict=True):
+        row = [label, f"{rollout.episode_return:.1f}", f"{rollout.n_steps}"]
+        if rollout.positions is not None:
+            moved = rollout.positions[-1] - rollout.positions[0]
+            row += [f"{value:.2f}" for value in moved[: len(axes)]]
+            row += [f"{rollout.positions[:, 2].mean():.2f}"] if has_height else []
+        rows.append(row)
+    return [header, *rows]
 
 
 def metrics_table(columns: Mapping[str, Mapping[str, float]], n_skills: int, kind: str) -> str:

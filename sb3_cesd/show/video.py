@@ -1,11 +1,29 @@
 """A video of all skills side by side."""
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from sb3_cesd.common.files import written_whole
+
 LABEL_HEIGHT, GAP = 22, 4  # [pixels]
+#: Films in a row: few, and of many skills more
+COLUMNS, COLUMNS_OF_MANY, MANY = (4, 5, 6), (8, 7, 6), 16
+
+
+def even_columns(n_skills: int) -> int:
+    """
+    Choose how many films stand in a row, so that the last row is as full as the others where that is possible.
+
+    :param n_skills: number of films
+    :return: all of them if they fit, else the number that leaves the fewest gaps: 4 of 8, 5 of 10, 8 of 32
+    """
+    if n_skills < COLUMNS[-1]:
+        return n_skills
+    return min(COLUMNS if n_skills <= MANY else COLUMNS_OF_MANY, key=lambda n_columns: -n_skills % n_columns)
 
 
 def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.ndarray]:
@@ -16,8 +34,8 @@ def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.nd
     :param labels: what to write above each skill
     :return: images of all skills in a grid, labelled
     """
-    n_columns = int(np.ceil(np.sqrt(len(frames))))
-    n_rows = int(np.ceil(len(frames) / n_columns))
+    n_columns = even_columns(len(frames))
+    n_rows = -(-len(frames) // n_columns)
     height, width = frames[0][0].shape[:2]
     cell_height, cell_width = height + LABEL_HEIGHT + GAP, width + GAP
     font = ImageFont.load_default(size=LABEL_HEIGHT - 6)
@@ -36,7 +54,7 @@ def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.nd
 
 def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
     """
-    Write a video.
+    Write a video, whose file is the previous one or the new one whatever happens.
 
     :param images: of equal shape ``(height, width, 3)``
     :param path: file to write, ``.gif`` or ``.mp4``
@@ -45,7 +63,8 @@ def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
     """
     if path.suffix == ".gif":
         first, *others = (Image.fromarray(image).quantize(128) for image in images)
-        first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+        with written_whole(path) as file:
+            first.save(file, format="GIF", save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
         return
     try:
         from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
@@ -53,4 +72,8 @@ def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
         raise ValueError("mp4 needs moviepy: pip install moviepy, or pass --video gif.") from error
     # The codec wants even sizes
     even = [image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2] for image in images]
-    ImageSequenceClip(even, fps=fps).write_videofile(str(path), logger=None)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "video.mp4"
+        ImageSequenceClip(even, fps=fps).write_videofile(str(made), logger=None)
+        with made.open("rb") as video, written_whole(path) as file:
+            shutil.copyfileobj(video, file)

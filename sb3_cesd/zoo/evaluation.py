@@ -25,6 +25,8 @@ class SkillEvalCallback(EvalCallback):
     model, pruning, the objective of a study. ``eval/mean_reward`` still is the reward of the environment, over the episodes
     that were played; ``evaluations.npz`` holds it with the metrics beside it, by name.
 
+    Before the first update no model is the best: untrained networks may score higher than skills that have just begun to form.
+
     There are 64 episodes, or as many as ``--eval-episodes`` says, at least two of each skill.
     """
 
@@ -89,12 +91,15 @@ class SkillEvalCallback(EvalCallback):
 
     def _follow_score(self) -> bool:
         """
-        Do what is to be done after an evaluation, as ``EvalCallback`` does.
+        Do what is to be done after an evaluation, as ``EvalCallback`` does, but for a model that has not learned yet.
 
         :return: whether training goes on
         """
         goes_on = True
-        if self.last_mean_reward > self.best_mean_reward:
+        if self.model._n_updates == 0:
+            if self.verbose >= 1:
+                print(f"Not taken as the best model: learning starts after {self.model.learning_starts} steps.")
+        elif self.last_mean_reward > self.best_mean_reward:
             if self.verbose >= 1:
                 print("New best skill score!")
             if self.best_model_save_path is not None:

@@ -16,6 +16,7 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.registry import METHODS
+from sb3_cesd.show.labels import name_label
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
@@ -113,7 +114,8 @@ class SkillList(SkillClock):
 
     def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(n_envs, skill_space, duration=None)
-        self._listed = np.stack([skill_space.encode(skill) for skill in skills])
+        #: Vectors of those that act, shape ``(n_listed, skill_dim)``
+        self.listed = np.stack([skill_space.encode(skill) for skill in skills])
         #: Number of the skills that began to act
         self.n_drawn = 0
 
@@ -121,7 +123,7 @@ class SkillList(SkillClock):
         n_new = int(where.sum())
         self._ages[where] = 0
         self.vectors = self.vectors.copy()
-        self.vectors[where] = self._listed[(self.n_drawn + np.arange(n_new)) % len(self._listed)]
+        self.vectors[where] = self.listed[(self.n_drawn + np.arange(n_new)) % len(self.listed)]
         self.n_drawn += n_new
 
     def seed(self, seed: int | None) -> None:
@@ -143,7 +145,8 @@ class PlayedSkills(VecSkillObservation):
     def __init__(self, venv: VecEnv, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(venv, skill_space, skill_duration=None)
         self.clock = SkillList(venv.num_envs, skill_space, skills)
-        self._names = [f"{skill_space.name_of(skill)}" for skill in skills]
+        self._skills = list(skills)
+        self._names = [name_label(skill, skill_space) for skill in skills]
         self._acted: set[str] = set()
         self._begins = True
 
@@ -174,7 +177,7 @@ class PlayedSkills(VecSkillObservation):
             self._acted.clear()  # environments may be closed twice
             print(
                 f"Skills that did not act: {', '.join(left_out)}. More steps (-n), shorter episodes (--env-kwargs "
-                f"max_episode_steps:100) or a choice (skill:{left_out[0]}) show them."
+                f"max_episode_steps:100) or a choice (skill:{self._skills[self._names.index(left_out[0])]}) show them."
             )
         super().close()
 
@@ -187,7 +190,8 @@ class PlayedSkills(VecSkillObservation):
         return f"Skill{'' if self.num_envs == 1 else 's'} {', '.join(self._acting())}"
 
     def _acting(self) -> list[str]:
-        return [f"{self.skill_space.name_of(skill)}" for skill in self.skills]
+        which = [np.abs(self.clock.listed - vector).sum(axis=1).argmin() for vector in self.clock.vectors]
+        return [self._names[index] for index in which]
 
 
 def written_on(image: np.ndarray, text: str) -> np.ndarray:

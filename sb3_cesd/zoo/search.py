@@ -2,12 +2,14 @@
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
+from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
 from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.zoo.nested import Path, has, look_up, walk
 
 #: How much larger than in the entry a draw may be
 GROWTH = 2
@@ -15,6 +17,8 @@ GROWTH = 2
 DEFAULT_WIDTH = 1024
 #: What a task has no use for
 ONLY_SKILLS = ("n_skills", "skill_duration")
+#: User attribute of the trial that trains with the entry as it is
+OF_ENTRY = "of_entry"
 
 
 class SearchSpace:
@@ -33,6 +37,7 @@ class SearchSpace:
         self, method: type[SkillDDPG], entry: Params, given: Params, is_task: bool = False, is_pretrained: bool = False
     ) -> None:
         self.method = method
+        self.entry = entry
         self.given = given
         self.is_for_task = is_task or is_pretrained
         of_saved = ("net_arch",) if is_pretrained else ()
@@ -51,7 +56,10 @@ class SearchSpace:
             self.fixed["skill_duration"] = None
         if self.is_for_task:
             self.fixed.update(dict.fromkeys((*ONLY_SKILLS, *of_saved)))
-        self.fixed.update(self._given_draws())
+        paths = self._paths()
+        self.fixed.update({name: look_up(given, path) for name, path in paths.items() if has(given, path)})
+        #: What a trial would draw to train with the entry as it is, by name of the draw
+        self.entry_draws = entry_draws(method, entry, {name: path for name, path in paths.items() if name not in self.fixed})
 
     @property
     def most_skills(self) -> int:
@@ -63,64 +71,100 @@ class SearchSpace:
         Draw arguments of the constructor.
 
         :param trial: Optuna trial
-        :return: what was drawn, with what the user gave for the same arguments
+        :return: what was drawn, with what the entry and the user say within the same arguments
         """
-        bounded = BoundedTrial(trial, self.fixed, self.limits)
-        if self.is_for_task:
-            drawn = draw_backbone(bounded)
-            arguments = convert_backbone({name: drawn[name] for name in self.names})
-        else:
-            arguments = self.method.convert_hyperparams(self.method.draw_hyperparams(bounded))
+        bounded = BoundedTrial(trial, self)
+        arguments = self._convert(self._draw(bounded))
+        if "policy_kwargs" in arguments:
+            arguments["policy_kwargs"] = merge(self.entry.get("policy_kwargs") or {}, arguments["policy_kwargs"])
+        if "intrinsic_kwargs" in arguments:
+            has_own_sizes = "net_arch" in bounded.drawn and bounded.drawn["net_arch"] == self.entry_draws.get("net_arch")
+            arguments["intrinsic_kwargs"] = self._complete(arguments["intrinsic_kwargs"], has_own_sizes)
         for name, value in self.given.items():
             if name in arguments:
                 arguments[name] = merge(arguments[name], value) if isinstance(value, Mapping) else value
         return arguments
 
-    def _given_draws(self) -> Params:
-        """Find draws whose argument the user gave."""
-        probe = Corner(largest=False)
-        drawn = draw_backbone(probe) if self.is_for_task else self.method.draw_hyperparams(probe)
-        arguments = convert_backbone(drawn) if self.is_for_task else self.method.convert_hyperparams(dict(drawn))
-        found = {}
-        for path, value in walk(arguments):
+    def _draw(self, trial: Any) -> Params:
+        """Draw what matters."""
+        if not self.is_for_task:
+            return self.method.draw_hyperparams(trial)
+        drawn = draw_backbone(trial)
+        return {name: drawn[name] for name in self.names}
+
+    def _convert(self, drawn: Params) -> Params:
+        """Make arguments of the constructor of what was drawn."""
+        return convert_backbone(drawn) if self.is_for_task else self.method.convert_hyperparams(drawn)
+
+    def _complete(self, drawn: Params, has_own_sizes: bool) -> Params:
+        """Add what the entry says about the reward, with sizes of its own if the actor has those of the entry."""
+        kept = dict(self.entry.get("intrinsic_kwargs") or {})
+        has_own_encoder = drawn.get("encoder") == self.entry_draws.get("encoder", self.fixed.get("encoder"))
+        if not has_own_encoder:
+            kept.pop("encoder_kwargs", None)
+        if has_own_sizes:
+            drawn = {name: value for name, value in drawn.items() if name != "net_arch"}
+            if has_own_encoder:
+                drawn.pop("encoder_kwargs", None)
+        return merge(kept, drawn)
+
+    def _paths(self) -> dict[str, Path]:
+        """Find the argument that each draw becomes."""
+        drawn = self._draw(Corner(largest=False))
+        paths = {}
+        for path, value in walk(self._convert(dict(drawn))):
             name = path[-1]
-            is_draw = path == ("policy_kwargs", "net_arch") or (name in drawn and name != "net_arch" and value == drawn[name])
-            if is_draw and has(self.given, path):
-                found[name] = look_up(self.given, path)
-        return found
+            if path == NET_ARCH or (name in drawn and name != "net_arch" and value == drawn[name]):
+                paths[name] = path
+        return paths
 
 
 class BoundedTrial:
     """
-    An Optuna trial that leaves out what is fixed or too large.
+    An Optuna trial that leaves out what is fixed or too large, and whose ranges contain what the entry says.
 
     :param trial: the trial, or another one of these
-    :param fixed: values of what is not drawn, by name
-    :param limits: largest values of some draws, by name
+    :param space: the search space
     """
 
-    def __init__(self, trial: Any, fixed: Params, limits: Mapping[str, float]) -> None:
+    def __init__(self, trial: Any, space: SearchSpace) -> None:
         self._trial = trial
-        self._fixed = fixed
-        self._limits = limits
+        self._space = space
+        #: What was drawn, by name
+        self.drawn: Params = {}
 
     def suggest_categorical(self, name: str, choices: list[Any]) -> Any:
         """Draw one of the choices that are not too large; see Optuna."""
-        if name in self._fixed:
-            return self._fixed[name]
-        if name in self._limits:
-            sizes = [width(NET_ARCHS[choice]) if choice in NET_ARCHS else choice for choice in choices]
-            allowed = [choice for choice, size in zip(choices, sizes, strict=True) if size <= self._limits[name]]
-            choices = allowed or choices[:1]
-        return self._trial.suggest_categorical(name, choices)
+        limit = self._space.limits.get(name)
+        if limit is not None:
+            choices = [choice for choice in choices if self._size(choice) <= limit] or choices[:1]
+        entry = self._space.entry_draws.get(name, choices[0])
+        if entry not in choices:
+            choices = sorted([*choices, entry], key=self._size) if limit is not None else [*choices, entry]
+        return self._draw("suggest_categorical", name, choices)
 
-    def suggest_int(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def suggest_int(self, name: str, low: int, high: int, **kwargs: Any) -> Any:
         """Draw an integer; see Optuna."""
-        return self._fixed[name] if name in self._fixed else self._trial.suggest_int(name, *args, **kwargs)
+        return self._draw("suggest_int", name, *self._widened(name, low, high), **kwargs)
 
-    def suggest_float(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def suggest_float(self, name: str, low: float, high: float, **kwargs: Any) -> Any:
         """Draw a number; see Optuna."""
-        return self._fixed[name] if name in self._fixed else self._trial.suggest_float(name, *args, **kwargs)
+        return self._draw("suggest_float", name, *self._widened(name, low, high), **kwargs)
+
+    def _draw(self, suggest: str, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name in self._space.fixed:
+            return self._space.fixed[name]
+        self.drawn[name] = getattr(self._trial, suggest)(name, *args, **kwargs)
+        return look_up(self._space.entry, NET_ARCH) if self.drawn[name] == OWN_NET_ARCH else self.drawn[name]
+
+    def _widened(self, name: str, low: float, high: float) -> tuple[float, float]:
+        entry = self._space.entry_draws.get(name, low)
+        return min(low, entry), max(high, entry)
+
+    def _size(self, choice: Any) -> Any:
+        if choice == OWN_NET_ARCH:
+            return width(look_up(self._space.entry, NET_ARCH))
+        return width(NET_ARCHS[choice]) if choice in NET_ARCHS else choice
 
 
 class Corner:
@@ -168,9 +212,11 @@ class SearchTrial:
         return getattr(self._trial, name)
 
     def draw(self) -> Params:
-        """Draw arguments of the constructor, and keep them as a user attribute."""
+        """Draw arguments of the constructor, none in the trial of the entry, and keep them as a user attribute."""
         arguments = self._space.draw(self._trial)
-        self._trial.set_user_attr("arguments", {name: value for name, value in arguments.items() if _is_json(value)})
+        if self._trial.user_attrs.get(OF_ENTRY):
+            arguments = {}
+        self._trial.set_user_attr("arguments", only_json(arguments))
         return arguments
 
 
@@ -185,46 +231,15 @@ def width(net_arch: Any) -> int:
     return max((size for sizes in layers for size in sizes), default=1)
 
 
-def walk(arguments: Params, start: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def only_json(arguments: Mapping[str, Any]) -> Params:
     """
-    Go through arguments, and through those within them.
+    Take what JSON can express.
 
     :param arguments: arguments by name
-    :param start: path that leads to them
-    :return: paths and values
+    :return: those of them, and of the arguments within them
     """
-    for name, value in arguments.items():
-        yield (*start, name), value
-        if isinstance(value, Mapping):
-            yield from walk(dict(value), (*start, name))
-
-
-def has(arguments: Params, path: tuple[str, ...]) -> bool:
-    """
-    Tell whether there is an argument at a path.
-
-    :param arguments: arguments by name
-    :param path: names that lead to it
-    :return: whether it is there
-    """
-    for name in path:
-        if not isinstance(arguments, Mapping) or name not in arguments:
-            return False
-        arguments = arguments[name]
-    return True
-
-
-def look_up(arguments: Any, path: tuple[str, ...]) -> Any:
-    """
-    Look up an argument.
-
-    :param arguments: arguments by name
-    :param path: names that lead to it
-    :return: its value
-    """
-    for name in path:
-        arguments = arguments[name]
-    return arguments
+    items = {name: only_json(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
+    return {name: value for name, value in items.items() if _is_json(value)}
 
 
 def _is_json(value: Any) -> bool:

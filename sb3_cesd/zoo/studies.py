@@ -14,7 +14,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
 from sb3_cesd.zoo.hyperparams import merge
-from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.search import OF_ENTRY, Corner, SearchSpace, SearchTrial
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
@@ -64,15 +64,38 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 return optimize(self)
             if self.trained_agent:
                 algos[self.algo] = make_loader(method, self.trained_agent)
+            create_study = optuna.create_study
+            optuna.create_study = begin_with_entry(create_study, space_of(self))
             try:
                 describe(self, algos[self.algo])
                 return optimize(self)
             finally:
                 algos[self.algo] = method
+                optuna.create_study = create_study
 
         return optimize_methods
 
     return extend
+
+
+def begin_with_entry(create_study: Callable[..., optuna.Study], space: SearchSpace) -> Callable[..., optuna.Study]:
+    """
+    Let a study begin with the entry as it is: it then ends with nothing worse, and the sampler knows where to start from.
+
+    :param create_study: Optuna's
+    :param space: the search space
+    :return: the same, for studies of this search space
+    """
+
+    @wraps(create_study)
+    def create(*args: Any, **kwargs: Any) -> optuna.Study:
+        study = create_study(*args, **kwargs)
+        # A study that goes on has had its first trial
+        if not study.trials:
+            study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True}, skip_if_exists=True)
+        return study
+
+    return create
 
 
 def make_loader(method: type[SkillDDPG], path: str) -> Callable[..., SkillDDPG]:
@@ -105,6 +128,7 @@ def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
     space.draw(corner)
     print(f"Objective: {'the mean reward of the task' if is_task else 'skill_score, the skills themselves'}")
     print(f"Searched: {', '.join(corner.names) or 'nothing, all is fixed'}")
+    print("The first trial of a new study trains with the hyperparameters as they are")
     if space.given:
         print(f"Not searched, as -params gives it: {', '.join(space.given)}")
     times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]

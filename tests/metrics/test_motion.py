@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
-from sb3_cesd.metrics.motion import gripper_shares, robot_name
+from sb3_cesd.metrics.motion import gripper_shares, raw_observations, robot_name
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts
 from sb3_cesd.metrics.summary import env_layout
@@ -110,6 +110,22 @@ class Cluttered(gym.Wrapper):
     """Attributes that happen to be called like those of mazes and robots."""
 
     layout, robot, domain = "desk", ["arm"], np.zeros(3)
+
+
+def test_statistics_of_observations_that_are_matrices():
+    """They have the shape of an observation, which rollouts flatten."""
+    matrices = {"wrapper_class": gym.wrappers.FrameStackObservation, "wrapper_kwargs": {"stack_size": 3}}
+    env = VecNormalize(make_vec_env("Pendulum-v1", 2, **matrices))
+    model = make_small(DIAYN, env=env).learn(60)
+    env.training = False
+    metrics, _ = play_and_measure(model, env, n_rollouts=2, n_steps=10, seed=0)
+    assert np.isfinite(list(metrics.values())).all() and "moving_share" in metrics
+    rollouts = collect_rollouts(RandomActions(env.action_space, 0), env, 1, 10, seed=0)
+    raw = raw_observations(env, rollouts).observations
+    assert raw.shape == rollouts.observations.shape == (*raw.shape[:3], 9)
+    speeds = raw.reshape(*raw.shape[:3], 3, 3)[..., 2]
+    assert np.allclose(speeds[:, :, 2:, 0], speeds[:, :, :-2, 2], atol=1e-4), "a stack holds what was seen before"
+    assert np.abs(raw).max() <= 8.1 and np.allclose(np.hypot(raw[..., 0], raw[..., 1]), 1, atol=1e-4)
 
 
 def test_attributes_of_other_environments_are_their_own():

@@ -1,5 +1,6 @@
 """The command: what it writes, and where."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,8 +11,9 @@ import pytest
 from PIL import Image
 from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, saved, show
 
+from sb3_cesd.common import files
 from sb3_cesd.envs.robots.gl import egl_works
-from sb3_cesd.show.video import grid_frames, write_video
+from sb3_cesd.show.video import even_columns, grid_frames, write_video
 
 
 def test_robot_without_rendering(tmp_path):
@@ -94,6 +96,32 @@ def test_video_has_a_labelled_tile_for_each_skill(tmp_path):
     write_video(images, tmp_path / "grid.gif", fps=10)
     with Image.open(tmp_path / "grid.gif") as video:
         assert video.n_frames >= 1 and video.info["duration"] >= 100
+
+
+@pytest.mark.parametrize(
+    ("n_films", "n_columns"), [(1, 1), (5, 5), (7, 4), (8, 4), (10, 5), (12, 4), (16, 4), (20, 7), (32, 8)]
+)
+def test_rows_of_films_are_even(n_films, n_columns):
+    """Not seven films and one below them."""
+    assert even_columns(n_films) == n_columns
+    (image,) = grid_frames([[np.zeros((10, 20, 3), dtype=np.uint8)]] * n_films, ["0"] * n_films)
+    assert image.shape[1] == n_columns * 24 and image.shape[0] == -(-n_films // n_columns) * 36
+
+
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+def test_video_is_written_as_a_whole(tmp_path, monkeypatch, suffix):
+    path, images = tmp_path / f"skills.{suffix}", [np.zeros((16, 16, 3), dtype=np.uint8)] * 3
+    write_video(images, path, fps=10)
+    whole = path.read_bytes()
+    assert whole.startswith(b"GIF89a") or whole[4:8] == b"ftyp"
+
+    def is_full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", is_full)
+    with pytest.raises(OSError, match=f"skills.{suffix} could not be written .*untouched"):
+        write_video(images * 2, path, fps=10)
+    assert path.read_bytes() == whole and list(tmp_path.iterdir()) == [path]
 
 
 def test_mp4_without_moviepy_tells_the_remedy(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from sb3_cesd.show.labels import by_chance, meaning, name_label, skill_labels
 from sb3_cesd.show.paths import fit_projection
 from sb3_cesd.show.play import SkillRollout, play_all, shrunk
 from sb3_cesd.show.strips import draw_strips
-from sb3_cesd.show.tables import metrics_table, skill_table
+from sb3_cesd.show.tables import metrics_table, skill_rows, skill_table
 
 NO_EGL = pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
 MUJOCO = ["Ant-v5", "HalfCheetah-v5", "Humanoid-v5", "Hopper-v5", "Reacher-v5"]
@@ -186,6 +186,17 @@ def test_skills_are_told_by_their_labels():
     assert [text.get_text() for text in legend.get_texts()] == [f"skill {label}" for label in labels]
     flat = skill_table([rollout(3, positions=positions * [1, 1, 0])], ["0"]).splitlines()
     assert flat[0].split("  ")[-1] == "moved y", "no height and no metres in a maze"
+
+
+def test_robot_on_a_line_has_no_column_of_zeros():
+    on_a_line = np.arange(12.0).reshape(4, 3) * [1, 0, 1]
+    header, *rows = skill_rows([rollout(3, positions=on_a_line)] * 2, LABELS[:2])
+    assert header == ["skill", "return", "steps", "moved x [m]", "mean z [m]"]
+    assert [row[3:] for row in rows] == [["9.00", "6.50"]] * 2
+    sideways = rollout(3, positions=on_a_line + np.outer(np.arange(4), [0, 1, 0]))
+    assert skill_rows([rollout(3, positions=on_a_line), sideways], LABELS[:2])[0][4] == "moved y [m]", "one of them does"
+    still_in_a_maze = [rollout(3, positions=on_a_line * [1, 1, 0])]
+    assert skill_rows(still_in_a_maze, ["0"])[0][3:] == ["moved x", "moved y"], "which has two axes all the same"
 
 
 def test_metrics_are_told_beside_what_they_are_compared_with():

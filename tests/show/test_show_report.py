@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -146,6 +147,30 @@ def test_curves_of_the_training_beside_the_model(shown, tmp_path):
     write_report(tmp_path / "skills.html", [shown], [tmp_path / "model.zip"])
     page = Page((tmp_path / "skills.html").read_text())
     assert "Training" in page.text and len(page.images) == 1 + 2 + 1
+
+
+def test_curves_of_evaluations_of_skills(tmp_path):
+    steps, results = [100, 200], [[1.0, 2.0], [3.0, 4.0]]
+    np.savez(tmp_path / "evaluations.npz", timesteps=steps, results=results, ep_lengths=results, skill_score=[0.1, 0.7])
+    curves = find_curves(tmp_path)
+    assert list(curves) == ["eval/skill_score", "eval/mean_reward", "eval/mean_ep_length"], "what they are judged by first"
+    assert curves["eval/skill_score"].values.tolist() == [0.1, 0.7] and curves["eval/mean_reward"].values.tolist() == [
+        1.5,
+        3.5,
+    ]
+
+
+def test_compared_models_may_have_other_skills(shown, tmp_path):
+    few, many = (replace(shown, n_skills=n_skills, metrics={"mutual_information": 1.0}) for n_skills in (4, 16))
+    write_report(tmp_path / "page.html", [few, many])
+    text = "".join(Page((tmp_path / "page.html").read_text()).text)
+    assert "log(n_skills) = 1.39; or of place and skill [nats], at most log(n_skills) = 2.77" in text
+
+
+def test_metrics_of_a_task_are_not_those_of_all_skills(shown):
+    task = replace(shown, metrics={"mean_return": 5.0}, baselines={"untrained": {"mean_return": 1.0}})
+    assert "Of the skill that learned the task" in task.html() and "Of all skills" not in task.html()
+    assert "Chance" not in task.html() and "Of all skills" in shown.html()
 
 
 def test_logs_that_can_not_be_read_are_left_out(tmp_path):

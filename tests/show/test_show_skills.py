@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from conftest import arguments
+from gymnasium.envs.classic_control import PendulumEnv
 from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, model
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -73,6 +74,19 @@ def test_continuous_skills_are_shown_by_index_or_vector():
     chosen, _ = ChosenSkills(sphere, [[0.6, 0.8], 3]).predict(observations, deterministic=True, skill=np.array([0, 1]))
     alone = [sphere.predict(observations[0], skill=skill)[0] for skill in ([0.6, 0.8], 3)]
     assert np.allclose(chosen, alone, atol=1e-6) and abs(alone[0] - alone[1]) > 1e-4
+
+
+def test_skills_of_many_dimensions_are_called_by_their_index():
+    """An index is what ``--skill`` takes; the first two of many numbers tell them apart no better."""
+    shown = show_skills(make_small(APT, skill_type="sphere", skill_dim=5), "Pendulum-v1", skills=[1, 3], **NOT_MEASURED)
+    assert shown.labels == ["1", "3"]
+
+
+def test_environment_without_an_id_has_to_be_passed():
+    unnamed = make_small(APT, env=PendulumEnv())
+    with pytest.raises(ValueError, match=r"has no id to make another one by: .*env to show_skills"):
+        show_skills(unnamed)
+    assert len(show_skills(unnamed, PendulumEnv(), **NOT_MEASURED).rollouts) == 4
 
 
 class Twice(gym.ObservationWrapper):

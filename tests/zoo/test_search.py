@@ -1,11 +1,18 @@
 """What a study searches: not what is fixed, nothing too large, and less for a task."""
 
+import inspect
+
 import optuna
 import pytest
+import torch as th
+from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_cesd import METHODS, CeSD
+from sb3_cesd.skill_ddpg.search_space import NET_ARCHS
+from sb3_cesd.zoo.defaults import build_reward
 from sb3_cesd.zoo.hyperparams import read_entry
-from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial, walk, width
+from sb3_cesd.zoo.nested import walk
+from sb3_cesd.zoo.search import OF_ENTRY, Corner, SearchSpace, SearchTrial, width
 
 
 def ask():
@@ -83,9 +90,83 @@ def test_all_trials_play_enough_for_the_most_skills():
     assert space().most_skills == 16 and space(given={"n_skills": 40}).most_skills == 40
 
 
+def plain_settings(part, depth=2):
+    """Numbers, words and shapes of a reward and of its parts."""
+    settings = {}
+    for name, value in {**vars(part), **getattr(part, "_parameters", {}), **getattr(part, "_modules", {})}.items():
+        if isinstance(value, bool | int | float | str):
+            settings[name] = value
+        elif isinstance(value, th.Tensor):
+            settings[name] = value.shape
+        elif depth and hasattr(value, "__dict__") and not isinstance(value, type):
+            settings[name] = plain_settings(value, depth - 1)
+    return settings
+
+
+@pytest.mark.parametrize("env_id", ["Walker-v0", "MazeTree-v0"])
+@pytest.mark.parametrize("scale", ["", "_laptop"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_trial_that_draws_what_the_entry_says_trains_with_it(name, scale, env_id):
+    method, entry = METHODS[name], read_entry(f"{name}{scale}", env_id)
+    searched = space(name, env_id, f"{name}{scale}")
+    draws = searched.entry_draws
+    arguments = searched.draw(optuna.trial.FixedTrial(draws))
+    everything = ask()
+    searched.draw(everything)
+    assert set(draws) == set(everything.params)
+    defaults = {key: each.default for key, each in inspect.signature(method).parameters.items()}
+    for key, value in arguments.items():
+        if not key.endswith("_kwargs"):
+            assert value == entry.get(key, defaults[key])
+    net_arch = entry.get("policy_kwargs", {}).get("net_arch", NET_ARCHS["big"])
+    assert arguments["policy_kwargs"] == {**entry.get("policy_kwargs", {}), "net_arch": net_arch}
+    drawn, said = (build_reward(method, given) for given in ({**entry, **arguments}, entry))
+    assert plain_settings(drawn) == plain_settings(said) != {}
+
+
+def test_what_the_entry_says_beside_the_draws_stays():
+    """Clusters in mazes have a learning rate of their own, which no trial draws."""
+    searched = space(env_id="MazeTree-v0", config="cesd")
+    trial = ask()
+    assert searched.draw(trial)["intrinsic_kwargs"]["prototype_kwargs"]["learning_rate"] == 3e-4
+    # But not the arguments of another encoder
+    laptop = space(given={})
+    other = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "encoder": "fourier"}))
+    assert other["intrinsic_kwargs"]["encoder_kwargs"] == {}
+    own = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "alpha": 3.0}))["intrinsic_kwargs"]
+    assert own["encoder_kwargs"] == {"net_arch": [256, 256]} and own["alpha"] == 3.0
+
+
+def test_ranges_contain_what_the_entry_says():
+    given = {"learning_rate": 0.1, "n_skills": 11, "policy_kwargs": {"net_arch": [77, 77]}}
+    entry = {**read_entry("cesd_laptop", "Walker-v0"), **given, "n_steps": 9}
+    searched = SearchSpace(METHODS["cesd"], entry, given={})
+    assert {"learning_rate": 0.1, "n_skills": 11, "net_arch": "entry", "n_steps": 9}.items() <= searched.entry_draws.items()
+    trial = ask()
+    searched.draw(trial)
+    assert trial.distributions["learning_rate"].high == 0.1 and trial.distributions["n_steps"].high == 9
+    assert trial.distributions["n_skills"].choices == (4, 8, 11, 16)
+    # Sorted by size, of which a limit is twice that of the entry
+    assert trial.distributions["net_arch"].choices == ("small", "entry")
+
+
+def test_what_rl_zoo_makes_of_numbers_is_a_number():
+    entry = {**read_entry("cesd", "MazeTree-v0"), "learning_rate": ConstantSchedule(7e-4)}
+    assert SearchSpace(METHODS["cesd"], entry, given={}).entry_draws["learning_rate"] == 7e-4
+
+
+def test_the_trial_of_the_entry_draws_nothing_else():
+    study = optuna.create_study()
+    searched = space(env_id="MazeTree-v0", config="cesd")
+    study.enqueue_trial(searched.entry_draws, user_attrs={OF_ENTRY: True})
+    first, second = SearchTrial(study.ask(), searched), SearchTrial(study.ask(), searched)
+    assert first.draw() == {} == first.user_attrs["arguments"] and first.params == searched.entry_draws
+    assert second.draw() and second.params != searched.entry_draws
+
+
 def test_a_trial_keeps_its_arguments():
     trial = ask()
     drawn = SearchTrial(trial, space(given={"policy_kwargs": {"net_arch": [8], "optimizer_class": CeSD}})).draw()
     kept = trial.user_attrs["arguments"]
     # But for what JSON can't express
-    assert kept == {name: value for name, value in drawn.items() if name != "policy_kwargs"} and kept
+    assert kept == {**drawn, "policy_kwargs": {"net_arch": [8]}}

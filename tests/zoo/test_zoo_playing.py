@@ -121,6 +121,16 @@ def test_continuous_and_fixed_skills(tmp_path, capsys):
     for wanted, vectors in (([0.6, 0.8], [[0.6, 0.8]]), (1, [[0, 1]]), ([1, 2], [[0, 1]]), ([[0.6, 0.8]], [[0.6, 0.8]])):
         env = show_skills_of(tmp_path / "sphere.zip", wanted, make_vec_env("Pendulum-v1"))
         assert np.allclose(env.reset()["skill"], vectors, atol=1e-6)
+    env.step(np.zeros((1, 1)))
+    assert "Skill (0.60, 0.80) acts" in capsys.readouterr().out, "not 0.6000000238418579"
+    unit_cube = make_small(APT, skill_type="unit_cube", skill_dim=9)
+    unit_cube.save(tmp_path / "cube.zip")
+    env = show_skills_of(tmp_path / "cube.zip", None, make_vec_env("Pendulum-v1"))
+    env.reset()
+    env.step(np.zeros((1, 1)))
+    env.close()
+    output = capsys.readouterr().out
+    assert "Skill 0 acts" in output and "Skills that did not act: 1, 2, 3. " in output and "(skill:1)" in output
     pendulum = make_small(CeSD)
     pendulum.set_skill(3)
     pendulum.save(tmp_path / "fixed.zip")

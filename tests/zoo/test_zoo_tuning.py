@@ -10,7 +10,9 @@ from rl_zoo import run
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER, HYPERPARAMS_SAMPLER
 
 from sb3_cesd import METHODS, CeSD
-from sb3_cesd.zoo.hyperparams import entries
+from sb3_cesd.zoo.hyperparams import entries, read_entry
+from sb3_cesd.zoo.search import OF_ENTRY, SearchSpace
+from sb3_cesd.zoo.studies import begin_with_entry
 
 
 @pytest.mark.slow
@@ -39,18 +41,33 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     assert {trial.state for trial in study.trials} <= {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
     # All play as many episodes, and keep what they were trained with
     assert all({"skill_score", "knn_accuracy", "mean_reward"} <= set(trial.user_attrs) for trial in study.trials)
+    # The first one has the hyperparameters as they are, so the study ends with nothing worse
+    of_entry = [trial for trial in study.trials if trial.user_attrs.get(OF_ENTRY)]
+    assert study.trials[0] in of_entry and all(trial.user_attrs["arguments"] == {} for trial in of_entry)
+    assert study.best_value >= max(trial.value for trial in of_entry)
     # A trial can be trained by its number, with what was fixed in the study
+    drawn = next(trial for trial in study.trials if trial not in of_entry)
     output = run(
         tmp_path, "--algo", "cesd", "--env", "Pendulum-v1", "-n", 20, "--eval-freq", -1,
-        "--storage", "study.log", "--study-name", "skills", "--trial-id", 1, "-f", "trial",
+        "--storage", "study.log", "--study-name", "skills", "--trial-id", drawn.number, "-f", "trial",
     )  # fmt: skip
     assert "Loading from Optuna study" in output
     model = CeSD.load(tmp_path / "trial/cesd/Pendulum-v1_1/Pendulum-v1.zip")
-    expected = study.trials[1].user_attrs["arguments"]
-    assert "n_skills" not in study.trials[1].params and expected["n_skills"] == 4
+    expected = drawn.user_attrs["arguments"]
+    assert "n_skills" not in drawn.params and expected["n_skills"] == 4
     assert model.learning_rate(1) == expected.pop("learning_rate")
     assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
     assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
+
+
+def test_a_new_study_begins_with_the_entry():
+    space = SearchSpace(CeSD, read_entry("cesd", "MazeTree-v0"), given={})
+    begin = begin_with_entry(optuna.create_study, space)
+    storage = optuna.storages.InMemoryStorage()
+    first = begin(storage=storage, study_name="skills").ask()
+    assert first.user_attrs == {OF_ENTRY: True} and space.draw(first) and first.params == space.entry_draws
+    # One that goes on has had it
+    assert not begin(storage=storage, study_name="skills", load_if_exists=True).ask().user_attrs
 
 
 @pytest.mark.parametrize("name", METHODS)

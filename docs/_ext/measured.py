@@ -1,0 +1,113 @@
+"""
+What was measured of the methods in mazes, from the rows of the benchmark: nothing is copied by hand.
+
+``make docs`` puts it on the pages of the methods and into README.md.
+"""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[2]
+if str(ROOT / "benchmarks") not in sys.path:
+    sys.path.append(str(ROOT / "benchmarks"))
+
+from made_with import made_with  # noqa: E402
+from maze_methods import MAIN, N_TIMESTEPS  # noqa: E402
+from maze_summary import FIRST, in_order, summary  # noqa: E402
+from runs import read_rows  # noqa: E402
+
+RUNS = ROOT / "benchmarks" / "results" / "maze" / "runs.csv"
+README = ROOT / "README.md"
+ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
+#: Where README.md has the table
+BEGIN, END = "<!-- maze table, written by make docs -->\n", "<!-- end of the maze table -->\n"
+
+#: What the page of a method shows beside the methods of :data:`~maze_methods.MAIN`, by name in the rows
+VARIANTS = {"noise=white": "CeSD, white noise", "apt, noise=cesd": "APT, noise of CeSD"}
+
+INTRODUCTION = """\
+10 skills in the [mazes](../environments.md) of the literature, with the same budget (36k steps, 7000 updates), networks and
+batches for all methods. *Coverage*: share of the maze seen in training, in bins of 0.1. *k-NN accuracy*: how well the skill
+can be told from the place, by chance 0.10.
+"""
+
+
+def read_runs() -> pd.DataFrame:
+    """
+    Read the rows of the benchmark.
+
+    :return: a row per run of the usual length
+    """
+    rows = read_rows(RUNS)
+    return rows[rows.n_timesteps == N_TIMESTEPS] if len(rows) else rows
+
+
+def maze_table(rows: pd.DataFrame, methods: list[str]) -> str:
+    """
+    Write what was measured of some methods.
+
+    :param rows: runs
+    :param methods: names in the rows; those without a run are left out
+    :return: Markdown
+    """
+    known = [method for method in methods if method in set(rows.method)]
+    shown = rows[rows.method.isin(known)]
+    order = [VARIANTS.get(method, method) for method in in_order(shown, known)]
+    return summary(shown.assign(method=shown.method.replace(VARIANTS)), order)
+
+
+def results_of(key: str) -> str:
+    """
+    Write what was measured of a method in mazes.
+
+    :param key: name of the method
+    :return: Markdown; for CeSD all methods, for another one CeSD beside it
+    """
+    rows = read_runs()
+    if rows.empty or key not in set(rows.method):
+        return "None measured with this package yet.\n"
+    methods = [*MAIN, *VARIANTS] if key == FIRST else [FIRST, key]
+    others = "" if key == FIRST else " [All methods](cesd.md#results)."
+    made = made_with(rows[rows.method.isin(methods)])
+    return "\n".join([INTRODUCTION, maze_table(rows, methods), f"Made with {made}.{others}\n"])
+
+
+def command_of(key: str) -> str:
+    """
+    Tell what makes the rows of a method.
+
+    :param key: name of the method
+    :return: Markdown; empty if there are none
+    """
+    rows = read_runs()
+    if rows.empty or key not in set(rows.method):
+        return ""
+    n_seeds = rows[rows.method == key].groupby("maze").seed.nunique()
+    lines = [
+        f"python benchmarks/maze.py --seeds {n} --jobs 2 --methods {key} --mazes {' '.join(mazes.index)}"
+        for n, mazes in n_seeds.groupby(n_seeds)
+    ]
+    return "\n".join(["## How to replicate the results", "", "```sh", *lines, "```", "", ALL_FIGURES])
+
+
+def with_table(text: str) -> str:
+    """
+    Put the table of all methods into README.md.
+
+    :param text: its text
+    :return: the same with the table as the rows are now
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert begin and end, f"README.md has no place for the table: {BEGIN.strip()} ... {END.strip()}"
+    return f"{before}{begin}\n{maze_table(read_runs(), list(MAIN))}\n{end}{after}"
+
+
+def update_readme() -> None:
+    """Bring README.md up to date with the rows."""
+    text = README.read_text()
+    updated = with_table(text)
+    if updated != text:
+        README.write_text(updated)

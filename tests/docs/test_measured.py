@@ -1,0 +1,68 @@
+"""Figures of the methods in mazes: taken from the rows of the benchmark, wherever they are shown."""
+
+import re
+
+import pandas as pd
+import pytest
+from blocks import DOCS, ROOT
+
+from sb3_cesd import METHODS
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    import measured
+
+    return measured
+
+
+def shown_means(text, name):
+    """Means in the line of a method, the bold ones too."""
+    [line] = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.M)
+    return [float(cell.strip(" *").split(" ±")[0]) for cell in line.split("|")]
+
+
+def test_readme_shows_the_rows_as_they_are_now(measured):
+    text = (ROOT / "README.md").read_text()
+    assert measured.with_table(text) == text, "run make docs, which brings README.md up to date"
+    rows = pd.read_csv(measured.RUNS)
+    rows = rows[(rows.method == "cesd") & (rows.n_timesteps == 36_000)]
+    coverage, accuracy = (rows.groupby("maze")[name].mean() for name in ("total_coverage_coarse", "knn_accuracy"))
+    expected = [value for maze in ("square_a", "square_b", "tree") for value in (coverage[maze], accuracy[maze])]
+    assert shown_means(text, "CeSD") == pytest.approx(expected, abs=0.005)
+
+
+def test_pages_show_what_was_measured(measured, monkeypatch):
+    from method_pages import page
+
+    rows = measured.read_runs()
+    monkeypatch.setattr(measured, "read_runs", lambda: rows)
+    for key, method in METHODS.items():
+        text = page(key, method)
+        has_rows = key in set(rows.method)
+        assert text.count("## Results\n") == 1 and text.count("## How to replicate the results\n") == has_rows
+        assert text.count("None measured with this package yet.") == (not has_rows)
+        if has_rows:
+            of_method = rows[(rows.method == key) & (rows.maze == "tree")]
+            assert shown_means(text, method.__name__)[-1] == pytest.approx(of_method.knn_accuracy.mean(), abs=0.005)
+
+
+def test_no_figure_is_copied_by_hand():
+    for path in (DOCS / "methods").glob("*.md"):
+        assert not re.search(r"\d ± \d", path.read_text()), path
+
+
+def test_a_new_row_needs_no_touch(measured, monkeypatch, tmp_path):
+    from method_pages import page
+
+    rows = pd.read_csv(measured.RUNS)
+    rows = rows[(rows.method == "cesd") & (rows.seed < 2)]
+    new = rows[rows.maze == "tree"].assign(method="metra", total_coverage_coarse=[0.25, 0.75])
+    pd.concat([rows, new]).to_csv(tmp_path / "runs.csv", index=False)
+    monkeypatch.setattr(measured, "RUNS", tmp_path / "runs.csv")
+    text = page("metra", METHODS["metra"])
+    assert "| METRA | - | - | - | - | 0.500 ± " in text
+    assert "python benchmarks/maze.py --seeds 2 --jobs 2 --methods metra --mazes tree\n" in text
+    assert "| METRA |" in measured.with_table((ROOT / "README.md").read_text())
+    assert "None measured" in page("lsd", METHODS["lsd"])
