@@ -29,7 +29,7 @@ class DenseCeSD(CeSD):
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
 
     def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
-        actions = self._noisy_actions(replay_data, replay_data.actor_skills)  # type: ignore[arg-type]
+        actions, _ = self._improved_actions(replay_data.observations, replay_data.actor_skills)
         q_values = self.critic.q_values_dense(replay_data.observations, actions)
         return -(minimum(q_values) * self._mask(replay_data.actor_skills)).mean()
 

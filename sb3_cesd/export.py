@@ -31,6 +31,7 @@ from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 SUFFIX = ".safetensors"
 #: Number of the layout of these files
@@ -159,7 +160,8 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
         raise ValueError(f"{path} would not be known as an exported policy: pass a name that ends in {SUFFIX}.")
     vec_normalize = vec_normalize or model.get_vec_normalize_env()
     description = _describe(model, vec_normalize)
-    tensors = {f"actor.{name}": value.detach().cpu().contiguous() for name, value in model.actor.state_dict().items()}
+    actor = model.actor.mean_state_dict() if isinstance(model.actor, StochasticSkillActor) else model.actor.state_dict()
+    tensors = {f"actor.{name}": value.detach().cpu().contiguous() for name, value in actor.items()}
     description["observation_space"] = _space_to_json("observation_space", model.plain_space, tensors)
     description["action_space"] = _space_to_json("action_space", model.action_space, tensors)
     if vec_normalize is not None and vec_normalize.norm_obs:
@@ -186,7 +188,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
     """
     policy, remedy = model.policy, "share the zip that model.save() writes with those who trust you."
     others = [name for name in OF_PREDICTION if getattr(type(policy), name) is not getattr(SkillPolicy, name)]
-    if others or type(model.actor) is not SkillActor:
+    if others or type(model.actor) not in (SkillActor, StochasticSkillActor):
         what = f"{type(policy).__name__}.{others[0]}" if others else type(model.actor).__name__
         raise ValueError(f"{what} is code, which an exported policy can't hold: use SkillPolicy as it is, or {remedy}")
     extractor, activation_fn = policy.features_extractor_class, policy.activation_fn

@@ -269,10 +269,10 @@ class CeSD(SkillDDPG):
         pairs = replay_data.pairs
         with th.no_grad():
             next_observations = select(replay_data.next_observations, pairs.rows)
-            next_actions = self.actor.act(next_observations, pairs.target_skills)
-            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            next_actions, log_densities = self._target_actions(next_observations, pairs.target_skills)
             # min(Q_i1', Q_i2')(s', pi(s', z)), shape (n_pairs, 1)
             next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))
+            next_q_values = self._with_entropy(next_q_values, log_densities)
             discounts = ((1 - replay_data.dones) * replay_data.discounts).index_select(0, pairs.rows)
             target_q_values = pairs.rewards + discounts * next_q_values
 
@@ -287,9 +287,10 @@ class CeSD(SkillDDPG):
         :param replay_data: a relabelled batch
         :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b
         """
-        actions = self._noisy_actions(replay_data, replay_data.actor_skills)  # type: ignore[arg-type]
-        q_values = self.critic.q_values(replay_data.observations, actions, replay_data.actor_skills)
-        return -minimum(q_values).sum() / (self.policy.n_heads * len(actions))
+        actions, log_densities = self._improved_actions(replay_data.observations, replay_data.actor_skills)
+        q_values = minimum(self.critic.q_values(replay_data.observations, actions, replay_data.actor_skills))
+        loss = -self._with_entropy(q_values, log_densities).sum() / (self.policy.n_heads * len(actions))
+        return loss + self._ent_coef_loss(log_densities)
 
     def _task_batch(self, replay_data: SkillReplayBufferSamples) -> CeSDSamples:
         """

@@ -168,6 +168,7 @@ class CeSDPolicy(SkillPolicy):
     :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
     :param skill: the skill of every prediction for an observation without one
+    :param ent_coef: entropy coefficient of a stochastic actor, ``None`` for a deterministic one
     """
 
     critic: EnsembleCritic
@@ -193,6 +194,7 @@ class CeSDPolicy(SkillPolicy):
         shared_value: bool = True,
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
+        ent_coef: float | str | None = None,
     ) -> None:
         check_arguments("CeSDPolicy", locals())
         self.shared_value = shared_value
@@ -214,6 +216,7 @@ class CeSDPolicy(SkillPolicy):
             n_critics,
             share_features_extractor,
             skill,
+            ent_coef,
         )
 
     @property

@@ -14,6 +14,7 @@ from sb3_cesd.common.argument_rules import (
     BUFFER_CLASS,
     CALLBACK,
     DEVICE,
+    ENT_COEF,
     ENV,
     EVAL_ENV,
     FILE,
@@ -118,6 +119,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "noise_correlation": CORRELATION,
     "target_policy_noise": NOT_NEGATIVE,
     "target_noise_clip": NOT_NEGATIVE,
+    "ent_coef": optional(ENT_COEF),
     "reward": Choice(REWARDS),
     "on_non_finite": Choice(ON_NON_FINITE),
     "warm_up": Choice(WARM_UPS),
@@ -146,6 +148,7 @@ _POLICY: dict[str, Rule | Choice] = {
     "optimizer_kwargs": optional(ARGUMENTS),
     "n_critics": POSITIVE_INTEGER,
     "share_features_extractor": BOOLEAN,
+    "ent_coef": optional(ENT_COEF),
 }
 #: What the algorithm tells rewards and encoders
 _KNOWN: dict[str, Rule | Choice] = {
@@ -414,7 +417,13 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "env": optional(ENV),
         "skills": optional(SEVERAL_SKILLS),
         "n_steps": optional(POSITIVE_INTEGER),
-        "n_rollouts": optional(NOT_NEGATIVE_INTEGER),
+        "n_rollouts": optional(
+            Rule(
+                "0 or an integer of at least two",
+                "pass 2 or more per skill, as one is compared with the others, or 0 to measure nothing",
+                lambda value: TWO_OR_MORE.accepts(value) or (is_integer(value) and value == 0),
+            )
+        ),
         "n_untrained": NOT_NEGATIVE_INTEGER,
         "n_frames": NOT_NEGATIVE_INTEGER,
         "vec_normalize": optional(

@@ -54,6 +54,20 @@ def _is_device(value: Any) -> bool:
     return value == "auto" if isinstance(value, str) else isinstance(value, th.device) and value.type in DEVICES
 
 
+def _is_ent_coef(value: Any) -> bool:
+    if isinstance(value, str):
+        word, _, start = value.partition("_")
+        return word == "auto" and (value == "auto" or _is_positive_word(start))
+    return is_number(value) and 0 < value < float("inf")
+
+
+def _is_positive_word(word: str) -> bool:
+    try:
+        return 0 < float(word) < float("inf")
+    except ValueError:
+        return False
+
+
 def _is_train_freq(value: Any) -> bool:
     if isinstance(value, TrainFreq):
         return True
@@ -123,6 +137,11 @@ LEARNING_RATE = Rule(
     "a number from 0 on, or a function of the progress",
     "pass a number such as 1e-4, or a schedule",
     _is_learning_rate,
+)
+ENT_COEF = Rule(
+    "a positive number, 'auto' or e.g. 'auto_0.1'",
+    "pass 'auto_0.1' for a coefficient that is learned from 0.1 on, a number for a constant one",
+    _is_ent_coef,
 )
 TRAIN_FREQ = Rule(
     "a number of steps or a pair such as (5, 'step')",

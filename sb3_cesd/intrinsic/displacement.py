@@ -21,6 +21,7 @@ METRA_DEFAULTS: dict[str, Any] = {
     "tau": 0.005,
     "train_freq": 32,
     "n_steps": 1,
+    "ent_coef": "auto_0.01",
 }
 
 

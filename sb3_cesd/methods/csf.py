@@ -108,8 +108,8 @@ class CSF(SkillDDPG):
             return super().critic_loss(replay_data)
         skills = replay_data.skills
         with th.no_grad():
-            next_actions = self.actor.act(replay_data.next_observations, skills)
-            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            # The target has no entropy term, as in the released code
+            next_actions, _ = self._target_actions(replay_data.next_observations, skills)
             next_features = self.critic_target.outputs(replay_data.next_observations, next_actions, skills)
             next_values = th.stack(self.critic_target.values_of(next_features, skills))  # (n_critics, batch_size, 1)
             smaller = next_values.argmin(dim=0, keepdim=True).expand(1, *next_features[0].shape)

@@ -111,9 +111,8 @@ class METRA(SkillDDPG):
 
     As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, and there is one
     update for 32 steps (of the released code, which makes 50 updates after 8 episodes of 200 steps; here they are spread
-    evenly). The paper has 4 dimensions in the quadruped and 16 discrete skills in the half-cheetah. It learns the policy by
-    SAC, this is the backbone of all methods here, DDPG with twin critics. A task is learned sooner with more updates: pass
-    ``train_freq=2`` to ``from_pretrained``.
+    evenly). The paper has 4 dimensions in the quadruped and 16 discrete skills in the half-cheetah. As published, the policy
+    is SAC's (``ent_coef``). A task is learned sooner with more updates: pass ``train_freq=2`` to ``from_pretrained``.
 
     Paper: https://arxiv.org/abs/2310.08887. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`METRAReward`: ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack``

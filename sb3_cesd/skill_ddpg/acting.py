@@ -42,6 +42,7 @@ class ActingSkillModel(SavedSkillModel):
     skill_dim: int | None
     skill_duration: int | None
     exploration_noise: float
+    ent_coef: float | str | None
     reward: Reward
     warm_up: WarmUp
     #: The skill that is always followed, ``None`` for all of them
@@ -98,7 +99,7 @@ class ActingSkillModel(SavedSkillModel):
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """
-        Act by the skills that the last observations bear, with exploration noise.
+        Act by the skills that the last observations bear, with exploration noise unless the policy is stochastic.
 
         :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
         :param action_noise: exploration noise in place of ``exploration_noise``
@@ -114,7 +115,7 @@ class ActingSkillModel(SavedSkillModel):
         checks.check_finite_action(buffer_action, self.num_timesteps)
         if action_noise is not None:
             buffer_action = np.clip(buffer_action + np.reshape(action_noise(), buffer_action.shape), -1, 1)
-        elif not at_random:
+        elif not at_random and self.ent_coef is None:
             noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
             buffer_action = np.clip(buffer_action + noise, -1, 1)
         buffer_action = np.asarray(buffer_action, action.dtype)

@@ -39,7 +39,7 @@ def check_arguments(model: Any) -> None:
 #: Arguments of a constructor that another argument of the loaders stands for, or that are a saved model's own
 NOT_TO_CHANGE = ("self", "policy", "env", "device", "_init_setup_model")
 #: Arguments of a policy or a replay buffer that the algorithm knows
-OF_THE_POLICY = ("observation_space", "action_space", "lr_schedule", "skill_space", "is_task", "skill")
+OF_THE_POLICY = ("observation_space", "action_space", "lr_schedule", "skill_space", "is_task", "skill", "ent_coef")
 OF_THE_BUFFER = (
     "buffer_size",
     "observation_space",

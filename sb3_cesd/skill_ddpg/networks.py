@@ -64,7 +64,12 @@ class SkillActor(BasePolicy):
         self.net_arch = net_arch
         self.features_dim = features_dim
         self.activation_fn = activation_fn
-        self.mu = create_normalized_mlp(features_dim + skill_space.dim, get_action_dim(action_space), net_arch, activation_fn)
+        self.mu = create_normalized_mlp(features_dim + skill_space.dim, self.n_outputs, net_arch, activation_fn)
+
+    @property
+    def n_outputs(self) -> int:
+        """Size of what the network puts out."""
+        return get_action_dim(self.action_space)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
@@ -87,8 +92,7 @@ class SkillActor(BasePolicy):
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
         :return: actions in [-1, 1], shape ``(n, action_dim)``
         """
-        features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
-        return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1)).tanh()
+        return self.squashed(self.outputs_of(observations, skills))
 
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
         """
@@ -97,8 +101,35 @@ class SkillActor(BasePolicy):
         :param obs: observations with skills
         :return: actions in [-1, 1], shape ``(n, action_dim)``
         """
+        return self.squashed(self.outputs_for(obs))
+
+    def outputs_of(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
+        """
+        Compute what the network puts out for skills as the replay buffer keeps them; for the arguments see :meth:`act`.
+
+        :return: before tanh, shape ``(n, n_outputs)``
+        """
+        features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
+        return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1))
+
+    def outputs_for(self, obs: dict[str, th.Tensor]) -> th.Tensor:
+        """
+        Compute what the network puts out for the skills that observations bear.
+
+        :param obs: observations with skills
+        :return: before tanh, shape ``(n, n_outputs)``
+        """
         features = self.features_extractor(to_features(_plain_part(obs), self.plain_space, self.normalize_images))
-        return self.mu(th.cat([features, obs[SKILL].to(features.dtype)], dim=1)).tanh()
+        return self.mu(th.cat([features, obs[SKILL].to(features.dtype)], dim=1))
+
+    def squashed(self, outputs: th.Tensor) -> th.Tensor:
+        """
+        Make deterministic actions of what the network puts out.
+
+        :param outputs: shape ``(n, n_outputs)``
+        :return: actions in [-1, 1], shape ``(n, action_dim)``
+        """
+        return outputs.tanh()
 
     def _predict(self, observation: dict[str, th.Tensor], deterministic: bool = False) -> th.Tensor:  # type: ignore[override]
         # The policy is deterministic: exploration noise is added by the algorithm

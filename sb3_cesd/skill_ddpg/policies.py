@@ -19,6 +19,7 @@ from sb3_cesd.common.checks import check_names, explain_arguments
 from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
+from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 
 class SkillPolicy(BasePolicy):
@@ -45,6 +46,8 @@ class SkillPolicy(BasePolicy):
     :param n_critics: number of critics, the target takes their minimum
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
     :param skill: the skill of every prediction for an observation without one, see :meth:`set_skill`
+    :param ent_coef: entropy coefficient of a stochastic actor, see
+        :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`; ``None`` for a deterministic one
     """
 
     actor: SkillActor
@@ -70,6 +73,7 @@ class SkillPolicy(BasePolicy):
         n_critics: int = 2,
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
+        ent_coef: float | str | None = None,
     ) -> None:
         if skill_space is None:
             raise ValueError(
@@ -98,6 +102,7 @@ class SkillPolicy(BasePolicy):
         self.activation_fn = activation_fn
         self.n_critics = n_critics
         self.share_features_extractor = share_features_extractor
+        self.ent_coef = ent_coef
         self.skill: int | list[float] | None = None
         self._n_stateless_calls = 0
         self._warned_of_lost_state = False
@@ -152,16 +157,19 @@ class SkillPolicy(BasePolicy):
         :return: the actor, with a features extractor of its own
         """
         features_extractor = self.make_plain_features_extractor()
-        return SkillActor(
-            self.observation_space,  # type: ignore[arg-type]
-            self.action_space,  # type: ignore[arg-type]
-            self.skill_space,
-            self.actor_arch,
-            features_extractor,
-            features_extractor.features_dim,
-            self.activation_fn,
-            self.normalize_images,
-        ).to(self.device)
+        arguments: dict[str, Any] = {
+            "observation_space": self.observation_space,
+            "action_space": self.action_space,
+            "skill_space": self.skill_space,
+            "net_arch": self.actor_arch,
+            "features_extractor": features_extractor,
+            "features_dim": features_extractor.features_dim,
+            "activation_fn": self.activation_fn,
+            "normalize_images": self.normalize_images,
+        }
+        if self.ent_coef is None:
+            return SkillActor(**arguments).to(self.device)
+        return StochasticSkillActor(**arguments, ent_coef=self.ent_coef).to(self.device)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
         """
@@ -197,6 +205,7 @@ class SkillPolicy(BasePolicy):
                 n_critics=self.n_critics,
                 share_features_extractor=self.share_features_extractor,
                 skill=self.skill,
+                ent_coef=self.ent_coef,
             )
         )
         # Fixed by the class
@@ -208,7 +217,7 @@ class SkillPolicy(BasePolicy):
         return self._predict(observation, deterministic=deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
-        return self.actor(observation)
+        return self.actor._predict(observation, deterministic)  # type: ignore[arg-type]
 
     def set_training_mode(self, mode: bool) -> None:
         """
@@ -248,15 +257,15 @@ class SkillPolicy(BasePolicy):
         :param observation: one or several observations, with or without a skill
         :param state: skills of the running episodes, as returned by the call before
         :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
-        :param deterministic: not used, the policy is deterministic
+        :param deterministic: take the mean action of a stochastic policy; those of a deterministic one are the same
         :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; overrides that of
             the observation
         :return: actions and the state to pass to the next call
         :raises ValueError: if the skill is unknown, or the observation of another shape
         """
         check_arguments("predict", locals())
-        if isinstance(observation, tuple):
-            # SB3 explains that
+        if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+            # What reset() returns: SB3 explains that
             return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]
         batch_shape = self._batch_shape(observation)
         if skill is not None:

@@ -24,6 +24,8 @@ BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another che
 DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
 #: What is read of a saved model before it is built
 NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
+#: Attributes that older files lack, with what those models had
+SINCE_ADDED: dict[str, Any] = {"ent_coef": None}
 
 
 def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
@@ -42,7 +44,8 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
     Read the plain (JSON) attributes of a saved SB3 model without building it.
 
     :param path: the zip file
-    :return: attributes by name; those that JSON can't express are left as SB3 stored them
+    :return: attributes by name; those that JSON can't express are left as SB3 stored them, and those that older files lack
+        are what such models had
     :raises ValueError: if it is no saved model
     """
     with explain_no_file(path, "of a model"):
@@ -54,7 +57,7 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             data = json.loads(archive.read("data").decode())
             if not isinstance(data, dict):
                 raise TypeError
-            return data
+            return {**SINCE_ADDED, **data}
     except Exception as error:  # a changed byte may be taken for another kind of compression, a password, ...
         raise ValueError(
             f"{path} is not a complete saved model (truncated, or not written by model.save): "

@@ -34,7 +34,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
     saved_with: dict[str, str]
 
     #: Arguments that shape the networks: a saved model keeps them
-    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim")
+    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim", "ent_coef")
 
     #: In ``save``, which writes equal tensors once
     _is_saving: bool = False
@@ -141,7 +141,10 @@ class SavedSkillModel(OffPolicyAlgorithm):
             saved_files.explain_missing_parameters(path),
             saved_files.explain_other_policy(path, kwargs.get("policy_kwargs")),
         ):
-            model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+            since_added = {name: saved[name] for name in saved_files.SINCE_ADDED}
+            model = super().load(
+                path, env, device, custom_objects, print_system_info, force_reset, **{**since_added, **kwargs}
+            )
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model as a new one, which would draw the random numbers of its start again
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))

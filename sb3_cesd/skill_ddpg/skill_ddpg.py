@@ -20,7 +20,7 @@ from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
-from sb3_cesd.common.observations import to_states
+from sb3_cesd.common.observations import TensorObservation, to_states
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import check_n_skills
@@ -33,6 +33,7 @@ from sb3_cesd.skill_ddpg.arguments import check_constructor, with_defaults
 from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
+from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 
 class SkillDDPG(LearningSkillModel):
@@ -71,6 +72,10 @@ class SkillDDPG(LearningSkillModel):
         Ornstein-Uhlenbeck process, which starts afresh with each episode
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
     :param target_noise_clip: limit of the absolute value of that noise
+    :param ent_coef: ``None`` learns a deterministic policy, as DDPG and TD3 do; the entropy coefficient of Stable-Baselines3's
+        SAC (a number, ``"auto"`` or, with the value to start from, e.g. ``"auto_0.1"``) a stochastic one, which explores by
+        itself: none of the noises above is added, but for ``action_noise``. See
+        :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
         from scratch (see :meth:`from_pretrained` for the other way)
     :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
@@ -136,6 +141,7 @@ class SkillDDPG(LearningSkillModel):
         noise_correlation: float = 0.0,
         target_policy_noise: float = 0.2,
         target_noise_clip: float = 0.3,
+        ent_coef: float | str | None = None,
         reward: Reward = "intrinsic",
         warm_up: WarmUp = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
@@ -206,6 +212,7 @@ class SkillDDPG(LearningSkillModel):
         self.noise_correlation = noise_correlation
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
+        self.ent_coef = ent_coef
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
         self.on_non_finite = on_non_finite
@@ -279,7 +286,8 @@ class SkillDDPG(LearningSkillModel):
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
         """Arguments of the policy that the algorithm knows."""
-        return {"skill_space": self.skill_space}
+        stochastic = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
+        return {"skill_space": self.skill_space, **stochastic}
 
     def _make_intrinsic(self) -> IntrinsicReward:
         """The reward that is maximised."""
@@ -387,11 +395,11 @@ class SkillDDPG(LearningSkillModel):
         :return: ``sum (q1 - t)^2 / b + sum (q2 - t)^2 / b`` for batch size b
         """
         with th.no_grad():
-            next_actions = self.actor.act(replay_data.next_observations, replay_data.skills)
-            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            next_actions, log_densities = self._target_actions(replay_data.next_observations, replay_data.skills)
             next_q_values = minimum(
                 self.critic_target.q_values(replay_data.next_observations, next_actions, replay_data.skills)
             )
+            next_q_values = self._with_entropy(next_q_values, log_densities)
             target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
 
         current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, replay_data.skills)
@@ -403,17 +411,68 @@ class SkillDDPG(LearningSkillModel):
         Compute what improves the actions of the skills that collected the states.
 
         :param replay_data: a batch of transitions
-        :return: ``- sum min(q1, q2) / b`` for batch size b
+        :return: ``- sum min(q1, q2) / b`` for batch size b; of a stochastic policy with the loss of SAC, of its entropy
+            coefficient too
         """
-        actions = self._noisy_actions(replay_data, replay_data.skills)
-        q_values = self.critic.q_values(replay_data.observations, actions, replay_data.skills)
-        return -minimum(q_values).sum() / len(actions)
+        actions, log_densities = self._improved_actions(replay_data.observations, replay_data.skills)
+        q_values = minimum(self.critic.q_values(replay_data.observations, actions, replay_data.skills))
+        loss = -self._with_entropy(q_values, log_densities).sum() / len(actions)
+        return loss + self._ent_coef_loss(log_densities)
 
-    def _noisy_actions(self, replay_data: SkillReplayBufferSamples, skills: th.Tensor) -> th.Tensor:
-        actions = self.actor.act(replay_data.observations, skills)
+    def _target_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
+        """
+        Choose the actions whose values are targets: of a deterministic policy those with clipped noise (TD3), of a stochastic
+        one drawn ones (SAC).
+
+        :param observations: observations without skills
+        :param skills: skills as the replay buffer keeps them
+        :return: actions in [-1, 1], shape ``(n, action_dim)``, and the logarithm of their density, shape ``(n, 1)``, of a
+            deterministic policy ``None``
+        """
+        if isinstance(self.actor, StochasticSkillActor):
+            return self.actor.sample(observations, skills)
+        actions = self.actor.act(observations, skills)
+        return (actions + self._clipped_noise(actions)).clamp(-1, 1), None
+
+    def _improved_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
+        """
+        Choose the actions by which the policy learns; for arguments and values see :meth:`_target_actions`.
+
+        :return: the same, with gradients
+        """
+        if isinstance(self.actor, StochasticSkillActor):
+            return self.actor.sample(observations, skills)
+        actions = self.actor.act(observations, skills)
         actions = actions + self._clipped_noise(actions)
         # The value is that of the clipped action, the gradient passes as if it were not clipped (as in URLB)
-        return actions + (actions.clamp(-1, 1) - actions).detach()
+        return actions + (actions.clamp(-1, 1) - actions).detach(), None
+
+    def _with_entropy(self, q_values: th.Tensor, log_densities: th.Tensor | None) -> th.Tensor:
+        """
+        Add what entropy is worth to values.
+
+        :param q_values: values of actions, shape ``(n, 1)``
+        :param log_densities: logarithms of their densities, shape ``(n, 1)``; ``None`` for a deterministic policy
+        :return: ``Q - alpha log pi``, shape ``(n, 1)``
+        """
+        if log_densities is None:
+            return q_values
+        assert isinstance(self.actor, StochasticSkillActor)
+        return q_values + self.actor.entropy_bonus(log_densities)
+
+    def _ent_coef_loss(self, log_densities: th.Tensor | None) -> th.Tensor | float:
+        """
+        Compute what the entropy coefficient minimises, and log it.
+
+        :param log_densities: as :meth:`_with_entropy` takes them
+        :return: a scalar; 0 for a deterministic policy
+        """
+        if log_densities is None:
+            return 0.0
+        assert isinstance(self.actor, StochasticSkillActor)
+        self.intrinsic.logs["train/ent_coef"] = self.actor.log_ent_coef.detach().exp()
+        self.intrinsic.logs["train/entropy"] = -log_densities.detach().mean()
+        return self.actor.ent_coef_loss(log_densities)
 
     def _clipped_noise(self, actions: th.Tensor) -> th.Tensor:
         if self.target_policy_noise == 0:
@@ -486,8 +545,7 @@ class SkillDDPG(LearningSkillModel):
         """
         Make arguments of the constructor of what was drawn.
 
-        A trial replaces arguments as a whole, so ``intrinsic_kwargs`` takes the place of that in the yml file: it holds all
-        that our files set, and otherwise the defaults.
+        A study adds what the yml file says beside the draws, within ``policy_kwargs`` and ``intrinsic_kwargs`` too.
 
         :param drawn: what :meth:`draw_hyperparams` drew, by name of the draw
         :return: arguments of the constructor

@@ -124,7 +124,7 @@ def test_a_wrong_sign_would_be_noticed():
 def test_successor_features_learn_from_the_critic_with_the_smaller_value(space):
     """The TD target of each transition, by hand."""
     kwargs = {"skill_type": "discrete", "n_skills": 3} if space.discrete else {"skill_type": "sphere", "skill_dim": 2}
-    model = make_small(CSF, target_policy_noise=0.0, gamma=0.9, **kwargs)
+    model = make_small(CSF, ent_coef=None, target_policy_noise=0.0, gamma=0.9, **kwargs)
     th.manual_seed(2)
     n = 10
     obs, next_obs = th.randn(2, n, 3)

@@ -103,10 +103,10 @@ def test_loaded_model_learns_on_to_the_last_bit(method, n_envs, tmp_path):
 def test_plays_every_skill_and_evaluates(method):
     model = make_small(method).learn(80)
     obs = np.array([1.0, 0.0, 0.5], dtype=np.float32)
-    actions = [model.predict(obs, skill=skill)[0].item() for skill in range(4)]
+    actions = [model.predict(obs, skill=skill, deterministic=True)[0].item() for skill in range(4)]
     assert len(set(actions)) == 4
     for skill, vector in enumerate(model.skill_space.vectors):
-        assert model.predict({"observation": obs, "skill": vector})[0].item() == actions[skill]
+        assert model.predict({"observation": obs, "skill": vector}, deterministic=True)[0].item() == actions[skill]
     returns, lengths = evaluate_policy(model, make_vec_env("Pendulum-v1"), 4, return_episode_rewards=True, warn=False)
     assert len(returns) == 4 and lengths == [200] * 4
 

@@ -229,7 +229,7 @@ def test_policy_goes_where_it_is_told_after_learning_without_any_reward():
         env = make_vec_env(Plane, len(goals))
         obs = env.reset()
         for _ in range(19):  # the last step resets
-            obs, *_ = env.step(model.predict(obs, skill=model.goal_skill(obs, goals))[0])
+            obs, *_ = env.step(model.predict(obs, skill=model.goal_skill(obs, goals), deterministic=True)[0])
         return np.linalg.norm(obs - goals, axis=1)
 
     model = make_small(

@@ -38,10 +38,10 @@ def test_any_shape_trains_predicts_and_loads(method, n_envs, name):
     for observations in (OBS, np.stack([OBS, 2 * OBS, -OBS])):
         expected_shape = (*observations.shape[:-1], *space.shape)
         for skill in (None, 2):
-            actions, _ = model.predict(observations, skill=skill)
+            actions, _ = model.predict(observations, skill=skill, deterministic=True)
             assert actions.shape == expected_shape and actions.dtype == space.dtype
             assert all(space.contains(np.asarray(action)) for action in np.reshape(actions, (-1, *space.shape)))
-            assert (loaded.predict(observations, skill=skill)[0] == actions).all()
+            assert (loaded.predict(observations, skill=skill, deterministic=True)[0] == actions).all()
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -70,4 +70,4 @@ def test_a_task_with_a_matrix_of_actions(skill):
     pretrained = make_small(METHODS["cesd"], RandomEnv(action_space=SPACES["matrix"])).learn(60)
     task = RandomEnv(action_space=SPACES["matrix"])
     model = METHODS["cesd"].from_pretrained(saved(pretrained), task, skill=skill, learning_starts=40, device="cpu").learn(60)
-    assert model.predict(OBS)[0].shape == (2, 2) and len(task.actions) == 60
+    assert model.predict(OBS, deterministic=True)[0].shape == (2, 2) and len(task.actions) == 60

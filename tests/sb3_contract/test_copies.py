@@ -40,7 +40,7 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
     model = make_small(method, make_vec_env("Pendulum-v1", 3), skill_duration=5).learn(90)
     twin = COPY[how](model)
     assert type(twin) is method and not differences(model, twin)
-    assert (twin.predict(OBS)[0] == model.predict(OBS)[0]).all()
+    assert (twin.predict(OBS, deterministic=True)[0] == model.predict(OBS, deterministic=True)[0]).all()
     before = copy.deepcopy(twin.get_parameters())
     learn_on(model)
     assert all((value == before["policy"][name]).all() for name, value in twin.get_parameters()["policy"].items())
@@ -54,7 +54,7 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
 @pytest.mark.parametrize("how", COPY)
 def test_a_model_that_never_learned_or_was_loaded_without_an_environment(how):
     for model in (make_small(CeSD), CeSD.load(saved(make_small(CeSD)), device="cpu")):
-        assert (COPY[how](model).predict(OBS)[0] == model.predict(OBS)[0]).all()
+        assert (COPY[how](model).predict(OBS, deterministic=True)[0] == model.predict(OBS, deterministic=True)[0]).all()
 
 
 @pytest.mark.parametrize("how", COPY)
@@ -108,15 +108,15 @@ def test_a_saved_policy_keeps_the_skill(method, tmp_path):
     model.set_skill(3)
     model.policy.save(tmp_path / "policy.pkl")
     policy = type(model.policy).load(tmp_path / "policy.pkl")
-    actions = model.predict(OBS, skill=3)[0]
+    actions = model.predict(OBS, skill=3, deterministic=True)[0]
     assert policy.skill == model.skill and policy.skill_space == model.skill_space
-    assert (model.predict(OBS, skill=1)[0] != actions).any()
+    assert (model.predict(OBS, skill=1, deterministic=True)[0] != actions).any()
     for starts in (None, np.ones(2, bool)):
-        assert (policy.predict(OBS, episode_start=starts)[0] == actions).all()
-    assert (policy.predict(OBS, skill=1)[0] == model.predict(OBS, skill=1)[0]).all()
+        assert (policy.predict(OBS, episode_start=starts, deterministic=True)[0] == actions).all()
+    assert (policy.predict(OBS, skill=1, deterministic=True)[0] == model.predict(OBS, skill=1, deterministic=True)[0]).all()
     policy.set_skill(None)
-    expected = [model.predict(OBS[idx], skill=idx)[0] for idx in range(2)]
-    np.testing.assert_allclose(policy.predict(OBS)[0], expected, atol=1e-5)
+    expected = [model.predict(OBS[idx], skill=idx, deterministic=True)[0] for idx in range(2)]
+    np.testing.assert_allclose(policy.predict(OBS, deterministic=True)[0], expected, atol=1e-5)
 
 
 @every_method
@@ -131,8 +131,8 @@ def test_a_saved_policy_of_a_task_keeps_its_skill(method, warm_up, skill, tmp_pa
     assert policy.skill == model.skill is not None
     state = None
     for _ in range(3):
-        actions, state = policy.predict(OBS, state, np.ones(2, bool))
-        assert (actions == model.predict(OBS, skill=model.skill)[0]).all()
+        actions, state = policy.predict(OBS, state, np.ones(2, bool), deterministic=True)
+        assert (actions == model.predict(OBS, skill=model.skill, deterministic=True)[0]).all()
 
 
 # The replay buffer

@@ -77,13 +77,13 @@ def test_learns_predicts_and_loads(method, name):
     loaded = method.load(saved(model), make_env(name), device="cpu", buffer_size=100)
     assert not differences(model, loaded)
     observations = samples_of(name, 3)
-    expected, _ = model.predict(observations, skill=[0, 3, 1])
+    expected, _ = model.predict(observations, skill=[0, 3, 1], deterministic=True)
     assert expected.shape == (3, 1) and np.isfinite(expected).all() and len(np.unique(expected)) == 3
-    assert (loaded.predict(observations, skill=[0, 3, 1])[0] == expected).all()
-    np.testing.assert_allclose(model.predict(first_of(observations), skill=0)[0], expected[0], atol=1e-5)
+    assert (loaded.predict(observations, skill=[0, 3, 1], deterministic=True)[0] == expected).all()
+    np.testing.assert_allclose(model.predict(first_of(observations), skill=0, deterministic=True)[0], expected[0], atol=1e-5)
     with_skills = observations if isinstance(observations, dict) else {"observation": observations}
     with_skills = {**with_skills, "skill": model.skill_space.vectors[[0, 3, 1]]}
-    assert (model.predict(with_skills)[0] == expected).all()
+    assert (model.predict(with_skills, deterministic=True)[0] == expected).all()
     assert loaded.learn(46).num_timesteps == 46
 
 
@@ -148,8 +148,15 @@ def test_images_are_scaled_unless_the_user_does_so():
     raw.policy.load_state_dict(scaled.policy.state_dict())
     layer = raw.actor.mu[0]
     layer.weight.data[:, :3888] /= 255
-    np.testing.assert_allclose(raw.predict(observations, skill=1)[0], scaled.predict(observations, skill=1)[0], atol=1e-5)
-    assert (scaled.predict(observations, skill=1)[0] != scaled.predict(observations * 0, skill=1)[0]).any()
+    np.testing.assert_allclose(
+        raw.predict(observations, skill=1, deterministic=True)[0],
+        scaled.predict(observations, skill=1, deterministic=True)[0],
+        atol=1e-5,
+    )
+    assert (
+        scaled.predict(observations, skill=1, deterministic=True)[0]
+        != scaled.predict(observations * 0, skill=1, deterministic=True)[0]
+    ).any()
 
 
 def test_a_dictionary_learns_as_the_vector_of_its_entries():
@@ -250,7 +257,7 @@ def test_entries_of_a_dictionary_are_named_where_they_are_not_finite():
 def test_other_observations_are_refused(change, message):
     model = make_small(CeSD, make_env("vectors"))
     with pytest.raises(ValueError, match=message):
-        model.predict(change(first_of(samples_of("vectors", 1))))
+        model.predict(change(first_of(samples_of("vectors", 1))), deterministic=True)
 
 
 @pytest.mark.parametrize(("first", "second"), [("vectors", "one entry"), ("double", "channels first"), ("vectors", "double")])
