@@ -164,7 +164,7 @@ def test_released_setting_is_written_out(monkeypatch):
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
     for env_id, entry in composed.items():
         assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
-        policy_kwargs = names(CeSDPolicy, *sizes, *torch_defaults, "is_task", "skill")
+        policy_kwargs = names(CeSDPolicy, *sizes, *torch_defaults, "is_task", "skill", "ent_coef")
         assert set(entry["policy_kwargs"]) == policy_kwargs
         assert entry["policy_kwargs"]["task_ensemble_size"] == entry["policy_kwargs"]["ensemble_size"] == entry["n_skills"]
         own = entry["intrinsic_kwargs"]
