@@ -199,7 +199,7 @@ class ActingSkillModel(SavedSkillModel):
         :param observation: one or several observations, with or without a skill
         :param state: the state returned by the call before
         :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :param deterministic: not used, the policy is deterministic
+        :param deterministic: take the mean action of a stochastic policy; those of a deterministic one are the same
         :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
         :return: action(s) and the state to pass to the next call
         """

@@ -212,7 +212,7 @@ class SkillDDPG(LearningSkillModel):
         self.noise_correlation = noise_correlation
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
-        self.ent_coef = ent_coef
+        self.ent_coef = plain(ent_coef)
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
         self.on_non_finite = on_non_finite

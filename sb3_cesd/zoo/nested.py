@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Params = dict[str, Any]
+from sb3_cesd.skill_ddpg.search_space import Params
+
+#: Names that lead to an argument
 Path = tuple[str, ...]
 
 
-def walk(arguments: Params, start: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def walk(arguments: Params, start: Path = ()) -> Iterator[tuple[Path, Any]]:
     """
     Go through arguments, and through those within them.
 
@@ -21,7 +23,7 @@ def walk(arguments: Params, start: tuple[str, ...] = ()) -> Iterator[tuple[tuple
             yield from walk(dict(value), (*start, name))
 
 
-def has(arguments: Params, path: tuple[str, ...]) -> bool:
+def has(arguments: Params, path: Path) -> bool:
     """
     Tell whether there is an argument at a path.
 
@@ -36,7 +38,7 @@ def has(arguments: Params, path: tuple[str, ...]) -> bool:
     return True
 
 
-def look_up(arguments: Any, path: tuple[str, ...]) -> Any:
+def look_up(arguments: Any, path: Path) -> Any:
     """
     Look up an argument.
 

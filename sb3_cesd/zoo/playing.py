@@ -114,16 +114,17 @@ class SkillList(SkillClock):
 
     def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(n_envs, skill_space, duration=None)
-        #: Vectors of those that act, shape ``(n_listed, skill_dim)``
-        self.listed = np.stack([skill_space.encode(skill) for skill in skills])
+        self._listed = np.stack([skill_space.encode(skill) for skill in skills])
+        #: Which of the listed skills acts in each environment, shape ``(n_envs,)``
+        self.which = np.zeros(n_envs, dtype=np.int64)
         #: Number of the skills that began to act
         self.n_drawn = 0
 
     def _draw(self, where: np.ndarray) -> None:
         n_new = int(where.sum())
         self._ages[where] = 0
-        self.vectors = self.vectors.copy()
-        self.vectors[where] = self.listed[(self.n_drawn + np.arange(n_new)) % len(self.listed)]
+        self.which[where] = (self.n_drawn + np.arange(n_new)) % len(self._listed)
+        self.vectors = self._listed[self.which]
         self.n_drawn += n_new
 
     def seed(self, seed: int | None) -> None:
@@ -190,8 +191,7 @@ class PlayedSkills(VecSkillObservation):
         return f"Skill{'' if self.num_envs == 1 else 's'} {', '.join(self._acting())}"
 
     def _acting(self) -> list[str]:
-        which = [np.abs(self.clock.listed - vector).sum(axis=1).argmin() for vector in self.clock.vectors]
-        return [self._names[index] for index in which]
+        return [self._names[index] for index in self.clock.which]
 
 
 def written_on(image: np.ndarray, text: str) -> np.ndarray:

@@ -146,6 +146,12 @@ def test_it_is_saved_exported_and_learns_a_task(tmp_path):
         CeSD.load(tmp_path / "model", ent_coef=None, env="Pendulum-v1")
 
 
+def test_a_number_of_numpy_is_saved_as_a_number(tmp_path):
+    model = make_small(APT, ent_coef=np.float32(0.5))
+    model.save(tmp_path / "model")
+    assert APT.load(tmp_path / "model").ent_coef == model.ent_coef == 0.5
+
+
 @pytest.mark.parametrize("method", [METRA, LSD, CSD, CSF], ids=lambda method: method.__name__)
 def test_metra_and_its_relatives_are_stochastic_as_published(method):
     assert isinstance(make_small(method).actor, StochasticSkillActor)
