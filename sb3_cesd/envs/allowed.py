@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sb3_cesd.common.rules import COUNT, INTEGER, POSITIVE, TEXT, Rule, check_by, instance, is_integer, optional
+from sb3_cesd.common.rules import BOOLEAN, COUNT, INTEGER, POSITIVE, TEXT, Rule, check_by, instance, is_integer, optional
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 
 LAYOUT = Rule("the name of a maze", f"choose one of {', '.join(LAYOUTS)}", lambda value: isinstance(value, str))
@@ -42,6 +42,7 @@ ALLOWED: dict[str, dict[str, Rule]] = {
         "width": INTEGER,
         "height": INTEGER,
         "camera": CAMERA,
+        "normalize": BOOLEAN,
     },
     "RobotVecEnv": {
         "env": ENVIRONMENT,

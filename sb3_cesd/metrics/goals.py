@@ -3,11 +3,12 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.motion import robot_name
+from sb3_cesd.metrics.normalization import normalize, unnormalize
 from sb3_cesd.metrics.rollouts import play_paths
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
@@ -139,11 +140,9 @@ def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray
     places = [0, 1] if env_layout(env) is not None else PLACES.get(robot_name(env) or "")
     if places is None or len(places) != goals.shape[1] or has_wrappers(env) or not hasattr(model, "goal_skill"):
         return None
-    normalize = unwrap_vec_normalize(env)
     first: Any = env.reset()
     starts = np.repeat(first[:1], len(goals), axis=0)
-    observations: Any = starts.copy() if normalize is None else normalize.unnormalize_obs(starts)
+    observations = unnormalize(env, starts.copy())
     observations[:, places] = goals
-    if normalize is not None:
-        observations = normalize.normalize_obs(observations)
+    observations = normalize(env, observations)
     return None if model.goal_skill(starts, observations) is None else observations

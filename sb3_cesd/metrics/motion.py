@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.rules import shown
+from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
 from sb3_cesd.metrics.training_env import has_wrappers
@@ -152,22 +153,6 @@ def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> Skill
     random = random._replace(positions=None if robot is None else random.states)
     dt = 1.0 if robot is None else float(env.get_attr("dt", indices=0)[0])
     return skill_motion(raw_observations(env, rollouts), raw_observations(env, random), robot, dt)
-
-
-def raw_observations(env: VecEnv, rollouts: SkillRollouts) -> SkillRollouts:
-    """
-    Undo the normalisation of observations.
-
-    :param env: environments that the rollouts were played in, with or without ``VecNormalize``
-    :param rollouts: rollouts with ``observations``
-    :return: the same, with observations as the environments return them; those of a dictionary stay as they are
-    """
-    normalize = unwrap_vec_normalize(env)
-    if normalize is None or not normalize.norm_obs or isinstance(normalize.obs_rms, dict) or rollouts.observations is None:
-        return rollouts
-    flat = rollouts.observations
-    observations = normalize.unnormalize_obs(flat.reshape(*flat.shape[:-1], *normalize.observation_space.shape))
-    return rollouts._replace(observations=observations.reshape(flat.shape))
 
 
 def gripper_shares(rollouts: SkillRollouts) -> dict[str, float]:

@@ -11,8 +11,9 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
 from sb3_cesd.metrics.coverage import maze_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import distinguishability
-from sb3_cesd.metrics.motion import gripper_shares, measure_motion, raw_observations, robot_name
+from sb3_cesd.metrics.motion import gripper_shares, measure_motion, robot_name
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
+from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.particle_entropy import particle_entropy
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
 from sb3_cesd.metrics.training_env import has_wrappers

@@ -9,7 +9,8 @@ from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
-from sb3_cesd.metrics.motion import gripper_shares, raw_observations, robot_name
+from sb3_cesd.metrics.motion import gripper_shares, robot_name
+from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts
 from sb3_cesd.metrics.summary import env_layout

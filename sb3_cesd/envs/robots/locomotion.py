@@ -2,7 +2,7 @@
 
 import copy
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -11,50 +11,14 @@ from gymnasium.utils.seeding import np_random
 
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.gl import import_physics
+from sb3_cesd.envs.robots.locomotion_models import MODELS, ObservationScale
 from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
-
-
-class Model(NamedTuple):
-    """
-    What a robot is made of.
-
-    :param module: module of Gymnasium
-    :param name: its class
-    :param kwargs: arguments of the class
-    :param place: entries of ``qpos`` that are x, y and z of the torso; ``None`` for a coordinate that does not exist
-    """
-
-    module: str
-    name: str
-    kwargs: dict[str, Any]
-    place: tuple[int | None, int | None, int | None]
-
-
-MODELS: dict[str, Model] = {
-    "ant": Model(
-        "gymnasium.envs.mujoco.ant_v5",
-        "AntEnv",
-        {
-            "exclude_current_positions_from_observation": False,
-            "include_cfrc_ext_in_observation": False,
-            "terminate_when_unhealthy": False,
-            "contact_cost_weight": 0.0,
-        },
-        (0, 1, 2),
-    ),
-    "half_cheetah": Model(
-        "gymnasium.envs.mujoco.half_cheetah_v5",
-        "HalfCheetahEnv",
-        {"exclude_current_positions_from_observation": False},
-        (0, None, 1),
-    ),
-}
 
 
 class LocomotionEnv(Robot):
     """
     Gymnasium's Ant-v5 or HalfCheetah-v5 as METRA (Park et al., 2024) and its successors use it: x and y are among the
-    observations, and no episode ends early.
+    observations, which are normalised by METRA's fixed statistics, and no episode ends early.
 
     The reward is Gymnasium's, but for the ant's cost of contacts, which needs forces that are not computed: (x velocity
     [m/s]) - 0.5 ``|a|^2`` + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are
@@ -66,6 +30,8 @@ class LocomotionEnv(Robot):
     :param width: width of the image of ``"rgb_array"`` [pixel]
     :param height: height of the image of ``"rgb_array"`` [pixel]
     :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for Gymnasium's, which follows the robot
+    :param normalize: subtract the mean of each entry from the observations, and divide by its standard deviation, both under
+        random actions; ``False`` for Gymnasium's observations
     :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
     :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
         display for ``render_mode="human"``
@@ -80,16 +46,19 @@ class LocomotionEnv(Robot):
         width: int = 320,
         height: int = 240,
         camera: str | int | None = None,
+        normalize: bool = True,
     ) -> None:
         check_env_arguments("LocomotionEnv", locals())
-        EzPickle.__init__(self, robot, render_mode, width, height, camera)
+        EzPickle.__init__(self, robot, render_mode, width, height, camera, normalize)
         if robot not in MODELS:
             raise ValueError(f"Unknown robot {robot!r}: choose one of {', '.join(MODELS)}.")
         self._check_images(render_mode, width, height)
-        module, name, _, self._place = MODELS[robot]
+        module, name, _, self._place, scale = MODELS[robot]
         gymnasium_module, self._locomotion = import_physics(module, "sb3_cesd.envs.robots.locomotion_batch")
         self._make = getattr(gymnasium_module, name)
         self.robot = robot
+        #: What observations are normalised by, ``None`` if they are not
+        self.observation_scale: ObservationScale | None = scale if normalize else None
         self.render_mode = render_mode
         self.width = width
         self.height = height
@@ -137,6 +106,16 @@ class LocomotionEnv(Robot):
         :return: positions in the world [m], shape ``(n, 3)``
         """
         return np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
+
+    def observation_of(self, state: np.ndarray) -> np.ndarray:
+        """
+        Make an observation of a state.
+
+        :param state: MuJoCo's positions and velocities, shape ``(..., obs_dim)``
+        :return: normalised or not, float32, same shape
+        """
+        scale = self.observation_scale
+        return (state if scale is None else scale.normalize(state)).astype(np.float32)
 
     def make_batch(self, n_envs: int, n_threads: int) -> Any:
         return self._locomotion.LocomotionBatch(self, n_envs, n_threads)
@@ -198,10 +177,10 @@ class LocomotionEnv(Robot):
         self._env.np_random = random_state
 
     def _start_episode(self, seed: int | None) -> np.ndarray:
-        return self._env.reset(seed=seed)[0].astype(np.float32)
+        return self.observation_of(self._env.reset(seed=seed)[0])
 
     def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
-        observation, reward, *_ = self._env.step(action)
+        state, reward, *_ = self._env.step(action)
         if self.data.warning.number.any():
             raise SimulationDiverged(self._locomotion.named_warnings(self.data.warning.number))
-        return observation.astype(np.float32), float(reward), False
+        return self.observation_of(state), float(reward), False

@@ -80,7 +80,7 @@ class LocomotionBatch(SimulationBatch):
         return self._locomotion.positions_of(self._qpos)
 
     def observe(self) -> np.ndarray:
-        return np.concatenate([self._qpos, self._qvel], axis=1).astype(np.float32)
+        return self._locomotion.observation_of(np.concatenate([self._qpos, self._qvel], axis=1))
 
     def rewards(self) -> np.ndarray:
         is_ant = self._locomotion.robot == "ant"

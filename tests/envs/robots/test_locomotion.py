@@ -16,7 +16,8 @@ from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.checkpoints.resume import remaining_timesteps
 from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.envs.robots.locomotion import MODELS, LocomotionEnv
+from sb3_cesd.envs.robots.locomotion import LocomotionEnv
+from sb3_cesd.envs.robots.locomotion_models import MODELS
 
 #: The arguments of METRA's ant; the cost of contacts is left out
 ANT = {
@@ -30,7 +31,7 @@ OF_GYMNASIUM = {"SkillAnt-v0": ANT, "SkillHalfCheetah-v0": {"id": "HalfCheetah-v
 
 @pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_numbers_are_those_of_gymnasium(env_id):
-    env = gym.make(env_id)
+    env = gym.make(env_id, normalize=False)
     other = gym.make(**OF_GYMNASIUM[env_id], exclude_current_positions_from_observation=False, max_episode_steps=200)
     assert other.observation_space.shape == env.observation_space.shape
     rng = np.random.default_rng(0)
@@ -56,8 +57,32 @@ def test_numbers_are_those_of_gymnasium(env_id):
 
 
 @pytest.mark.parametrize("env_id", LOCOMOTION)
-def test_batched_numbers_are_those_of_single_ones(env_id):
-    expected, env = make_vec_env(env_id, 3, seed=3), make_batched(env_id, 3, seed=3, n_threads=2)
+def test_observations_are_normalised_by_fixed_statistics(env_id):
+    env, raw = gym.make(env_id), gym.make(env_id, normalize=False)
+    mean, std = MODELS[LOCOMOTION[env_id]].scale
+    assert mean.shape == std.shape == env.observation_space.shape
+    observations, states = [env.reset(seed=3)[0]], [raw.reset(seed=3)[0]]
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        for _ in range(50):
+            action = rng.uniform(-1, 1, env.action_space.shape)
+            observations.append(env.step(action)[0])
+            states.append(raw.step(action)[0])
+        observations.append(env.reset()[0])
+        states.append(raw.reset()[0])
+    np.testing.assert_allclose(observations, (np.array(states) - mean) / std, rtol=1e-4, atol=1e-5)
+    deviations = np.std(observations, axis=0)
+    assert (deviations > 0.3).all() and (deviations < 2).all(), "the statistics of Gymnasium's older robots fit these"
+    env.close()
+    raw.close()
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("env_id", LOCOMOTION)
+def test_batched_numbers_are_those_of_single_ones(env_id, normalize):
+    kwargs = {"normalize": normalize}
+    expected = make_vec_env(env_id, 3, seed=3, env_kwargs=kwargs)
+    env = make_batched(env_id, 3, seed=3, n_threads=2, env_kwargs=kwargs)
     assert env.observation_space == expected.observation_space and env.action_space == expected.action_space
     np.testing.assert_array_equal(env.reset(), expected.reset())
     rng = np.random.default_rng(0)
