@@ -18,8 +18,7 @@ from sb3_cesd.skill_ddpg.policies import SkillPolicy
 
 class EnsembleCritic(SkillCritic):
     """
-    One value function per skill on a shared trunk: [features(s), a] -> Linear, LayerNorm, Tanh -> heads (section 3.1 of the
-    CeSD paper).
+    One value function per skill on a shared trunk: [features(s), a] -> trunk -> heads (section 3.1 of the CeSD paper).
 
     A skill selects its head, it is no input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
 
@@ -39,6 +38,7 @@ class EnsembleCritic(SkillCritic):
     :param shared_value: add one skill-conditioned value function to all heads
     :param share_features_extractor: see :class:`~sb3_cesd.skill_ddpg.networks.SkillCritic`
     :param normalize_images: whether to normalize images or not
+    :param layer_norm: see :class:`~sb3_cesd.skill_ddpg.networks.SkillCritic`
     """
 
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks", "shared_networks")
@@ -57,6 +57,7 @@ class EnsembleCritic(SkillCritic):
         shared_value: bool = True,
         share_features_extractor: bool = False,
         normalize_images: bool = True,
+        layer_norm: bool = True,
     ) -> None:
         self.ensemble_size = ensemble_size
         self.shared_value = shared_value
@@ -70,15 +71,16 @@ class EnsembleCritic(SkillCritic):
             n_critics,
             share_features_extractor,
             normalize_images,
+            layer_norm,
         )
         #: False to leave out what heads add to the shared value, and not to train them
         self.use_heads = True
 
-    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int) -> None:
+    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
         ensemble_size, shared_value = self.ensemble_size, self.shared_value
         input_dim = self.features_extractor.features_dim + get_action_dim(self.action_space)
         input_dim += self.skill_space.dim if shared_value else 0
-        self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
+        self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1], activation_fn, layer_norm)
         trunk_dim = net_arch[0] if net_arch else input_dim
         self.q_networks, self.shared_networks = nn.ModuleList(), nn.ModuleList()
         if ensemble_size > 1 or not shared_value:
@@ -157,7 +159,7 @@ class CeSDPolicy(SkillPolicy):
     :param is_task: whether a task is learned; set by the algorithm
     :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. ``qf`` holds the size of the
         trunk, then those of the hidden layers of each head. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
-    :param activation_fn: activation of the hidden layers but the first (which has LayerNorm and Tanh)
+    :param activation_fn: activation of the hidden layers
     :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
         ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
     :param features_extractor_kwargs: its arguments
@@ -169,6 +171,7 @@ class CeSDPolicy(SkillPolicy):
     :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
     :param skill: the skill of every prediction for an observation without one
     :param ent_coef: entropy coefficient of a stochastic actor, ``None`` for a deterministic one
+    :param layer_norm: actor and trunk have LayerNorm and Tanh after the first hidden layer instead, as in URLB
     """
 
     critic: EnsembleCritic
@@ -195,6 +198,7 @@ class CeSDPolicy(SkillPolicy):
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
+        layer_norm: bool = True,
     ) -> None:
         check_arguments("CeSDPolicy", locals())
         self.shared_value = shared_value
@@ -217,6 +221,7 @@ class CeSDPolicy(SkillPolicy):
             share_features_extractor,
             skill,
             ent_coef,
+            layer_norm,
         )
 
     @property
@@ -240,6 +245,7 @@ class CeSDPolicy(SkillPolicy):
             self.shared_value,
             self.share_features_extractor,
             self.normalize_images,
+            self.layer_norm,
         ).to(self.device)
 
     def _check_ensemble_size(self) -> None:

@@ -147,6 +147,7 @@ _POLICY: dict[str, Rule | Choice] = {
     "optimizer_class": subclass(th.optim.Optimizer, "a class of optimizers", "pass one, e.g. torch.optim.Adam"),
     "optimizer_kwargs": optional(ARGUMENTS),
     "n_critics": POSITIVE_INTEGER,
+    "layer_norm": BOOLEAN,
     "share_features_extractor": BOOLEAN,
     "ent_coef": optional(ENT_COEF),
 }

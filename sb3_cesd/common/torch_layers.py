@@ -24,6 +24,7 @@ def create_normalized_mlp(
     output_dim: int,
     net_arch: list[int],
     activation_fn: type[nn.Module] = nn.ReLU,
+    layer_norm: bool = True,
 ) -> nn.Sequential:
     """
     An MLP whose first hidden layer is followed by LayerNorm and Tanh (the "trunk" of URLB's DDPG).
@@ -32,13 +33,14 @@ def create_normalized_mlp(
     :param output_dim: size of the linear output layer; 0 or less for none
     :param net_arch: sizes of the hidden layers
     :param activation_fn: activation after the second hidden layer and later ones
+    :param layer_norm: ``False`` for the activation after the first hidden layer, too
     :return: the network
     """
     layers: list[nn.Module] = []
     last_dim = input_dim
     for idx, size in enumerate(net_arch):
         layers.append(nn.Linear(last_dim, size))
-        layers += [nn.LayerNorm(size), nn.Tanh()] if idx == 0 else [activation_fn()]
+        layers += [nn.LayerNorm(size), nn.Tanh()] if idx == 0 and layer_norm else [activation_fn()]
         last_dim = size
     if output_dim > 0:
         layers.append(nn.Linear(last_dim, output_dim))

@@ -32,11 +32,12 @@ class SkillActor(BasePolicy):
     :param observation_space: observation space with a skill
     :param action_space: action space
     :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers; the first one is followed by LayerNorm and Tanh
+    :param net_arch: sizes of the hidden layers
     :param features_extractor: network that extracts features of the observation without the skill
     :param features_dim: size of the features
-    :param activation_fn: activation of the other hidden layers
+    :param activation_fn: activation of the hidden layers
     :param normalize_images: whether to normalize images or not
+    :param layer_norm: the first hidden layer is followed by LayerNorm and Tanh instead, as in URLB
     """
 
     features_extractor: BaseFeaturesExtractor
@@ -51,6 +52,7 @@ class SkillActor(BasePolicy):
         features_dim: int,
         activation_fn: type[nn.Module] = nn.ReLU,
         normalize_images: bool = True,
+        layer_norm: bool = True,
     ) -> None:
         super().__init__(
             observation_space,
@@ -64,7 +66,8 @@ class SkillActor(BasePolicy):
         self.net_arch = net_arch
         self.features_dim = features_dim
         self.activation_fn = activation_fn
-        self.mu = create_normalized_mlp(features_dim + skill_space.dim, self.n_outputs, net_arch, activation_fn)
+        self.layer_norm = layer_norm
+        self.mu = create_normalized_mlp(features_dim + skill_space.dim, self.n_outputs, net_arch, activation_fn, layer_norm)
 
     @property
     def n_outputs(self) -> int:
@@ -80,6 +83,7 @@ class SkillActor(BasePolicy):
                 features_dim=self.features_dim,
                 activation_fn=self.activation_fn,
                 features_extractor=self.features_extractor,
+                layer_norm=self.layer_norm,
             )
         )
         return data
@@ -138,7 +142,7 @@ class SkillActor(BasePolicy):
 
 class SkillCritic(BaseModel):
     """
-    One value function for all skills: [features(s), z, a] -> Linear, LayerNorm, Tanh -> MLP, ``n_critics`` times.
+    One value function for all skills: [features(s), z, a] -> trunk -> MLP, ``n_critics`` times.
 
     :param observation_space: observation space with a skill
     :param action_space: action space
@@ -149,6 +153,7 @@ class SkillCritic(BaseModel):
     :param n_critics: critics on the same trunk
     :param share_features_extractor: the extractor belongs to the actor and is not trained here
     :param normalize_images: whether to normalize images or not
+    :param layer_norm: the trunk is Linear, LayerNorm and Tanh, as in URLB; else Linear and the activation
     """
 
     #: Modules that make values of hidden features; what comes before them is the trunk
@@ -170,6 +175,7 @@ class SkillCritic(BaseModel):
         n_critics: int = 2,
         share_features_extractor: bool = False,
         normalize_images: bool = True,
+        layer_norm: bool = True,
     ) -> None:
         super().__init__(
             observation_space, action_space, features_extractor=features_extractor, normalize_images=normalize_images
@@ -177,11 +183,11 @@ class SkillCritic(BaseModel):
         self.plain_space = plain_space(observation_space)
         self.skill_space = skill_space
         self.share_features_extractor = share_features_extractor
-        self._make_layers(net_arch, activation_fn, n_critics)
+        self._make_layers(net_arch, activation_fn, n_critics, layer_norm)
 
-    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int) -> None:
+    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
         input_dim = self.features_extractor.features_dim + self.skill_space.dim + get_action_dim(self.action_space)
-        self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1])
+        self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1], activation_fn, layer_norm)
         trunk_dim = net_arch[0] if net_arch else input_dim
         self.q_networks = nn.ModuleList(
             create_orthogonal_mlp(trunk_dim, self.n_outputs, net_arch[1:], activation_fn) for _ in range(n_critics)

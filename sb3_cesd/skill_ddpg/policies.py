@@ -34,9 +34,9 @@ class SkillPolicy(BasePolicy):
     :param action_space: action space
     :param lr_schedule: learning rate schedule (could be constant)
     :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``; the first
-        layer of each is followed by LayerNorm and Tanh. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
-    :param activation_fn: activation of the other hidden layers
+    :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. Default
+        ``dict(pi=[1024, 1024], qf=[512, 1024])``
+    :param activation_fn: activation of the hidden layers
     :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
         ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
     :param features_extractor_kwargs: its arguments
@@ -48,6 +48,7 @@ class SkillPolicy(BasePolicy):
     :param skill: the skill of every prediction for an observation without one, see :meth:`set_skill`
     :param ent_coef: entropy coefficient of a stochastic actor, see
         :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`; ``None`` for a deterministic one
+    :param layer_norm: the first hidden layer of actor and critic is followed by LayerNorm and Tanh instead, as in URLB
     """
 
     actor: SkillActor
@@ -74,6 +75,7 @@ class SkillPolicy(BasePolicy):
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
+        layer_norm: bool = True,
     ) -> None:
         if skill_space is None:
             raise ValueError(
@@ -103,6 +105,7 @@ class SkillPolicy(BasePolicy):
         self.n_critics = n_critics
         self.share_features_extractor = share_features_extractor
         self.ent_coef = ent_coef
+        self.layer_norm = layer_norm
         self.skill: int | list[float] | None = None
         self._n_stateless_calls = 0
         self._warned_of_lost_state = False
@@ -166,6 +169,7 @@ class SkillPolicy(BasePolicy):
             "features_dim": features_extractor.features_dim,
             "activation_fn": self.activation_fn,
             "normalize_images": self.normalize_images,
+            "layer_norm": self.layer_norm,
         }
         if self.ent_coef is None:
             return SkillActor(**arguments).to(self.device)
@@ -188,6 +192,7 @@ class SkillPolicy(BasePolicy):
             self.n_critics,
             self.share_features_extractor,
             self.normalize_images,
+            self.layer_norm,
         ).to(self.device)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -206,6 +211,7 @@ class SkillPolicy(BasePolicy):
                 share_features_extractor=self.share_features_extractor,
                 skill=self.skill,
                 ent_coef=self.ent_coef,
+                layer_norm=self.layer_norm,
             )
         )
         # Fixed by the class

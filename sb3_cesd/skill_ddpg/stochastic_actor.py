@@ -41,11 +41,12 @@ class StochasticSkillActor(SkillActor):
     :param observation_space: observation space with a skill
     :param action_space: action space
     :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers; the first one is followed by LayerNorm and Tanh
+    :param net_arch: sizes of the hidden layers
     :param features_extractor: network that extracts features of the observation without the skill
     :param features_dim: size of the features
-    :param activation_fn: activation of the other hidden layers
+    :param activation_fn: activation of the hidden layers
     :param normalize_images: whether to normalize images or not
+    :param layer_norm: the first hidden layer is followed by LayerNorm and Tanh instead, as in URLB
     :param ent_coef: the entropy coefficient: a number, ``"auto"`` or, with the value to start from, e.g. ``"auto_0.1"``
     """
 
@@ -59,6 +60,7 @@ class StochasticSkillActor(SkillActor):
         features_dim: int,
         activation_fn: type[nn.Module] = nn.ReLU,
         normalize_images: bool = True,
+        layer_norm: bool = True,
         ent_coef: float | str = "auto",
     ) -> None:
         super().__init__(
@@ -70,6 +72,7 @@ class StochasticSkillActor(SkillActor):
             features_dim,
             activation_fn,
             normalize_images,
+            layer_norm,
         )
         self.ent_coef = ent_coef
         log_ent_coef = th.tensor(math.log(initial_ent_coef(ent_coef)))

@@ -59,6 +59,22 @@ def test_number_of_critics():
     assert len(model.critic(observe(model), th.zeros(4, 1))) == 3 and model._n_updates > 0
 
 
+@every_method
+def test_networks_without_layer_norm(method, tmp_path):
+    """Plain networks in actor and critic, which are saved and fine-tuned as they are."""
+    model = make_small(method, policy_kwargs={"net_arch": [16, 16], "layer_norm": False}).learn(60)
+    plain = model.policy
+    assert not [layer for layer in plain.modules() if isinstance(layer, th.nn.LayerNorm | th.nn.Tanh)]
+    assert [layer for layer in make_small(method).policy.modules() if isinstance(layer, th.nn.LayerNorm)]
+    for network in (plain.actor.mu, plain.critic.trunk):
+        assert isinstance(network[0], th.nn.Linear) and isinstance(network[1], th.nn.ReLU)
+    model.save(tmp_path / "model")
+    for loaded in (method.load(tmp_path / "model"), method.from_pretrained(tmp_path / "model", model.get_env())):
+        assert loaded.policy.layer_norm is False
+        obs = observe(model)
+        assert (loaded.policy.actor(obs) == plain.actor(obs)).all()
+
+
 class Normalized(BaseFeaturesExtractor):
     """With batch normalisation, as in SB3's tests of TD3."""
 

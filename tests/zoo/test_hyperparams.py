@@ -192,3 +192,13 @@ def test_printed_entries(tmp_path):
     for env_ids, expected in (([], entries("cesd_laptop")), (["Jaco-v0"], {"Jaco-v0": read_entry("cesd_laptop", "Jaco-v0")})):
         result = subprocess.run([*command, *env_ids], cwd=tmp_path, capture_output=True, text=True, timeout=100)
         assert result.returncode == 0 and yaml.safe_load(result.stdout) == expected, result.stderr
+
+
+@pytest.mark.parametrize("method", ["metra", "lsd", "csd", "csf"])
+def test_networks_of_metras_robots_are_the_published_ones(method):
+    for scale in ("", "_laptop"):
+        composed = entries(method + scale)
+        for env_id in LOCOMOTION:
+            assert composed[env_id]["policy_kwargs"]["layer_norm"] is False
+        assert "layer_norm" not in composed["Walker-v0"].get("policy_kwargs", {})
+    assert entries(method + "_laptop")["SkillAnt-v0"]["policy_kwargs"]["net_arch"]["pi"] == [256, 256]
