@@ -2,6 +2,7 @@ import ctypes
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 #: Last sentences of error messages about rendering
@@ -24,11 +25,24 @@ def choose_gl_backend() -> None:
     Make a machine without a display render off screen. Call it before importing MuJoCo or dm_control.
 
     It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
-    warn. It does nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
+    warn. It changes nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
     """
+    load_triton()
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
     os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
+
+
+def load_triton() -> None:
+    """
+    Load Triton where it is installed, as it is with PyTorch for CUDA, on a machine with a GPU or without.
+
+    PyTorch imports it when an optimizer is made. With the LLVM of Mesa in the process by then, which dm_control loads with
+    EGL, Triton 3.7 crashes: both define the same symbols (tensorflow/tensorflow#124205 is the same clash). The other way
+    round both work.
+    """
+    if sys.platform == "linux" and "triton" not in sys.modules and find_spec("triton") is not None:
+        import_module("triton")
 
 
 def import_physics(*names: str) -> list[ModuleType]:

@@ -176,3 +176,13 @@ def test_images_are_optional(domain):
     env.reset(seed=0)
     assert env.unwrapped.render() is None
     env.close()
+
+
+@pytest.mark.parametrize("variables", [{}, {"MUJOCO_GL": "off"}], ids=["chosen", "given"])
+def test_triton_is_loaded_before_opengl(variables, tmp_path):
+    """As it comes with PyTorch for CUDA: the LLVM of Mesa before it is a crash."""
+    (tmp_path / "triton.py").write_text(
+        "import sys\nprint('Triton after', [m for m in ('OpenGL', 'mujoco') if m in sys.modules])"
+    )
+    made = run_elsewhere("gym.make('Walker-v0').reset(seed=0); print('made')", PYTHONPATH=str(tmp_path), **variables)
+    assert made.stdout.split("\n")[-3:-1] == ["Triton after []", "made"], made.stderr
