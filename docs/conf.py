@@ -47,7 +47,8 @@ autodoc_inherit_docstrings = False
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+# Tables are pages long
+autodoc_default_options = {"members": True, "show-inheritance": True, "no-value": True}
 maximum_signature_line_length = 100
 
 # Every reference to this package has to lead somewhere; those to other packages do on Read the Docs

@@ -7,6 +7,7 @@ What a package offers, as ``sb3_cesd.metrics.maze_coverage``, may be referred to
 import pkgutil
 import re
 import sys
+from collections import namedtuple
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 BLOCK = re.compile(r"```\{modules\}\n(.*?)```", re.DOTALL)
+#: Type of the fields of named tuples
+FIELD = type(namedtuple("Pair", ["first"]).first)  # type: ignore[attr-defined]
 SECTION = """\
 ## {title}
 
@@ -76,8 +79,24 @@ def resolve_exported(app: Sphinx, env: BuildEnvironment, node: pending_xref, con
     return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], target, node, content)
 
 
+def skip_fields(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """
+    Leave out the fields of named tuples, which the docstring of the class explains.
+
+    :param app: the application
+    :param what: kind of what the member is of
+    :param name: name of the member
+    :param member: the member
+    :param skip: whether it would be left out
+    :param options: those of the directive
+    :return: ``True`` to leave it out, ``None`` to leave the choice
+    """
+    return True if isinstance(member, FIELD) else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("source-read", expand)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", resolve_exported)
     return {"parallel_read_safe": True}
