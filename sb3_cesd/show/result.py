@@ -19,11 +19,11 @@ from sb3_cesd.show.video import grid_frames, write_video
 FPS = 12.5
 #: What the columns of metrics are
 COMPARED = (
-    "Of all skills, from rollouts with the exploration noise of training. Untrained: the same networks with new weights. "
+    "Of all skills, from rollouts with Gaussian noise on the actions. Untrained: the same networks with new weights. "
     "Chance: skills that all do the same."
 )
 COMPARED_TASK = (
-    "Of the skill that learned the task, from rollouts with the exploration noise of training. Untrained: the same network "
+    "Of the skill that learned the task, from rollouts with Gaussian noise on the actions. Untrained: the same network "
     "with new weights."
 )
 

@@ -58,8 +58,9 @@ def show_skills(
 
         show_skills(model, "Walker-v0")
 
-    Pictures show one episode of each skill, all from the same start; in a maze, rollouts with the exploration noise of
-    training. Such rollouts of all skills are measured, and compared with those of the same networks with new weights.
+    Pictures show one episode of each skill, all from the same start; in a maze, rollouts with Gaussian noise on the actions,
+    the ``exploration_noise`` of the model. Such rollouts of all skills are measured, and compared with those of the same
+    networks with new weights.
 
     :param model: a model with skills, or an exported policy; of a model that learned a task, the skill that did is shown
     :param env: id of an environment, an environment, or vectorized ones; ``None`` for another of that the model learns in

@@ -17,6 +17,8 @@ GROWTH = 2
 DEFAULT_WIDTH = 1024
 #: What a task has no use for
 ONLY_SKILLS = ("n_skills", "skill_duration")
+#: What a stochastic policy, which explores by itself, has no use for
+NOISE = ("exploration_noise", "noise_correlation")
 #: User attribute of the trial that trains with the entry as it is
 OF_ENTRY = "of_entry"
 
@@ -43,7 +45,8 @@ class SearchSpace:
         of_saved = ("net_arch",) if is_pretrained else ()
         self.names = [name for name in TASK_ARGUMENTS if name not in of_saved]
         defaults = inspect.signature(method).parameters
-        known = {name: entry.get(name, defaults[name].default) for name in ("n_skills", "batch_size", "skill_duration")}
+        names = ("n_skills", "batch_size", "skill_duration", "ent_coef", *NOISE)
+        known = {name: entry.get(name, defaults[name].default) for name in names}
         net_arch = (entry.get("policy_kwargs") or {}).get("net_arch")
         self.limits = {
             "n_skills": GROWTH * known["n_skills"],
@@ -54,6 +57,8 @@ class SearchSpace:
         self.fixed: Params = {}
         if known["skill_duration"] is None:
             self.fixed["skill_duration"] = None
+        if known["ent_coef"] is not None:
+            self.fixed.update({name: known[name] for name in NOISE})
         if self.is_for_task:
             self.fixed.update(dict.fromkeys((*ONLY_SKILLS, *of_saved)))
         paths = self._paths()

@@ -170,3 +170,17 @@ def test_a_trial_keeps_its_arguments():
     kept = trial.user_attrs["arguments"]
     # But for what JSON can't express
     assert kept == {**drawn, "policy_kwargs": {"net_arch": [8]}}
+
+
+@pytest.mark.parametrize(
+    "method, given, drawn",
+    [("cesd", {}, True), ("metra", {}, False), ("cesd", {"ent_coef": "auto"}, False), ("metra", {"ent_coef": None}, True)],
+)
+@pytest.mark.parametrize("is_task", [False, True])
+def test_noise_is_searched_where_it_matters(method, given, drawn, is_task):
+    """A stochastic policy explores by itself."""
+    trial = ask()
+    arguments = space(method, given=given, is_task=is_task).draw(trial)
+    noise = {"exploration_noise", "noise_correlation"}
+    assert trial.params.keys() & noise == (noise if drawn else set())
+    assert drawn or arguments["exploration_noise"] == 0.2, "that of the entry"
