@@ -131,7 +131,7 @@ def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
         finally:
             env.close()
     except Exception as error:  # graphics libraries raise what they like, MuJoCo its FatalError
-        return f"{error}" or type(error).__name__
+        return f"{error}" or f"drawing an image raised {type(error).__name__}, and nothing else was said."
     if image is None or np.ndim(image) != 3:
         return "the environment returned none: make it with render_mode='rgb_array'."
     return None
