@@ -27,7 +27,7 @@ def choose_gl_backend() -> None:
     It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
     warn. It changes nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
     """
-    load_triton()
+    load_triton()  # Before the backend is imported, also where it is given
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
     os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
@@ -76,6 +76,7 @@ def egl_works() -> bool:
 
     :return: whether it can
     """
+    load_triton()
     try:
         egl = ctypes.CDLL("libEGL.so.1")
     except OSError:

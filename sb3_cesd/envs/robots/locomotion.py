@@ -15,6 +15,10 @@ from sb3_cesd.envs.robots.locomotion_models import MODELS, ObservationScale
 from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
 
 
+#: Name of the camera of both models that follows the robot
+TRACKING = "track"
+
+
 class LocomotionEnv(Robot):
     """
     Gymnasium's Ant-v5 or HalfCheetah-v5 as METRA (Park et al., 2024) and its successors use it: x and y are among the
@@ -29,7 +33,7 @@ class LocomotionEnv(Robot):
     :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
     :param width: width of the image of ``"rgb_array"`` [pixel]
     :param height: height of the image of ``"rgb_array"`` [pixel]
-    :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for Gymnasium's, which follows the robot
+    :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for ``"track"``, which follows the robot
     :param normalize: subtract the mean of each entry from the observations, and divide by its standard deviation, both under
         random actions; ``False`` for Gymnasium's observations
     :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
@@ -163,7 +167,9 @@ class LocomotionEnv(Robot):
         """
         if self.render_mode == "human":
             import_module("sb3_cesd.envs.robots.window").check_display()
-        camera = {"camera_name" if isinstance(self._camera, str) else "camera_id": self._camera}
+        # That of Gymnasium stays where the robot starts
+        chosen = TRACKING if self._camera is None else self._camera
+        camera = {"camera_name" if isinstance(chosen, str) else "camera_id": chosen}
         image = {"width": self.width, "height": self.height, **camera}
         self._env = self._make(render_mode=self.render_mode, **MODELS[self.robot].kwargs, **image)
         self._closed = False

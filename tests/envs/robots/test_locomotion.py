@@ -151,6 +151,23 @@ def test_environments_of_gymnasium(env_id):
     copied.close()
 
 
+@pytest.mark.parametrize("env_id", LOCOMOTION)
+def test_camera_follows_the_robot(env_id):
+    def share_of_robot(image):
+        """Of pixels that are neither grey nor green, as the floor, the sky and the robot's shadow are."""
+        red, _, blue = image.astype(int).transpose(2, 0, 1)
+        return (red > blue + 30).mean()
+
+    env = gym.make(env_id, render_mode="rgb_array", width=160, height=120)
+    env.reset(seed=0)
+    shares = [share_of_robot(env.render())]
+    env.unwrapped.data.qpos[0] += 30
+    env.step(np.zeros(env.action_space.shape))
+    shares.append(share_of_robot(env.render()))
+    env.close()
+    assert shares[0] > 0.01 and shares[1] == pytest.approx(shares[0], rel=0.5)
+
+
 @pytest.mark.parametrize("batched", [False, True])
 def test_training_resumes_where_it_stopped(batched, tmp_path):
     def make_env():
