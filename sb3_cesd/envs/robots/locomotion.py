@@ -14,7 +14,6 @@ from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.locomotion_models import MODELS, ObservationScale
 from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
 
-
 #: Name of the camera of both models that follows the robot
 TRACKING = "track"
 
