@@ -18,6 +18,17 @@ def env_spec(env: VecEnv) -> EnvSpec | None:
     return env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
 
 
+def episode_length(env: VecEnv) -> int | None:
+    """
+    Tell after how many steps environments cut their episodes.
+
+    :param env: vectorized environments, made in one way
+    :return: the number; ``None`` if they do not, or if they were not made by an id
+    """
+    spec = env_spec(env)
+    return None if spec is None else spec.max_episode_steps
+
+
 def env_name(env: VecEnv) -> str:
     """
     Name environments, for a message or a title.

@@ -4,7 +4,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.env_specs import env_spec
+from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
@@ -64,7 +64,7 @@ def play_and_score(
         :func:`observation_coverage`) and all metrics of :func:`~sb3_cesd.metrics.summary.skill_metrics`; and the rollouts
     """
     check_arguments("play_and_score", locals())
-    n_steps = min(n_steps, _episode_length(env) or n_steps)
+    n_steps = min(n_steps, episode_length(env) or n_steps)
     metrics, rollouts = play_and_measure(
         model,
         env,
@@ -86,12 +86,6 @@ def play_and_score(
         coverage = float(observation_coverage(seen.per_state()[0], random.per_state()[0]))
     score = skill_score(metrics["knn_accuracy"], coverage, model.n_skills)
     return {"skill_score": score, "coarse_coverage": coverage, **metrics}, rollouts
-
-
-def _episode_length(env: VecEnv) -> int | None:
-    """Tell after how many steps episodes are cut, if they are."""
-    spec = env_spec(env)
-    return None if spec is None else spec.max_episode_steps
 
 
 def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:

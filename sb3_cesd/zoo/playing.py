@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
+from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.skill_clock import SkillClock
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation
@@ -23,6 +24,8 @@ from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 SKILL_ARGUMENT = "skill"
 #: Font size of the label in a video [pixels]
 FONT_SIZE = 18
+#: Steps of the episodes that are suggested for seeing all skills
+SHORT_EPISODE = 100
 
 
 class PlayedModel:
@@ -96,11 +99,22 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     if wanted is None:
         print(
             f"Each episode follows the next of {skill_space.n_skills} skills. Choose some with --env-kwargs skill:1 or "
-            "skill:[0,1]; max_episode_steps:100 shortens episodes."
+            f"skill:[0,1]; {shorter_episodes(env)} shortens episodes."
         )
         return PlayedSkills(env, skill_space, range(skill_space.n_skills))
     several = isinstance(wanted, list | tuple) and (skill_space.discrete or isinstance(wanted[0], list | tuple | int))
     return PlayedSkills(env, skill_space, wanted if several else [wanted])
+
+
+def shorter_episodes(env: VecEnv) -> str:
+    """
+    Suggest an argument that shortens the episodes of environments.
+
+    :param env: vectorized environments
+    :return: e.g. ``"max_episode_steps:100"``
+    """
+    length = episode_length(env)
+    return f"max_episode_steps:{SHORT_EPISODE if length is None else min(SHORT_EPISODE, max(length // 2, 1))}"
 
 
 class SkillList(SkillClock):
@@ -178,7 +192,7 @@ class PlayedSkills(VecSkillObservation):
             self._acted.clear()  # environments may be closed twice
             print(
                 f"Skills that did not act: {', '.join(left_out)}. More steps (-n), shorter episodes (--env-kwargs "
-                f"max_episode_steps:100) or a choice (skill:{self._skills[self._names.index(left_out[0])]}) show them."
+                f"{shorter_episodes(self)}) or a choice (skill:{self._skills[self._names.index(left_out[0])]}) show them."
             )
         super().close()
 

@@ -52,6 +52,7 @@ def test_enjoy_tells_who_acts_and_who_did_not(monkeypatch, capsys, folder):
     output = play(monkeypatch, capsys, folder, "-n", 101)
     assert "Each episode follows the next of 4 skills. Choose some with --env-kwargs skill:1" in output
     assert who_acted(output) == [0, 1, 2] and "Skills that did not act: 3. More steps (-n)" in output
+    assert output.count("max_episode_steps:25") == 2, "shorter than the 50 steps of an episode"
     lines = output.splitlines()
     assert lines[lines.index("Skill 1 acts") - 1] == "Episode Length 50", "after what RL Zoo says of the episode before"
 
