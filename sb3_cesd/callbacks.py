@@ -22,6 +22,7 @@ from sb3_cesd.metrics import (
     zero_shot_goals,
 )
 from sb3_cesd.metrics.motion import robot_name
+from sb3_cesd.metrics.places import has_places
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
@@ -96,6 +97,7 @@ class SkillMetricsCallback(BaseCallback):
         #: Of a robot
         self._coverage: TrainingCoverage | None = None
         self._in_hand = False
+        self._has_places = False
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, SkillDDPG):
@@ -112,7 +114,8 @@ class SkillMetricsCallback(BaseCallback):
             self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
             self._places.clear()
             self._coverage = None
-        if layout is None and self.training_env.has_attr("position"):
+        self._has_places = has_places(self.training_env)
+        if layout is None and self._has_places:
             self._in_hand = robot_name(self.training_env) == "jaco"
             if self._coverage is None:
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
@@ -137,7 +140,7 @@ class SkillMetricsCallback(BaseCallback):
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
     def _on_step(self) -> bool:
-        if self.training_env.has_attr("position"):
+        if self._has_places:
             places = env_positions(self.training_env)
             if self._maze_coverage is not None:
                 self._places += [places[:, :2], *self._ends_in_maze(self._maze_coverage)]

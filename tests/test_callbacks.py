@@ -18,7 +18,7 @@ from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation, make_batched
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.envs.mazes.layouts import get_layout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.metrics import maze_coverage, play_and_measure, skill_metrics
+from sb3_cesd.metrics import env_positions, maze_coverage, play_and_measure, skill_metrics
 from sb3_cesd.metrics.rollouts import SkillRollouts
 
 PLAIN = {"knn_accuracy", "particle_entropy"}
@@ -168,6 +168,25 @@ def test_wrappers_of_training_are_measured(make_model):
     rows = learn(make_model(make_vec_env("MazeSquareC-v0", 2, wrapper_class=Blind)), 120, callback)
     assert rows[-1]["particle_entropy"] == 0 < rows[-1]["particle_entropy_places"]
     assert set(rows[-1]) == PLAIN | PLACES | CLUSTERS
+
+
+class Short(PendulumEnv):
+    """Has a position that is no place, and ends after a step."""
+
+    position = 0.0
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, True, False, info
+
+
+def test_positions_that_are_no_places_and_episodes_of_one_step(make_model):
+    model = make_model(DummyVecEnv([Short]), n_skills=2)
+    with pytest.warns(UserWarning, match=r"position of the environment has shape \(\), .* let it be \(x, y\) or \(x, y, z\)"):
+        rows = learn(model, 20, SkillMetricsCallback(DummyVecEnv([Short]), eval_freq=20, n_rollouts=2))
+    assert set(rows[-1]) == PLAIN | MOTION | CLUSTERS
+    with pytest.raises(ValueError, match=r"position of the environment has shape \(\)"):
+        env_positions(DummyVecEnv([Short]))
 
 
 def test_goals_and_trajectories_of_a_robot():

@@ -133,6 +133,16 @@ def test_estimate(make_model, capsys, quick, tmp_path):
     assert told < (tmp_path / "model.zip").stat().st_size < told + 150_000
 
 
+def test_phases_that_set_in_before_the_first_measurement_are_measured_not_guessed(make_model, capsys, quick, monkeypatch):
+    monkeypatch.setattr(estimate, "WARM_UP", 40)
+    model = make_model(verbose=1, constraint_kwargs={"start": 0.25})
+    model.set_logger(Logger(None, []))
+    capsys.readouterr()
+    model.learn(200)
+    estimated = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Estimated time")]
+    assert len(estimated) == 1 and "at step" not in estimated[0]
+
+
 def test_estimate_changes_nothing_and_is_for_verbose_runs(make_model, capsys, quick):
     printed, weights = [], []
     for verbose in (0, 1):

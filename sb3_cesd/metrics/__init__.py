@@ -10,8 +10,9 @@ from sb3_cesd.metrics.motion import SkillMotion, mean_speeds, measure_motion, sk
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.objective import cell_coverage, observation_coverage, play_and_score, skill_score
 from sb3_cesd.metrics.particle_entropy import particle_entropy
+from sb3_cesd.metrics.places import env_positions
 from sb3_cesd.metrics.policy_coverage import policy_coverage
-from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions, play_paths
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, play_paths
 from sb3_cesd.metrics.summary import play_and_measure, play_places, skill_metrics
 from sb3_cesd.metrics.tasks import best_skill_scores, task_returns
 from sb3_cesd.metrics.training_env import make_env_like_training

@@ -28,4 +28,4 @@ def cluster_size_entropy(clusters: np.ndarray, n_clusters: int) -> float:
     check_arguments("cluster_size_entropy", locals())
     shares = np.bincount(clusters, minlength=n_clusters) / len(clusters)
     used = shares[shares > 0]
-    return float(-(used * np.log(used)).sum())
+    return float((used * np.log(1 / used)).sum())

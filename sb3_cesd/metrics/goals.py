@@ -9,6 +9,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
+from sb3_cesd.metrics.places import has_places
 from sb3_cesd.metrics.rollouts import play_paths
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
@@ -114,7 +115,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     :raises ValueError: if the environments have no ``position``
     """
     check_arguments("zero_shot_goals", locals())
-    if not env.has_attr("position"):
+    if not has_places(env):
         raise ValueError("Environments without a position have no places to reach: give them a property position (x, y, z).")
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)

@@ -8,8 +8,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.rules import shown
 from sb3_cesd.metrics.normalization import raw_observations
+from sb3_cesd.metrics.places import env_positions
 from sb3_cesd.metrics.random_actions import RandomActions
-from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Entries of a robot's observation that are the velocities of its joints [rad/s]
@@ -115,8 +116,8 @@ def skill_motion(
     if robot is None:
         seen = random_rollouts.as_seen().per_state()[0]
         std = seen.std(axis=0)
-        varies = std > 1e-6
-        paths = {"observation": [each.observations[..., varies] / std[varies] for each in both]}  # type: ignore[index]
+        scale = np.where(std > 1e-6, std, np.inf)  # what random actions do not change counts for nothing
+        paths = {"observation": [each.observations / scale for each in both]}  # type: ignore[operator]
         dt = 1.0
     else:
         joints = JOINT_VELOCITIES[robot]

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, to_states
 from sb3_cesd.common.playing import SkillModel, play
+from sb3_cesd.metrics.places import env_positions
 
 
 class Recording(NamedTuple):
@@ -95,16 +96,6 @@ class SkillRollouts(NamedTuple):
         return self.states.reshape(self.skills.size, -1), self.skills.ravel()
 
 
-def env_positions(env: VecEnv) -> np.ndarray:
-    """
-    Locate environments that have a ``position``, such as the mazes and robots of this package (torso; jaco: hand).
-
-    :param env: the environments
-    :return: shape ``(n_envs, 3)``
-    """
-    return np.stack(env.get_attr("position"))
-
-
 def collect_rollouts(
     model: SkillModel,
     env: VecEnv,
@@ -128,7 +119,8 @@ def collect_rollouts(
     :param deterministic: take the mean action of a stochastic policy
     :param seed: seed of the first reset and the noise
     :param reset_options: options of every reset, e.g. ``{"position": (0.0, 0.0)}`` to start at one point of a maze
-    :param position_fn: what to record, as an array of shape ``(n_envs, d)``, e.g. :func:`env_positions`; ``None`` for the
+    :param position_fn: what to record, as an array of shape ``(n_envs, d)``, e.g.
+        :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` for the
         observations. It sees environments that have been reset at the end of an episode: the position before is repeated
     :return: the rollouts
     """

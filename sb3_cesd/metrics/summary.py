@@ -15,7 +15,8 @@ from sb3_cesd.metrics.motion import gripper_shares, measure_motion, robot_name
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.particle_entropy import particle_entropy
-from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, env_positions
+from sb3_cesd.metrics.places import env_positions, has_places
+from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Side of the bins of the mutual information in a maze, in cells
@@ -24,6 +25,8 @@ MAZE_BIN = 0.25
 ROBOT_BIN, ARM_BIN = 1.0, 0.1
 #: States per rollout that nearest neighbours are searched among: those between are nearly the same
 N_STATES = 51
+#: Nearest neighbours that vote for a skill, and that estimate an entropy
+N_VOTES, N_NEIGHBORS = 5, 16
 
 
 class ClusterModel(SkillModel, Protocol):
@@ -63,7 +66,7 @@ def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: 
     check_arguments("play_places", locals())
     # In a plain maze the observation is the place, and the end of an episode is among them
     sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
-    has_position = env.has_attr("position")
+    has_position = has_places(env)
     position_fn = env_positions if has_position and not sees_place else None
     rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
     if not has_position:
@@ -91,7 +94,7 @@ def play_and_measure(
     clusters = model.predict_clusters(rollouts.as_seen().per_state()[0])
     layout, robot = env_layout(env), robot_name(env)
     bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
-    metrics = skill_metrics(rollouts, clusters, env.has_attr("position"), layout, bin_size)
+    metrics = skill_metrics(rollouts, clusters, has_places(env), layout, bin_size)
     if layout is None:
         motion = measure_motion(env, rollouts, seed=seed or 0)
         metrics["moving_share"] = motion.moving_share
@@ -126,17 +129,11 @@ def skill_metrics(
     n_skills = len(rollouts.states)
     thinned = rollouts.thinned(N_STATES)
     seen = thinned if thinned.observations is None else thinned.as_seen()
-    metrics = {
-        "knn_accuracy": distinguishability(seen.states, lengths=seen.lengths),
-        "particle_entropy": particle_entropy(seen.per_state()[0]),
-    }
+    metrics = {"knn_accuracy": _accuracy(seen), "particle_entropy": _entropy(seen.per_state()[0])}
     if in_the_plane:
         places = metrics
         if not np.array_equal(seen.states, thinned.states):
-            places = {
-                "knn_accuracy": distinguishability(thinned.states, lengths=thinned.lengths),
-                "particle_entropy": particle_entropy(states),
-            }
+            places = {"knn_accuracy": _accuracy(thinned), "particle_entropy": _entropy(states)}
         metrics = {
             **metrics,
             **{f"{name}_places": value for name, value in places.items()},
@@ -147,3 +144,14 @@ def skill_metrics(
         metrics["on_cluster_share"] = on_cluster_share(clusters, skills)
         metrics["cluster_size_entropy"] = cluster_size_entropy(clusters, n_skills)
     return metrics
+
+
+def _accuracy(rollouts: SkillRollouts) -> float:
+    """Tell skills apart, by fewer neighbours than usual where there are not as many states."""
+    n_known = int((rollouts.lengths[:, : rollouts.lengths.shape[1] // 2] + 1).sum())
+    return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths)
+
+
+def _entropy(states: np.ndarray) -> float:
+    """Estimate the entropy of states, by fewer neighbours than usual where there are not as many."""
+    return particle_entropy(states, min(N_NEIGHBORS, len(states)))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
+from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.vec_env import (
@@ -104,8 +105,13 @@ class PlayEnvs:
         if self._frame_stack > 0:
             env = VecFrameStack(env, self._frame_stack)
         space = env.observation_space
-        is_channels_last = is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
-        return VecTransposeImage(env) if is_channels_last else env
+        entries = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
+        return VecTransposeImage(env) if any(map(_is_channels_last, entries)) else env
+
+
+def _is_channels_last(space: spaces.Space) -> bool:
+    """Tell whether observations are images that SB3 transposes."""
+    return is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
 
 
 def kind_of(env: VecEnv) -> str:

@@ -8,7 +8,7 @@ from PIL import Image
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.metrics import env_positions
+from sb3_cesd.metrics.places import env_positions, has_places
 from sb3_cesd.metrics.rollouts import record
 
 #: Longest side of an image [pixels] of up to 16 skills, and of more
@@ -67,7 +67,7 @@ def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: i
         env,
         skill,
         n_steps,
-        position_fn=env_positions if env.has_attr("position") else None,
+        position_fn=env_positions if has_places(env) else None,
         frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
     )
     n_states = recording.lengths[0] + 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from matplotlib.figure import Figure
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath
@@ -110,6 +110,7 @@ def show_in(
         space = plain_space(space)
     check_play_spaces(space, env.action_space, model, envs.name)
     layout, kind = env_layout(env), kind_of(env)
+    normalize = unwrap_vec_normalize(env)
     env.close()
     if mine and layout is None:
         raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
@@ -121,6 +122,11 @@ def show_in(
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     rollouts, problem = play_all(chosen, envs.one, range(len(names)), n_steps, seed, n_images)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
+    if getattr(model, "trained_normalized", False) and not (normalize is not None and normalize.norm_obs):
+        notes.append(
+            "Observations are shown to the model as they are, but in training VecNormalize normalised them, so skills may do "
+            "something else here: pass its statistics, --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
+        )
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
     play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts

@@ -58,10 +58,12 @@ class Estimate:
 
         :param model: the model in ``learn``
         """
-        if self._is_told:
-            if self._phases and model.num_timesteps >= self._phases[0].start:
-                del self._phases[0]
-                self._begin(model)
+        if self._phases and model.num_timesteps >= self._phases[0].start:
+            # What was measured so far is of another phase
+            del self._phases[0]
+            self._begin(model)
+        elif self._is_told:
+            return
         elif model._n_updates >= self._warm_from:
             now = (model._n_updates, model.num_timesteps, time.perf_counter())
             if self._begun is None:

@@ -32,6 +32,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
     intrinsic: IntrinsicReward
     #: Versions of this package and what it depends on, when the model was last saved
     saved_with: dict[str, str]
+    #: Whether its environment normalised observations (``VecNormalize``) when the model was last saved with one
+    trained_normalized: bool = False
 
     #: Arguments that shape the networks: a saved model keeps them
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim", "ent_coef")
@@ -171,6 +173,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         check_arguments("save", locals())
         checks.check_finite_model(self)
         self.saved_with = installed_versions()
+        if self.env is not None:
+            normalize = self.get_vec_normalize_env()
+            self.trained_normalized = normalize is not None and normalize.norm_obs
         self._is_saving = True
         try:
             if isinstance(path, str | pathlib.Path):

@@ -22,6 +22,8 @@ from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
 SKILL_ARGUMENT = "skill"
+#: What asks for all skills: RL Zoo evaluates skill:all, so that Python's own function comes of it
+EVERY_SKILL: tuple[Any, ...] = ("all", all)
 #: Font size of the label in a video [pixels]
 FONT_SIZE = 18
 #: Steps of the episodes that are suggested for seeing all skills
@@ -96,7 +98,7 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
         return env
     if wanted is None:
         wanted = saved["skill"]  # fixed by set_skill before the model was saved
-    if wanted is None:
+    if wanted is None or wanted in EVERY_SKILL:
         print(
             f"Each episode follows the next of {skill_space.n_skills} skills. Choose some with --env-kwargs skill:1 or "
             f"skill:[0,1]; {shorter_episodes(env)} shortens episodes."

@@ -76,6 +76,17 @@ def test_other_environments_by_hand():
     assert motion.moving_share == pytest.approx(2 / 3)
 
 
+def test_observations_that_never_change():
+    """A wrapper may leave nothing of them."""
+
+    def blinded(env):
+        return gym.wrappers.TransformObservation(env, np.zeros_like, env.observation_space)
+
+    env = make_vec_env("Pendulum-v1", 2, wrapper_class=blinded)
+    metrics, _ = play_and_measure(make_small(DIAYN, env), env, n_rollouts=2, n_steps=12)
+    assert metrics["moving_share"] == 0 and metrics["knn_accuracy"] == 0.25 and metrics["particle_entropy"] == 0
+
+
 def test_speeds_by_hand():
     paths = np.zeros((3, 2, 201, 2))
     paths[0, :, :, 0] = 0.3 * np.arange(201)

@@ -191,6 +191,34 @@ def test_observations_that_are_dictionaries():
     assert seen(shown)[0].shape == (7, 3) and EVERYWHERE <= set(shown.metrics) and not PLACES & set(shown.metrics)
 
 
+def test_images_among_the_entries_of_observations():
+    """SB3 moves their channels first, in training and here."""
+
+    class Camera(gym.ObservationWrapper):
+        observation_space = gym.spaces.Dict(
+            {"a": gym.spaces.Box(-8, 8, (3,)), "image": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)}
+        )
+
+        def observation(self, observation):
+            return {"a": observation, "image": np.zeros((36, 36, 3), np.uint8)}
+
+    seeing = CeSD("MlpPolicy", Camera(gym.make("Pendulum-v1")), seed=0, **arguments())
+    assert seen(show_skills(seeing, Camera(gym.make("Pendulum-v1")), **NOT_MEASURED))[0].shape[1] == 3 + 36 * 36 * 3
+
+
+def test_statistics_that_are_missing_are_told(tmp_path):
+    trained = make_small(APT, env=VecNormalize(make_vec_env("Pendulum-v1")))
+    trained.save(tmp_path / "model.zip")
+    for again in (APT.load(tmp_path / "model.zip"), APT.load(tmp_path / "model.zip", env="Pendulum-v1")):
+        notes = show_skills(again, "Pendulum-v1", **NOT_MEASURED).notes
+        assert any("in training VecNormalize normalised them" in note and "--vec-normalize FILE" in note for note in notes)
+    told = show_skills(again, "Pendulum-v1", vec_normalize=trained.get_vec_normalize_env(), **NOT_MEASURED)
+    assert not any("VecNormalize" in note for note in told.notes + show_skills(trained, **NOT_MEASURED).notes)
+    # One that is saved without an environment keeps what it was
+    APT.load(tmp_path / "model.zip").save(tmp_path / "again.zip")
+    assert APT.load(tmp_path / "again.zip").trained_normalized
+
+
 @pytest.mark.parametrize("n_skills", [2, 10, 20, 21, 64])
 def test_every_skill_has_a_colour_of_its_own(n_skills):
     colors = skill_colors(n_skills)

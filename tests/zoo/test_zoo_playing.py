@@ -68,6 +68,11 @@ def test_enjoy_follows_the_skills_that_are_asked_for(monkeypatch, capsys, folder
     assert who_acted(output) == acted and "did not act" not in output
 
 
+def test_all_skills_can_be_asked_for(monkeypatch, capsys, folder):
+    """RL Zoo evaluates the word, which is a function of Python."""
+    assert who_acted(play(monkeypatch, capsys, folder, "-n", 60, "--env-kwargs", "skill:all")) == [0, 1]
+
+
 def test_unknown_skill_is_refused(monkeypatch, capsys, folder):
     with pytest.raises(ValueError, match="Unknown skill 4: the model has 4 skills"):
         play(monkeypatch, capsys, folder, "-n", 5, "--env-kwargs", "skill:4")
