@@ -91,6 +91,8 @@ setup(
         "docs": [f'{name}; python_version >= "3.11"' for name in ("sphinx>=9", "myst-parser>=5", "furo", "sphinx-copybutton")],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
+        # SB3's VecVideoRecorder, and so RL Zoo's record_video; show --video mp4
+        "video": ["moviepy"],
     },
     classifiers=[
         "Programming Language :: Python :: 3",

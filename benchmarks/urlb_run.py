@@ -26,6 +26,7 @@ from sb3_cesd.metrics import (
     measure_motion,
     particle_entropy,
     play_and_measure,
+    play_and_score,
     policy_coverage,
     zero_shot_goals,
 )
@@ -138,10 +139,11 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
     :param model: a pre-trained model, with its replay buffer
     :param domain: its environment
     :param coverage: of its training
-    :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; of each skill, as JSON, ``moves`` (0 or 1) and
-        ``<part>_speeds``; ``best_skill_<task>``, what a user gets for nothing; of the ant and the half-cheetah
-        ``policy_coverage_48`` and the metrics of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the
-        particle entropy of the observations of training
+    :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, what a study would maximise,
+        and its factor ``coarse_coverage``; of each skill, as JSON, ``moves`` (0 or 1) and ``<part>_speeds``; the
+        ``random_speeds`` of random actions; ``best_skill_<task>``, what a user gets for nothing; of the ant and the
+        half-cheetah ``policy_coverage_48`` and the metrics of goals; ``total_coverage``, ``queue_coverage`` and
+        ``training_entropy``, the particle entropy of the observations of training
     """
     env = make_batched(domain, N_ROLLOUTS, n_threads=1)
     metrics, rollouts = play_and_measure(
@@ -150,6 +152,9 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
     motion = measure_motion(env, rollouts)
     of_skills = {"moves": json.dumps(motion.moves.astype(int).tolist())}
     of_skills |= {f"{part}_speeds": json.dumps(speeds.round(4).tolist()) for part, speeds in motion.speeds.items()}
+    of_skills["random_speeds"] = json.dumps({part: round(speed, 4) for part, speed in motion.random_speeds.items()})
+    score, _ = play_and_score(model, env)
+    metrics |= {name: score[name] for name in ("skill_score", "coarse_coverage")}
     if domain in LOCOMOTION:
         metrics["policy_coverage_48"] = policy_coverage(model, env)
         metrics |= zero_shot_goals(model, env, draw_goals(env)).metrics()

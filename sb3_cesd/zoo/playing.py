@@ -17,6 +17,7 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.registry import METHODS
+from sb3_cesd.show.find import import_packages
 from sb3_cesd.show.labels import name_label
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
@@ -38,7 +39,8 @@ class PlayedModel:
 
     def note_path(self, get_model_path: Any) -> Any:
         """
-        Note which model RL Zoo is going to play.
+        Note which model RL Zoo is going to play, and import the packages that its environment comes from, as its
+        ``record_video`` has no argument for them.
 
         :param get_model_path: ``rl_zoo3.utils.get_model_path``
         :return: the same
@@ -49,6 +51,8 @@ class PlayedModel:
             found = get_model_path(*args, **kwargs)
             algo = inspect.signature(get_model_path).bind(*args, **kwargs).arguments["algo"]
             self._path = Path(found[1]) if algo in METHODS else None
+            if self._path is not None:
+                import_packages(self._path)
             return found
 
         return get_and_note

@@ -42,6 +42,8 @@ def test_whole_benchmark_in_small(tmp_path):
     assert skills.on_cluster_share[["cesd", "released"]].between(0, 1).all() and pd.isna(skills.on_cluster_share["apt"])
     assert (skills.policy_coverage >= 1).all() and (skills.total_coverage >= 1).all() and (skills.training_entropy > 0).all()
     assert (skills.queue_coverage <= skills.total_coverage).all() and skills.moving_share.between(0, 1).all()
+    assert (skills.skill_score <= skills.coarse_coverage).all() and (skills.coarse_coverage >= 1).all()
+    assert all(set(json.loads(speeds)) == {"torso", "joints"} for speeds in skills.random_speeds)
     assert [np.mean(json.loads(moves)) for moves in skills.moves] == skills.moving_share.tolist()
     assert skills[[f"best_skill_{task}" for task in ("stand", "walk", "run", "flip")]].gt(0).all(axis=None)
     for steps in (2006, 2012):

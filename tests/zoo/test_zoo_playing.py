@@ -5,6 +5,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
@@ -94,6 +95,25 @@ def test_videos_bear_the_skill(monkeypatch, capsys, folder):
     assert who_acted(output)[-2:] == [3, 1]
     assert len(list(Path(folder / "videos").glob("*.mp4"))) == 1
     assert set(written) == {"Skill 3", "Skill 1"} and written[0] == "Skill 3" and written[-1] == "Skill 1"
+
+
+def test_videos_of_an_environment_that_a_package_registers(monkeypatch, capsys, tmp_path):
+    """RL Zoo's record_video has no --gym-packages: args.yml names them."""
+    (tmp_path / "package_of_a_maze.py").write_text(
+        "import gymnasium as gym\ngym.register('OfPackage-v0', lambda **kwargs: gym.make('MazeSquareC-v0', **kwargs))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    run = tmp_path / "logs" / "cesd" / "OfPackage-v0_1"
+    make_small(CeSD, "MazeSquareC-v0").save(run / "OfPackage-v0.zip")
+    (run / "OfPackage-v0").mkdir()
+    (run / "OfPackage-v0" / "config.yml").write_text(yaml.dump({"normalize": False, "normalize_kwargs": {}}))
+    (run / "OfPackage-v0" / "args.yml").write_text(yaml.dump({"gym_packages": ["package_of_a_maze"], "env_kwargs": None}))
+    try:
+        options = ["-n", 5, "-o", tmp_path / "videos"]
+        output = play(monkeypatch, capsys, tmp_path, *options, env_id="OfPackage-v0", module="rl_zoo3.record_video")
+        assert who_acted(output) == [0] and len(list((tmp_path / "videos").glob("*.mp4"))) == 1
+    finally:
+        gym.registry.pop("OfPackage-v0", None)
 
 
 def test_images_bear_a_label(folder):
