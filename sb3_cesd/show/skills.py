@@ -131,6 +131,8 @@ def show_in(
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
     play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts
     metrics, baselines = _measure(envs, model, chosen, play, n_untrained)
+    if UNTRAINED in baselines and n_untrained == 1:
+        notes.append("Untrained networks differ, and this is one of them: --untrained 5 (n_untrained=5) averages five.")
     if mine and metrics and model.reward == "intrinsic":
         metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
         if CHANCE in baselines:

@@ -50,6 +50,8 @@ def test_skills_are_compared_with_the_same_networks_before_training():
     shown = show_skills(pendulum, "Pendulum-v1", **QUICK, n_untrained=2)
     assert set(shown.columns["untrained"]) == set(shown.metrics) - CLUSTERS
     assert shown.columns["untrained"]["particle_entropy"] != shown.metrics["particle_entropy"]
+    one = show_skills(pendulum, "Pendulum-v1", **QUICK, n_untrained=1)
+    assert "--untrained 5 (n_untrained=5) averages five" in str(one) and "averages five" not in str(shown)
 
 
 def test_some_skills_are_drawn_and_all_are_measured():
