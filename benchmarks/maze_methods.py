@@ -92,5 +92,7 @@ ABLATIONS: dict[str, Method] = {
 }
 #: The same with another number of environments than the 20 of the yml file
 ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}
+#: The same with another number of skills than the 10 of the yml file
+NUMBERS: dict[str, Method] = {f"n_skills={n}": Method("cesd", "cesd", {"n_skills": n}) for n in (5, 20, 40)}
 CONTINUOUS = with_continuous_skills()
-METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS, **CONTINUOUS}
+METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS, **NUMBERS, **CONTINUOUS}

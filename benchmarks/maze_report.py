@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS, NUMBERS
 from maze_summary import draw_ranking, in_order, method_colors, name_of, summary
 from runs import read_rows
 from scipy import stats
@@ -73,7 +73,7 @@ def write(output: Path, n_timesteps: int) -> None:
         rows = rows.merge(of_rows[[*key, "mi_mine"]], on=key, how="left")
     methods = in_order(rows, [method for method in MAIN if method in set(rows.method)])
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
-    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *CONTINUOUS) if method in set(rows.method)]
+    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *NUMBERS, *CONTINUOUS) if method in set(rows.method)]
     if methods:
         of_methods = rows[rows.method.isin(methods)]
         write_text_whole(output / "summary.md", summary(of_methods, methods))
