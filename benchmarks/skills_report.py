@@ -33,14 +33,15 @@ from sb3_cesd.metrics.plots import skill_colors
 POLICY_COVERAGE = {"policy_coverage_48": ("policy coverage", 0), "policy_coverage": ("policy coverage", 0)}
 #: The same of the rest
 COVERAGE = {"queue_coverage": ("queue coverage", 0), "total_coverage": ("total coverage", 0)}
-SKILLS = {"knn_accuracy": ("k-NN accuracy", 2), "moving_share": ("moving share", 2)}
+SKILLS = {"knn_accuracy": ("k-NN accuracy", 2), "moving_share": ("moving share", 2), "skill_score": ("skill score", 0)}
 GOALS = {
     **{f"goal_{kind}_{radius}": (f"{kind} {radius} m", 2) for radius in (3, 1) for kind in ("hit", "end", "stay")},
     "goal_distance": ("end distance [m]", 1),
 }
 EXPLANATION = (
     "Coverage counts bins of 1 m: *policy* of the paths of the skills, *queue* of the last 100,000 steps of training, *total* "
-    "of all its steps. *k-NN accuracy*: how well observations tell the skill. *Moving share*: share of the skills that move."
+    "of all its steps. *k-NN accuracy*: how well observations tell the skill. *Moving share*: share of the skills that move. "
+    "*Skill score*: what a study maximises, accuracy beyond chance times coverage of the observations."
 )
 GOAL_EXPLANATION = (
     "Goals without learning: share of the goals that a skill comes within 3 or 1 m of (*hit*) and is within at the last step "

@@ -24,7 +24,8 @@ def pretraining(method, seed, coverage, **others):
     return {
         "method": method, "domain": "SkillAnt-v0", "scale": "laptop", "seed": seed, "pretrain_steps": 2000, "seconds": 1800.0,
         "policy_coverage": 3.0, "policy_coverage_48": coverage, "queue_coverage": 2 * coverage, "total_coverage": 4 * coverage,
-        "knn_accuracy": 0.5, "moving_share": 1.0, **goals, "goal_distance": 30.0, "versions": VERSIONS, **others,
+        "knn_accuracy": 0.5, "moving_share": 1.0, "skill_score": 12.0, **goals, "goal_distance": 30.0,
+        "versions": VERSIONS, **others,
     }  # fmt: skip
 
 
@@ -82,8 +83,8 @@ def test_tables_of_several_folders(tmp_path, monkeypatch, capsys):
     text = report([*folders, "--output", tmp_path / "report"], monkeypatch, capsys)
     assert (tmp_path / "report/skills.md").read_text() in text
     # Of three seeds 450 ± 4.303 * 50 / sqrt(3)
-    assert "| metra | 3 | 450 ± 124 | 900 ± 248 | 1800 ± 497 | 0.50 ± 0.00 | 1.00 ± 0.00 |" in text
-    assert "| apt | 1 | 90 | 180 | 360 | 0.50 | 1.00 |" in text
+    assert "| metra | 3 | 450 ± 124 | 900 ± 248 | 1800 ± 497 | 0.50 ± 0.00 | 1.00 ± 0.00 | 12 ± 0 |" in text
+    assert "| apt | 1 | 90 | 180 | 360 | 0.50 | 1.00 | 12 |" in text
     assert "| metra | 10.00 [7.76, 12.88] | 10.00 [7.76, 12.88] | 10.00 [7.76, 12.88] |" in text and "| apt | 2.01 |" in text
     assert "| metra | 3 | 0.25 ± 0.00 | 0.25 ± 0.00 |" in text and "| 30.0 ± 0.0 |" in text
     assert "3.5 hours of pre-training in all: one thread of A, torch 2.13.0, python 3.11." in text
