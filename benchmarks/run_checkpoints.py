@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
@@ -52,13 +53,13 @@ def gathered_file(folder: Path, n_timesteps: int | str) -> Path:
     return folder / f"gathered_{n_timesteps}.pkl"
 
 
-def start_or_resume(folder: Path, make_model: Callable[[], SkillDDPG], env: str) -> tuple[SkillDDPG, Any]:
+def start_or_resume(folder: Path, make_model: Callable[[], SkillDDPG], env: VecEnv | str) -> tuple[SkillDDPG, Any]:
     """
     Make the model of a run, or go on with that of its last checkpoint.
 
     :param folder: folder of the checkpoints of the run
     :param make_model: makes the model
-    :param env: id of its environment
+    :param env: its environment, or the id of one
     :return: the model, and what the run had gathered; ``None`` if it is new
     """
     found = checkpoints_in(folder)

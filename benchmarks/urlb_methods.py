@@ -49,7 +49,7 @@ class Method(NamedTuple):
 
         :param scale: one of ``SCALES``
         :param env_id: id of the environment
-        :return: arguments of the constructor, and ``n_timesteps``
+        :return: arguments of the constructor, ``n_timesteps``, and ``n_envs`` where it is not 1
         """
         arguments = read_entry(f"{self.algo}{SCALES[scale]}", env_id, self.overrides)
         if self.all_heads:

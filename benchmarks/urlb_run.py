@@ -69,6 +69,7 @@ def settings(model: SkillDDPG) -> Row:
         "net_arch": json.dumps(model.policy.net_arch),
         "learning_rate": model.lr_schedule(1.0),
         "n_updates": model._n_updates,
+        "n_envs": model.n_envs,
     }
 
 
@@ -115,10 +116,12 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
     entry = method.arguments(run["scale"], run["domain"])
     entry.pop("n_timesteps")
+    n_envs = entry.pop("n_envs", 1)
+    env = run["domain"] if n_envs == 1 else make_batched(run["domain"], n_envs, n_threads=1)
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
-    make_model = partial(registry.METHODS[method.algo], env=run["domain"], seed=run["seed"], device="cpu", **entry)
-    model, resumed = start_or_resume(folder, make_model, run["domain"])
+    make_model = partial(registry.METHODS[method.algo], env=env, seed=run["seed"], device="cpu", **entry)
+    model, resumed = start_or_resume(folder, make_model, env)
     files = {step: model_file(models, run, step) for step in save_at if model.num_timesteps < step < n_timesteps}
     training = Training(files, in_hand=run["domain"] == "Jaco-v0", every=max(1, n_timesteps // N_CURVE))
     seconds = 0.0

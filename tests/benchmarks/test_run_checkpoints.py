@@ -100,3 +100,19 @@ def test_stopped_runs_go_on(urlb_run, monkeypatch, tmp_path):
     for name in ("timesteps", "results", "ep_lengths"):
         np.testing.assert_array_equal(evaluations[0][name], evaluations[1][name])
     assert not list(stopped.rglob("checkpoints"))
+
+
+@pytest.mark.slow
+def test_a_stopped_run_of_many_robots_goes_on(urlb_run, monkeypatch, tmp_path):
+    run = {**PRETRAINING, "domain": "SkillHalfCheetah-v0"}
+    read = urlb_run.METHODS["diayn"].arguments("laptop", run["domain"])
+    assert read["n_envs"] == 8
+    monkeypatch.setattr(type(urlb_run.METHODS["diayn"]), "arguments", lambda *_: {**read, "learning_starts": 500})
+    expected = urlb_run.pretrain(run, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1)
+        with pytest.raises(Stopped):
+            urlb_run.pretrain(run, tmp_path / "stopped")
+    row = urlb_run.pretrain(run, tmp_path / "stopped")
+    assert without_time(row) == without_time(expected)
+    assert (row["n_envs"], row["n_updates"]) == (8, 64), "as many updates as with one robot"
