@@ -10,9 +10,11 @@ from sb3_cesd import registry
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.zoo.hyperparams import merge
 
+#: The released loss of the encoder; mazes have none that learns
+RELEASED_OBJECTIVE: dict[str, Any] = {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "released"}}}
 #: What makes CeSD the released code's method, at any scale
 RELEASED: dict[str, Any] = merge(
-    UNDONE["entropy=released"],
+    merge(UNDONE["entropy=released"], RELEASED_OBJECTIVE),
     {
         "intrinsic_kwargs": {
             "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
@@ -64,6 +66,7 @@ METHODS: dict[str, Method] = {
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
+    "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }
 #: Pre-training id -> its tasks
 DOMAINS: dict[str, tuple[str, ...]] = {

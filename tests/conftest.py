@@ -34,6 +34,7 @@ TINY = {
 
 #: What makes it the released code's method
 RELEASED = {
+    "encoder_kwargs": {**TINY["intrinsic_kwargs"]["encoder_kwargs"], "objective": "released"},
     "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
     "entropy_kwargs": {"k": 3, "scale": "variance", "log1p": True},
     "constraint_kwargs": {"count": "released", "start": 0.0},

@@ -84,7 +84,7 @@ def test_in_the_constructor_and_in_load(make_model, saved, kwargs, message):
         ),
         (
             {"encoder_kwargs": {"obs_dim": 5}},
-            "encoder_kwargs has no 'obs_dim': use some of features_dim, net_arch, temperature",
+            "encoder_kwargs has no 'obs_dim': use some of features_dim, net_arch, objective, temperature",
         ),
     ],
 )

@@ -44,7 +44,7 @@ class CeSDReward(IntrinsicReward):
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module) or ``"identity"``
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
-        ``features_dim`` (16), ``net_arch`` ([1024, 1024]) and ``temperature`` (0.5)
+        ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective`` ("infonce")
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
@@ -234,7 +234,7 @@ class CeSD(SkillDDPG):
         """
         intrinsic, states = self.intrinsic, self._as_states(replay_data)
         if isinstance(intrinsic, CeSDReward):
-            # State encoder f, by the contrastive loss of the released code
+            # State encoder f, by the contrastive loss
             intrinsic.update(states)
             # Cluster of each transition (eq. 3), entropy (eq. 5, 6) and constraint reward (eq. 9)
             batch = intrinsic.relabel(states)

@@ -259,6 +259,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "features_dim": POSITIVE_INTEGER,
         "net_arch": _DEFAULT_SIZES,
         "temperature": POSITIVE,
+        "objective": Choice(get_args(choices.ContrastiveObjective)),
         "entropy_kwargs": optional(ARGUMENTS),
     },
     "DADSReward": {
@@ -315,7 +316,13 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     },
     "CSFReward": {**_DISPLACEMENT, "n_negatives": POSITIVE_INTEGER, "negatives_weight": NOT_NEGATIVE},
     "FourierEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "length_scale": POSITIVE},
-    "ContrastiveEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "temperature": POSITIVE},
+    "ContrastiveEncoder": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "temperature": POSITIVE,
+        "objective": Choice(get_args(choices.ContrastiveObjective)),
+    },
     "ICMEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES},
     "ParticleEntropy": _ENTROPY,
     "Prototypes": {

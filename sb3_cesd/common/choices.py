@@ -11,6 +11,8 @@ LogInterval: TypeAlias = Literal["auto"]
 #: What fine-tuning loads of a pre-trained model
 Part: TypeAlias = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
 EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity"]
+#: What the contrastive encoder minimises
+ContrastiveObjective: TypeAlias = Literal["infonce", "released"]
 DistanceScale: TypeAlias = Literal["variance", "std", "mean", "none"]
 Aggregate: TypeAlias = Literal["mean", "kth"]
 Swap: TypeAlias = Literal["next", "self"]

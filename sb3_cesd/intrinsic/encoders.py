@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import choose
+from sb3_cesd.common.choices import ContrastiveObjective
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -94,7 +95,11 @@ class ContrastiveEncoder(Encoder):
     Features learned by telling which skill led from s to s' (the contrastive encoder of CIC, which CeSD's released code uses).
 
     With query ``= skill_net(z)``, key ``= pred_net([f(s), f(s')])``, both normalised, and ``S = query key^T / temperature``
-    the loss is the mean of ``-log(exp S_jj / (max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6))``.
+    the loss is the mean of ``-log(exp S_jj / sum_l exp S_jl)`` (InfoNCE, van den Oord et al., 2018).
+
+    The released code takes ``e^(1 / temperature)`` from that sum, the most that a positive can be: it has
+    ``max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6``. While skills differ little, its minimum is where all cosines
+    are -1, and the features collapse to a point.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -102,6 +107,7 @@ class ContrastiveEncoder(Encoder):
     :param features_dim: m, size of the features
     :param net_arch: sizes of the hidden layers of the encoder and of both heads
     :param temperature: softmax temperature of the loss
+    :param objective: ``"infonce"`` or ``"released"``, that of the released code
     """
 
     def __init__(
@@ -112,12 +118,14 @@ class ContrastiveEncoder(Encoder):
         features_dim: int = 16,
         net_arch: list[int] | None = None,
         temperature: float = 0.5,
+        objective: ContrastiveObjective = "infonce",
     ) -> None:
         check_arguments("ContrastiveEncoder", locals())
         super().__init__(features_dim)
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.skill_space = skill_space
         self.temperature = temperature
+        self.objective = objective
         self.state_net = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
         self.skill_net = create_orthogonal_mlp(skill_space.dim, features_dim, net_arch)
         self.pred_net = create_orthogonal_mlp(2 * features_dim, features_dim, net_arch)
@@ -136,10 +144,20 @@ class ContrastiveEncoder(Encoder):
             skills, vectors = th.arange(batch_size, device=features.device), samples.skills
         queries = self.skill_net(vectors)  # (n_queries, features_dim)
         similarity = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / self.temperature  # (n_queries, batch_size)
-        eps = 1e-6
-        negatives = (similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps)  # (n_queries,)
         positives = similarity.gather(0, skills[None]).squeeze(0)  # (batch_size,)
-        return ((negatives + eps).log()[skills] - positives).mean()
+        return (self._log_denominators(similarity)[skills] - positives).mean()
+
+    def _log_denominators(self, similarity: th.Tensor) -> th.Tensor:
+        """
+        Compute the logarithm of what the loss compares positives with.
+
+        :param similarity: of each query with all keys, over the temperature, shape ``(n_queries, batch_size)``
+        :return: shape ``(n_queries,)``
+        """
+        if self.objective == "infonce":
+            return similarity.logsumexp(dim=1)
+        eps = 1e-6
+        return ((similarity.exp().sum(dim=1) - math.exp(1 / self.temperature)).clamp(min=eps) + eps).log()
 
 
 class ICMEncoder(Encoder):

@@ -1,6 +1,7 @@
 from typing import Any
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import ContrastiveObjective
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.methods.apt import APTReward
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -20,6 +21,7 @@ class CICReward(APTReward):
     :param features_dim: size of the features
     :param net_arch: sizes of the hidden layers of the encoder and both heads, ``[1024, 1024]`` by default
     :param temperature: softmax temperature of the contrastive loss
+    :param objective: that loss, see :class:`~sb3_cesd.intrinsic.encoders.ContrastiveEncoder`: ``"released"`` or ``"infonce"``
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 16,
         ``scale`` "variance" and ``clip`` 0.0005 by default, the rest as in APT
     """
@@ -32,10 +34,16 @@ class CICReward(APTReward):
         features_dim: int = 64,
         net_arch: list[int] | None = None,
         temperature: float = 0.5,
+        objective: ContrastiveObjective = "released",
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_arguments("CICReward", locals())
-        encoder_kwargs = {"features_dim": features_dim, "net_arch": net_arch, "temperature": temperature}
+        encoder_kwargs = {
+            "features_dim": features_dim,
+            "net_arch": net_arch,
+            "temperature": temperature,
+            "objective": objective,
+        }
         entropy_kwargs = {"k": 16, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}
         super().__init__(obs_dim, action_dim, skill_space, "contrastive", encoder_kwargs, entropy_kwargs)
 
@@ -48,7 +56,7 @@ class CIC(SkillDDPG):
 
     Paper: https://arxiv.org/abs/2202.00161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`CICReward`: ``features_dim`` (64), ``net_arch`` ([1024, 1024]), ``temperature``
-    (0.5) and ``entropy_kwargs``.
+    (0.5), ``objective`` ("released") and ``entropy_kwargs``.
     """
 
     reward_class = CICReward

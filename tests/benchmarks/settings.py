@@ -56,6 +56,7 @@ WHITE = {"exploration_noise": 0.2, "noise_correlation": 0.0}
 #: What makes CeSD the released code's method
 RELEASED = {
     "shared_value": False,
+    "encoder.objective": "released",
     "entropy.scale": "variance",
     "entropy.log1p": True,
     "prototypes.sinkhorn_temperature": 0.1,
@@ -70,7 +71,7 @@ RELEASED = {
 def settings_of(model):
     """Read the settings named above, as far as the model has them."""
     read = {}
-    for name in CESD_IN_MAZES:
+    for name in {**CESD_IN_MAZES, **RELEASED}:
         for place in (model, model.policy, model.intrinsic):
             with suppress(AttributeError):
                 read.setdefault(name, attrgetter(name)(place))

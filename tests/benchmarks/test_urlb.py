@@ -218,6 +218,15 @@ def test_released_is_what_the_file_of_the_released_setting_says():
     assert METHODS["released"].arguments("laptop", "WalkerRun-v0")["policy_kwargs"]["task_ensemble_size"] == 8
 
 
+def test_metras_robots_have_infonce_unless_told_otherwise():
+    from urlb_methods import METHODS
+
+    entries = {name: METHODS[name].arguments("laptop", "SkillAnt-v0") for name in ("cesd", "objective=released")}
+    assert "objective" not in entries["cesd"]["intrinsic_kwargs"]["encoder_kwargs"], "the default of the encoder"
+    entries["cesd"]["intrinsic_kwargs"]["encoder_kwargs"]["objective"] = "released"
+    assert entries["cesd"] == entries["objective=released"]
+
+
 @pytest.mark.parametrize(
     ("name", "different"),
     [
@@ -247,6 +256,7 @@ def test_names_of_rows_keep_meaning_the_same_settings(name, different):
         "ensemble_size": None,
         "shared_value": True,
         "encoder": "ContrastiveEncoder",
+        "encoder.objective": "released",
         "entropy.k": 8,
         "entropy.scale": "std",
         "entropy.log1p": False,

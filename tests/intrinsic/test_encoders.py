@@ -11,15 +11,17 @@ from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICME
 SKILLS = DiscreteSkills(4)
 
 
-def released_loss(encoder, obs, next_obs, vectors):
-    """CIC's loss as it is released, with the vectors of the skills of the batch: one query per transition."""
+def contrastive_loss(encoder, obs, next_obs, vectors, objective):
+    """InfoNCE, or CIC's loss as it is released, with the vectors of the skills of the batch: one query per transition."""
     query = F.normalize(encoder.skill_net(vectors), dim=1)
     key = F.normalize(encoder.pred_net(th.cat([encoder(obs), encoder(next_obs)], dim=1)), dim=1)
     similarity = query @ key.T / encoder.temperature
     loss = 0.0
     for j in range(len(obs)):
-        negatives = max(similarity[j].exp().sum() - math.exp(1 / encoder.temperature), 1e-6)
-        loss += -th.log(similarity[j, j].exp() / (negatives + 1e-6)) / len(obs)
+        total = similarity[j].exp().sum()
+        if objective == "released":
+            total = max(total - math.exp(1 / encoder.temperature), 1e-6) + 1e-6
+        loss += -th.log(similarity[j, j].exp() / total) / len(obs)
     return loss
 
 
@@ -32,13 +34,15 @@ def assert_same_gradients(loss, expected, encoder):
     assert all(gradient.abs().max() > 0 for gradient in gradients)
 
 
+@pytest.mark.parametrize("objective", ["infonce", "released"])
 @pytest.mark.parametrize("skill_space", [DiscreteSkills(5), SphereSkills(3, 5), CubeSkills(64, 5, low=0.0)], ids=repr)
-def test_contrastive_loss_equals_its_formula(skill_space):
+def test_contrastive_loss_equals_its_formula(skill_space, objective):
     th.manual_seed(0)
-    encoder = ContrastiveEncoder(6, 2, skill_space, features_dim=4, net_arch=[8, 8], temperature=0.5).double()
+    arguments = {"features_dim": 4, "net_arch": [8, 8], "temperature": 0.5, "objective": objective}
+    encoder = ContrastiveEncoder(6, 2, skill_space, **arguments).double()
     obs, next_obs = th.randn(2, 12, 6, dtype=th.float64)
     skills = th.randint(5, (12,)) if skill_space.discrete else skill_space.draw_tensor(12, th.device("cpu")).double()
-    expected = released_loss(encoder, obs, next_obs, skill_space.embed(skills, th.float64))
+    expected = contrastive_loss(encoder, obs, next_obs, skill_space.embed(skills, th.float64), objective)
     assert_same_gradients(encoder.loss(make_samples(obs, next_obs, skills)), expected, encoder)
 
 
@@ -60,23 +64,54 @@ def test_contrastive_loss_of_vectors_equals_that_of_indices_where_they_are_one_h
         th.testing.assert_close(gradient, expected_gradient)
 
 
-def test_contrastive_encoder_learns_to_tell_skills_apart():
+def train_contrastive_encoder(objective, noise):
+    """
+    Train on 150 batches in which each skill moves in a direction of its own, and noise blurs it.
+
+    :return: losses, and the cosines of the queries of all skills with the keys of the last batch
+    """
     th.manual_seed(0)
-    encoder = ContrastiveEncoder(2, 2, DiscreteSkills(3), features_dim=4, net_arch=[32])
+    encoder = ContrastiveEncoder(2, 2, DiscreteSkills(3), features_dim=4, net_arch=[32], objective=objective)
     optimizer = th.optim.Adam(encoder.parameters(), lr=1e-2)
     directions = th.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     losses = []
     for _ in range(150):
-        # In much smaller batches the loss has its minimum where all keys oppose all queries
+        # In much smaller batches the released loss has its minimum where all keys oppose all queries
         obs, skills = th.randn(256, 2), th.randint(3, (256,))
-        loss = encoder.loss(make_samples(obs, obs + directions[skills], skills))
+        next_obs = obs + directions[skills] + noise * th.randn(256, 2)
+        loss = encoder.loss(make_samples(obs, next_obs, skills))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    # Keys in the directions of their queries, which form a triangle: log(85 e^2 + 171 e^-1 - e^2) - 2
-    assert sum(losses[-20:]) / 20 == pytest.approx(4.53, abs=0.1)
+    with th.no_grad():
+        queries = F.normalize(encoder.skill_net(th.eye(3)), dim=1)
+        keys = F.normalize(encoder.pred_net(th.cat([encoder(obs), encoder(next_obs)], dim=1)), dim=1)
+    return losses, queries @ keys.T
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    # Keys in the directions of their queries, which form a triangle
+    [
+        ("infonce", math.log(85 * math.e**2 + 171 / math.e) - 2),
+        ("released", math.log(85 * math.e**2 + 171 / math.e - math.e**2) - 2),
+    ],
+)
+def test_contrastive_encoder_learns_to_tell_skills_apart(objective, expected):
+    losses, _ = train_contrastive_encoder(objective, noise=0.0)
+    assert sum(losses[-20:]) / 20 == pytest.approx(expected, abs=0.1)
     assert losses[0] > 5.2
+
+
+def test_released_loss_makes_all_features_one_while_skills_differ_little():
+    """All similarities at -1 give less than what can be learned; InfoNCE takes the little there is."""
+    losses, cosines = train_contrastive_encoder("released", noise=3.0)
+    assert losses[-1] == pytest.approx(math.log(256 - math.e**4), abs=0.02)
+    assert cosines.std() < 0.05 and cosines.max() < -0.9
+    losses, cosines = train_contrastive_encoder("infonce", noise=3.0)
+    assert sum(losses[-20:]) / 20 < math.log(256) - 0.04
+    assert cosines.std() > 0.15
 
 
 def test_fourier_features_approximate_the_gaussian_kernel():

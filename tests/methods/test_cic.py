@@ -27,6 +27,11 @@ def test_defaults_of_the_entropy_are_those_of_urlb():
     assert (entropy.k, entropy.clip, entropy.scale) == (16, 0.0005, "std"), "the rest stays"
 
 
+def test_contrastive_loss_is_the_released_one_by_default():
+    assert make_reward(CICReward, SKILLS).encoder.objective == "released"
+    assert make_reward(CICReward, SKILLS, objective="infonce").encoder.objective == "infonce"
+
+
 def test_features_learn_to_tell_skills():
     th.manual_seed(0)
     obs, skills = th.randn(192, 4), th.arange(192) % 3

@@ -184,6 +184,7 @@ def test_released_setting_is_written_out(monkeypatch):
     assert own["prototype_kwargs"] == {
         "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next", "learning_rate": None,
     }  # fmt: skip
+    assert own["encoder_kwargs"]["objective"] == "released"
     assert own["encoder"] == "contrastive" and entry["warm_up"] == "random" and entry["policy_kwargs"]["shared_value"] is False
 
 
