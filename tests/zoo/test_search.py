@@ -134,7 +134,7 @@ def test_what_the_entry_says_beside_the_draws_stays():
     other = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "encoder": "fourier"}))
     assert other["intrinsic_kwargs"]["encoder_kwargs"] == {}
     own = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "alpha": 3.0}))["intrinsic_kwargs"]
-    assert own["encoder_kwargs"] == {"net_arch": [256, 256]} and own["alpha"] == 3.0
+    assert own["encoder_kwargs"] == {"net_arch": [256, 256], "objective": "released"} and own["alpha"] == 3.0
 
 
 def test_ranges_contain_what_the_entry_says():
