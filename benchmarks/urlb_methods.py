@@ -10,8 +10,17 @@ from sb3_cesd import registry
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.zoo.hyperparams import merge
 
-#: The released loss of the encoder; mazes have none that learns
-RELEASED_OBJECTIVE: dict[str, Any] = {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "released"}}}
+#: The ant and the half-cheetah as the other robots: distances in the features of the clusters, after exploration
+CONTRASTIVE_DISTANCE: dict[str, Any] = {
+    "skill_duration": 50,
+    "ent_coef": None,
+    "policy_kwargs": {"layer_norm": True},
+    "intrinsic_kwargs": {"distance_encoder": None, "constraint_kwargs": {"start": 0.8}},
+}
+#: The same with the released loss of the encoder; mazes have none that learns
+RELEASED_OBJECTIVE: dict[str, Any] = merge(
+    CONTRASTIVE_DISTANCE, {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "released"}}}
+)
 #: What makes CeSD the released code's method, at any scale
 RELEASED: dict[str, Any] = merge(
     merge(UNDONE["entropy=released"], RELEASED_OBJECTIVE),
@@ -66,6 +75,7 @@ METHODS: dict[str, Method] = {
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
+    "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }
 #: Pre-training id -> its tasks

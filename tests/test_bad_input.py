@@ -175,7 +175,7 @@ def test_nested_spaces(make_model):
         ({"prototype_kwargs": {"temperature": 0}}, "set temperature above 0"),
         ({"prototype_kwargs": {"tau": 0.1}}, "prototype_kwargs has no 'tau'"),
         ({"relabel_kwargs": {"mode": "union"}}, "relabel_kwargs has no 'mode'"),
-        ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity'"),
+        ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity', 'temporal'"),
         ({"encoder_kwargs": {"temperature": -1}}, "set temperature above 0"),
         ({"replay_buffer_class": ReplayBuffer}, "leave replay_buffer_class out, or subclass SkillReplayBuffer"),
     ],

@@ -57,11 +57,11 @@ def test_number_of_pairs_does_not_depend_on_the_data(critic, n_random_heads):
 
 @pytest.mark.parametrize("ensemble_size", [4, 2])
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
-@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity"])
+@pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity", "temporal"])
 @pytest.mark.parametrize("variant", ["released", "other", "exploring"])
 def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_size):
     kwargs = {"encoder": encoder, "ensemble_size": ensemble_size, "relabel_kwargs": {"critic": critic}}
-    kwargs["encoder_kwargs"] = {"net_arch": [16], "features_dim": 4} if encoder in ("contrastive", "icm") else {}
+    kwargs["encoder_kwargs"] = {"net_arch": [16], "features_dim": 4} if encoder in ("contrastive", "icm", "temporal") else {}
     if variant == "exploring":
         kwargs["constraint_kwargs"] = {"start": 0.5}
         kwargs["policy_kwargs"] = {"net_arch": [16, 16], "shared_value": True}

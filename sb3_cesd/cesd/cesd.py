@@ -17,13 +17,13 @@ from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import frozen, minimum, one_hot
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
-from sb3_cesd.intrinsic.encoders import make_encoder
+from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import CostPhase
-from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
+from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
 
 #: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
 COST_OF_CONSTRAINT = 2.5
@@ -42,9 +42,13 @@ class CeSDReward(IntrinsicReward):
     :param skill_space: space of the skills, discrete: one cluster per skill
     :param alpha: weight of the constraint reward
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
-        curiosity module) or ``"identity"``
+        curiosity module), ``"identity"`` or ``"temporal"`` (distances count time)
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective`` ("infonce")
+    :param distance_encoder: state representation in which the distances of the entropy are measured; ``None`` for that of the
+        clusters, as published
+    :param distance_encoder_kwargs: its arguments; for ``"temporal"`` ``features_dim`` (4), ``net_arch`` ([1024, 1024]),
+        ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
@@ -56,9 +60,10 @@ class CeSDReward(IntrinsicReward):
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     """
 
-    fixed_by_save = ("encoder", "encoder_kwargs")
+    fixed_by_save = ("encoder", "encoder_kwargs", "distance_encoder", "distance_encoder_kwargs")
 
     encoder_optimizer: th.optim.Optimizer
+    distance_optimizer: th.optim.Optimizer
     prototype_optimizer: th.optim.Optimizer
 
     def __init__(
@@ -69,6 +74,8 @@ class CeSDReward(IntrinsicReward):
         alpha: float = 1.0,
         encoder: EncoderName = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
+        distance_encoder: EncoderName | None = None,
+        distance_encoder_kwargs: dict[str, Any] | None = None,
         prototype_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
         constraint_kwargs: dict[str, Any] | None = None,
@@ -84,6 +91,11 @@ class CeSDReward(IntrinsicReward):
         check_arguments("prototype_kwargs", prototype_kwargs)
         self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
+        self.distance_encoder: Encoder | None = None
+        if distance_encoder is not None:
+            self.distance_encoder = make_encoder(
+                distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}
+            )
         shapes = {"n_prototypes": self.n_skills, "features_dim": self.encoder.features_dim}
         self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, shapes)
         self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs or {})
@@ -97,6 +109,8 @@ class CeSDReward(IntrinsicReward):
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         if any(True for _ in self.encoder.parameters()):
             self.encoder_optimizer = make_optimizer(list(self.encoder.parameters()))
+        if self.distance_encoder is not None and any(True for _ in self.distance_encoder.parameters()):
+            self.distance_optimizer = make_optimizer(list(self.distance_encoder.parameters()))
         self.prototype_optimizer = make_optimizer(list(self.prototypes.parameters()))
         if self.prototype_learning_rate is not None:
             for group in self.prototype_optimizer.param_groups:
@@ -121,6 +135,10 @@ class CeSDReward(IntrinsicReward):
         if loss is not None:
             self.step(self.encoder_optimizer, loss, "encoder loss")
             self.logs["train/encoder_loss"] = loss.detach()
+        loss = None if self.distance_encoder is None else self.distance_encoder.loss(samples)
+        if loss is not None:
+            self.step(self.distance_optimizer, loss, "distance encoder loss")
+            self.logs["train/distance_encoder_loss"] = loss.detach()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return self.relabel(samples).rewards.squeeze(1)
@@ -137,10 +155,11 @@ class CeSDReward(IntrinsicReward):
             features = self.encoder(samples.next_observations)  # u, shape (batch_size, features_dim)
             # z_clu ~ Categorical(p) with p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau) (eq. 3)
             clusters = self.prototypes.sample(self.prototypes.similarities(features))  # S_clu
+            positions = features if self.distance_encoder is None else self.distance_encoder(samples.next_observations)
 
         if self.is_constrained:
-            # Entropy of each cluster (eq. 5), from distances ||u - NN_k(u)|| within it (eq. 6)
-            entropy, large = self.entropy(features, clusters, self.n_skills)
+            # Entropy of each cluster (eq. 5), from distances ||u - NN_k(u)|| within it (eq. 6), u by the distance encoder
+            entropy, large = self.entropy(positions, clusters, self.n_skills)
             # 1 / (|S_pe_i - S_clu_i| + lambda) for cluster i (eq. 9)
             constraint = self.constraint(clusters, skills, self.n_skills)[clusters]
             # r_cesd + alpha r_reg; clusters of k members or fewer get neither
@@ -149,7 +168,7 @@ class CeSDReward(IntrinsicReward):
             actor_skills = self.relabelling.actor_skills(skills, clusters, self.n_skills)
         else:
             # Exploration, before the constraint: each skill on its own transitions, with the entropy of the whole batch
-            entropy, _ = self.entropy(features, th.zeros_like(clusters), self.n_skills)
+            entropy, _ = self.entropy(positions, th.zeros_like(clusters), self.n_skills)
             bonus = th.zeros_like(entropy)
             pairs = one_pair_per_transition(skills, skills, entropy[:, None])
             actor_skills = skills
@@ -327,6 +346,7 @@ class CeSD(SkillDDPG):
         return {
             **super().draw_hyperparams(trial),
             **draw_encoder(trial),
+            "distance_encoder": trial.suggest_categorical("distance_encoder", [None, "temporal"]),
             "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
             "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
             "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
@@ -344,7 +364,8 @@ class CeSD(SkillDDPG):
         params = super().convert_hyperparams(drawn)
         own = {
             **pop_encoder(params),
-            **pop(params, "alpha"),
+            **pop(params, "distance_encoder", "alpha"),
+            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)},
             "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
             "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
             "constraint_kwargs": pop(params, "count", "start"),

@@ -247,6 +247,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         **_KNOWN,
         "alpha": NOT_NEGATIVE,
         "encoder_kwargs": optional(ARGUMENTS),
+        "distance_encoder_kwargs": optional(ARGUMENTS),
         "prototype_kwargs": optional(ARGUMENTS),
         "entropy_kwargs": optional(ARGUMENTS),
         "constraint_kwargs": optional(ARGUMENTS),
@@ -324,6 +325,14 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "objective": Choice(get_args(choices.ContrastiveObjective)),
     },
     "ICMEncoder": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES},
+    "TemporalEncoder": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "lambda_init": POSITIVE,
+        "slack": NOT_NEGATIVE,
+        "horizon": POSITIVE,
+    },
     "ParticleEntropy": _ENTROPY,
     "Prototypes": {
         "n_prototypes": POSITIVE_INTEGER,

@@ -10,7 +10,7 @@ OnNonFinite: TypeAlias = Literal["raise", "skip"]
 LogInterval: TypeAlias = Literal["auto"]
 #: What fine-tuning loads of a pre-trained model
 Part: TypeAlias = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
-EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity"]
+EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity", "temporal"]
 #: What the contrastive encoder minimises
 ContrastiveObjective: TypeAlias = Literal["infonce", "released"]
 DistanceScale: TypeAlias = Literal["variance", "std", "mean", "none"]

@@ -116,7 +116,7 @@ def draw_encoder(trial: Any) -> Params:
     :return: what was drawn, by name of the draw
     """
     return {
-        "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "icm", "identity"]),
+        "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "icm", "identity", "temporal"]),
         **draw_entropy(trial),
     }
 
@@ -131,6 +131,6 @@ def pop_encoder(params: Params) -> Params:
     encoder = params.pop("encoder")
     return {
         "encoder": encoder,
-        "encoder_kwargs": {"net_arch": hidden_sizes(params)} if encoder in ("contrastive", "icm") else {},
+        "encoder_kwargs": {"net_arch": hidden_sizes(params)} if encoder in ("contrastive", "icm", "temporal") else {},
         "entropy_kwargs": pop(params, "k", "scale", "log1p"),
     }

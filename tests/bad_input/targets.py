@@ -42,7 +42,7 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.env import RobotEnv
 from sb3_cesd.envs.robots.ids import HORIZONS
 from sb3_cesd.export import export_policy, import_policy
-from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder, TemporalEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -268,7 +268,7 @@ TARGETS = {
     "relabel_kwargs of CeSD": (CriticRelabelling.__init__, nested("relabel_kwargs")),
     **{
         kind.__name__: (kind.__init__, with_defaults(encoder, encoder_class=kind))
-        for kind in (ContrastiveEncoder, FourierEncoder, ICMEncoder)
+        for kind in (ContrastiveEncoder, FourierEncoder, ICMEncoder, TemporalEncoder)
     },
     "Prototypes": (Prototypes.__init__, with_defaults(Prototypes, n_prototypes=4, features_dim=3)),
     "ParticleEntropy": (ParticleEntropy.__init__, ParticleEntropy),

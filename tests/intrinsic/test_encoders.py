@@ -167,7 +167,7 @@ def test_identity():
 @pytest.mark.parametrize(
     ("name", "kwargs", "message"),
     [
-        ("pca", {}, "'contrastive', 'fourier', 'icm', 'identity'"),
+        ("pca", {}, "'contrastive', 'fourier', 'icm', 'identity', 'temporal'"),
         ("contrastive", {"temperature": 0}, "set temperature above 0"),
         ("contrastive", {"features_dim": -1}, "set features_dim above 0"),
         ("fourier", {"length_scale": -1.0}, "set length_scale above 0"),

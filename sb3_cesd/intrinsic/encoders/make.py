@@ -1,0 +1,34 @@
+from typing import Any
+
+from sb3_cesd.common.checks import choose
+from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.intrinsic.encoders.base import Encoder
+from sb3_cesd.intrinsic.encoders.contrastive import ContrastiveEncoder
+from sb3_cesd.intrinsic.encoders.fixed import FourierEncoder, IdentityEncoder
+from sb3_cesd.intrinsic.encoders.icm import ICMEncoder
+from sb3_cesd.intrinsic.encoders.temporal import TemporalEncoder
+
+ENCODERS: dict[str, type[Encoder]] = {
+    "contrastive": ContrastiveEncoder,
+    "fourier": FourierEncoder,
+    "icm": ICMEncoder,
+    "identity": IdentityEncoder,
+    "temporal": TemporalEncoder,
+}
+
+
+def make_encoder(name: str, obs_dim: int, action_dim: int, skill_space: SkillSpace, kwargs: dict[str, Any]) -> Encoder:
+    """
+    Make an encoder by its name.
+
+    :param name: ``"contrastive"``, ``"fourier"``, ``"icm"``, ``"identity"`` or ``"temporal"``
+    :param obs_dim: size of the state
+    :param action_dim: size of the action
+    :param skill_space: space of the skills
+    :param kwargs: arguments of the encoder
+    :return: the encoder
+    :raises ValueError: if there is no such encoder or argument
+    """
+    return choose(
+        "encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space}
+    )
