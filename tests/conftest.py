@@ -1,4 +1,5 @@
 import copy
+import inspect
 import os
 import signal
 
@@ -7,6 +8,7 @@ import torch as th
 from tuning import saved
 
 from sb3_cesd import CeSD
+from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.common import buffers
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 from sb3_cesd.registry import METHODS
@@ -42,7 +44,7 @@ RELEASED = {
 }
 
 #: Arguments of the intrinsic reward of CeSD
-OWN = ("alpha", "encoder", "encoder_kwargs", "prototype_kwargs", "entropy_kwargs", "constraint_kwargs", "relabel_kwargs")
+OWN = tuple(name for name in inspect.signature(CeSDReward).parameters if name not in ("obs_dim", "action_dim", "skill_space"))
 
 
 def pytest_collection_modifyitems(items):

@@ -66,6 +66,7 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
         kwargs["constraint_kwargs"] = {"start": 0.5}
         kwargs["policy_kwargs"] = {"net_arch": [16, 16], "shared_value": True}
     if variant == "other":
+        kwargs["distance_encoder"], kwargs["distance_encoder_kwargs"] = "temporal", {"net_arch": [16]}
         kwargs["relabel_kwargs"] |= {"actor": "random", "kappa": 1.0}
         kwargs["entropy_kwargs"] = {"k": 3, "scale": "std", "aggregate": "kth"}
         kwargs["prototype_kwargs"] = {"swap": "self"}

@@ -45,6 +45,14 @@ def test_everything_learned_is_saved(trained, tmp_path):
     assert (trained.predict(OBS)[0] == loaded.predict(OBS)[0]).all()
 
 
+def test_the_distance_encoder_is_saved(make_model, tmp_path):
+    trained = make_model(distance_encoder="temporal", distance_encoder_kwargs={"net_arch": [8]}).learn(100)
+    trained.save(tmp_path / "model")
+    loaded = CeSD.load(tmp_path / "model.zip", device="cpu")
+    assert "intrinsic.distance_optimizer" in loaded.get_parameters() and not differences(trained, loaded)
+    assert any(".distance_encoder.log_lambda" in name for name in state_of(loaded))
+
+
 def test_training_goes_on_as_if_it_had_never_stopped(trained, tmp_path):
     trained.save(tmp_path / "model.zip")
     trained.save_replay_buffer(tmp_path / "buffer.pkl")

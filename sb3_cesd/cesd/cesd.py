@@ -23,7 +23,7 @@ from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import CostPhase
-from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
+from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
 
 #: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
 COST_OF_CONSTRAINT = 2.5
@@ -346,7 +346,6 @@ class CeSD(SkillDDPG):
         return {
             **super().draw_hyperparams(trial),
             **draw_encoder(trial),
-            "distance_encoder": trial.suggest_categorical("distance_encoder", [None, "temporal"]),
             "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
             "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
             "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
@@ -364,8 +363,7 @@ class CeSD(SkillDDPG):
         params = super().convert_hyperparams(drawn)
         own = {
             **pop_encoder(params),
-            **pop(params, "distance_encoder", "alpha"),
-            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)},
+            **pop(params, "alpha"),
             "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
             "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
             "constraint_kwargs": pop(params, "count", "start"),

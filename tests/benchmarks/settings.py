@@ -29,6 +29,7 @@ CESD_IN_MAZES = {
     "ensemble_size": None,
     "shared_value": True,
     "encoder": "FourierEncoder",
+    "distance_encoder": None,
     "features_dim": 64,
     "entropy.k": 4,
     "entropy.scale": "std",
@@ -51,7 +52,7 @@ CESD_IN_MAZES = {
     "relabelling.actor_probability": 0.5,
 }
 #: Those that only CeSD has
-OF_CESD = ("ensemble_size", "shared_value", "alpha", "prototype", "constraint", "relabelling")
+OF_CESD = ("ensemble_size", "shared_value", "distance_encoder", "alpha", "prototype", "constraint", "relabelling")
 WHITE = {"exploration_noise": 0.2, "noise_correlation": 0.0}
 #: What makes CeSD the released code's method
 RELEASED = {
@@ -78,5 +79,7 @@ def settings_of(model):
     if "encoder" in read:
         read["encoder"] = type(model.intrinsic.encoder).__name__
         read["features_dim"] = model.intrinsic.encoder.features_dim
+    if read.get("distance_encoder") is not None:
+        read["distance_encoder"] = type(model.intrinsic.distance_encoder).__name__
     read["train_freq"] = model.train_freq.frequency
     return read

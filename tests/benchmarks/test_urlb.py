@@ -218,13 +218,33 @@ def test_released_is_what_the_file_of_the_released_setting_says():
     assert METHODS["released"].arguments("laptop", "WalkerRun-v0")["policy_kwargs"]["task_ensemble_size"] == 8
 
 
-def test_metras_robots_have_infonce_unless_told_otherwise():
+@pytest.mark.parametrize("env_id", ["SkillAnt-v0", "SkillHalfCheetah-v0"])
+def test_names_of_rows_of_metras_robots_keep_meaning_the_same_settings(env_id):
+    from random_walk import RandomWalk
     from urlb_methods import METHODS
 
-    entries = {name: METHODS[name].arguments("laptop", "SkillAnt-v0") for name in ("cesd", "objective=released")}
-    assert "objective" not in entries["cesd"]["intrinsic_kwargs"]["encoder_kwargs"], "the default of the encoder"
-    entries["cesd"]["intrinsic_kwargs"]["encoder_kwargs"]["objective"] = "released"
-    assert entries["cesd"] == entries["objective=released"]
+    def make(name):
+        entry = METHODS[name].arguments("laptop", env_id)
+        entry.pop("n_timesteps")
+        entry.pop("n_envs")
+        model = CeSD(env=RandomWalk("walker"), seed=0, device="cpu", **entry)
+        return {**settings_of(model), "ent_coef": entry.get("ent_coef"), "layer_norm": model.policy.layer_norm}
+
+    settings = {name: make(name) for name in ("cesd", "distance=contrastive", "objective=released")}
+    contrastive = {
+        "skill_duration": 50,
+        "ent_coef": None,
+        "layer_norm": True,
+        "encoder": "ContrastiveEncoder",
+        "encoder.objective": "infonce",
+        "distance_encoder": None,
+        "constraint.start": 0.8,
+    }
+    assert settings["distance=contrastive"].items() >= contrastive.items()
+    assert settings["objective=released"] == {**settings["distance=contrastive"], "encoder.objective": "released"}
+    temporal = {"skill_duration": None, "ent_coef": "auto_0.01", "layer_norm": False}
+    temporal |= {"distance_encoder": "TemporalEncoder", "constraint.start": 0.0}
+    assert settings["cesd"] == {**settings["distance=contrastive"], **temporal}
 
 
 @pytest.mark.parametrize(

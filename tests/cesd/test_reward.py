@@ -53,6 +53,36 @@ def test_features_of_the_next_state_are_measured(make_intrinsic, batch, monkeypa
     th.testing.assert_close(seen[0], intrinsic.encoder(batch.next_observations))
 
 
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_the_distance_encoder_measures_and_the_encoder_clusters(make_intrinsic, batch, monkeypatch, start):
+    temporal = {"distance_encoder": "temporal", "distance_encoder_kwargs": {"net_arch": [8], "features_dim": 3}}
+    intrinsic = make_intrinsic(**temporal, constraint_kwargs={"start": start})
+    measured, compared = [], []
+    entropy, similarities = intrinsic.entropy.forward, intrinsic.prototypes.similarities
+    monkeypatch.setattr(intrinsic.entropy, "forward", lambda *args: measured.append(args[0]) or entropy(*args))
+    monkeypatch.setattr(intrinsic.prototypes, "similarities", lambda u: compared.append(u) or similarities(u))
+    relabelled = intrinsic.relabel(batch)
+    th.testing.assert_close(measured[0], intrinsic.distance_encoder(batch.next_observations))
+    of_clusters = intrinsic.encoder(batch.next_observations)
+    assert measured[0].shape == (BATCH_SIZE, 3) and not measured[0].requires_grad
+    th.testing.assert_close(compared[0], of_clusters)
+    th.testing.assert_close(relabelled.features, of_clusters)
+
+
+def test_each_encoder_learns_from_its_own_loss(make_released, batch):
+    intrinsic = make_released(distance_encoder="temporal", distance_encoder_kwargs={"net_arch": [8]}).intrinsic
+    assert intrinsic.distance_optimizer in intrinsic.scheduled_optimizers()
+    for learning, other in (("distance_encoder", "encoder"), ("encoder", "distance_encoder")):
+        resting = getattr(intrinsic, other)
+        resting.loss = lambda samples: None
+        before = {name: value.clone() for name, value in intrinsic.state_dict().items()}
+        intrinsic.update(batch)
+        changed = {name for name, value in intrinsic.state_dict().items() if (value != before[name]).any()}
+        assert changed == {f"{learning}.{name}" for name, _ in getattr(intrinsic, learning).named_parameters()}
+        del resting.loss
+    assert {"train/encoder_loss", "train/distance_encoder_loss"} <= intrinsic.logs.keys()
+
+
 @pytest.mark.parametrize("count", ["released", "paper"])
 @pytest.mark.parametrize("alpha", [0.0, 2.5])
 def test_bonus_is_alpha_over_count_plus_lambda_in_large_clusters_only(make_intrinsic, batch, count, alpha):
