@@ -15,7 +15,7 @@ CONTRASTIVE_DISTANCE: dict[str, Any] = {
     "skill_duration": 50,
     "ent_coef": None,
     "policy_kwargs": {"layer_norm": True},
-    "intrinsic_kwargs": {"distance_encoder": None, "constraint_kwargs": {"start": 0.8}},
+    "intrinsic_kwargs": {"distance_encoder": "same", "constraint_kwargs": {"start": 0.8}},
 }
 #: The same with the released loss of the encoder; mazes have none that learns
 RELEASED_OBJECTIVE: dict[str, Any] = merge(

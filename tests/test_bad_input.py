@@ -175,7 +175,7 @@ def test_nested_spaces(make_model):
         ({"prototype_kwargs": {"temperature": 0}}, "set temperature above 0"),
         ({"prototype_kwargs": {"tau": 0.1}}, "prototype_kwargs has no 'tau'"),
         ({"relabel_kwargs": {"mode": "union"}}, "relabel_kwargs has no 'mode'"),
-        ({"distance_encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity', 'temporal'"),
+        ({"distance_encoder": "vae"}, "choose 'same', 'contrastive', 'fourier', 'icm', 'identity' or 'temporal'"),
         ({"distance_encoder": "temporal", "distance_encoder_kwargs": {"horizon": 0}}, "set horizon above 0"),
         ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity', 'temporal'"),
         ({"encoder_kwargs": {"temperature": -1}}, "set temperature above 0"),

@@ -11,7 +11,7 @@ from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build, check_names
-from sb3_cesd.common.choices import EncoderName
+from sb3_cesd.common.choices import DistanceEncoderName, EncoderName
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import frozen, minimum, one_hot
@@ -23,7 +23,7 @@ from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import CostPhase
-from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop, pop_encoder
+from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
 
 #: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
 COST_OF_CONSTRAINT = 2.5
@@ -45,8 +45,8 @@ class CeSDReward(IntrinsicReward):
         curiosity module), ``"identity"`` or ``"temporal"`` (distances count time)
     :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
         ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective`` ("infonce")
-    :param distance_encoder: state representation in which the distances of the entropy are measured; ``None`` for that of the
-        clusters, as published
+    :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` as the
+        clusters, as published, or one of the above
     :param distance_encoder_kwargs: its arguments; for ``"temporal"`` ``features_dim`` (4), ``net_arch`` ([1024, 1024]),
         ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
@@ -74,7 +74,7 @@ class CeSDReward(IntrinsicReward):
         alpha: float = 1.0,
         encoder: EncoderName = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
-        distance_encoder: EncoderName | None = None,
+        distance_encoder: DistanceEncoderName = "same",
         distance_encoder_kwargs: dict[str, Any] | None = None,
         prototype_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
@@ -92,7 +92,7 @@ class CeSDReward(IntrinsicReward):
         self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
         self.distance_encoder: Encoder | None = None
-        if distance_encoder is not None:
+        if distance_encoder != "same":
             self.distance_encoder = make_encoder(
                 distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}
             )
@@ -346,6 +346,7 @@ class CeSD(SkillDDPG):
         return {
             **super().draw_hyperparams(trial),
             **draw_encoder(trial),
+            "distance_encoder": trial.suggest_categorical("distance_encoder", ["same", "temporal"]),
             "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
             "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
             "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
@@ -363,7 +364,8 @@ class CeSD(SkillDDPG):
         params = super().convert_hyperparams(drawn)
         own = {
             **pop_encoder(params),
-            **pop(params, "alpha"),
+            **pop(params, "distance_encoder", "alpha"),
+            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)},
             "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
             "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
             "constraint_kwargs": pop(params, "count", "start"),

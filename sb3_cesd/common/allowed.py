@@ -247,6 +247,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         **_KNOWN,
         "alpha": NOT_NEGATIVE,
         "encoder_kwargs": optional(ARGUMENTS),
+        "distance_encoder": Choice(get_args(choices.DistanceEncoderName)),
         "distance_encoder_kwargs": optional(ARGUMENTS),
         "prototype_kwargs": optional(ARGUMENTS),
         "entropy_kwargs": optional(ARGUMENTS),

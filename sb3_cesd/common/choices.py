@@ -11,6 +11,8 @@ LogInterval: TypeAlias = Literal["auto"]
 #: What fine-tuning loads of a pre-trained model
 Part: TypeAlias = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
 EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity", "temporal"]
+#: Encoder of the distances: that of the clusters, or one of its own
+DistanceEncoderName: TypeAlias = Literal["same", "contrastive", "fourier", "icm", "identity", "temporal"]
 #: What the contrastive encoder minimises
 ContrastiveObjective: TypeAlias = Literal["infonce", "released"]
 DistanceScale: TypeAlias = Literal["variance", "std", "mean", "none"]

@@ -185,7 +185,7 @@ def record(
         # Where an episode ends, place and image are those of the next one already
         left = over | moment.dones
         if position_fn is not None:
-            place = np.array(position_fn(env))
+            place = _places_of(position_fn, env)
             places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
         if step in frame_steps and not left.all():
             images = env.get_images()
@@ -195,6 +195,25 @@ def record(
         lengths += ~over & (step > 0)
         over = left
     return Recording(np.stack(seen, axis=1), np.stack(places, axis=1) if places else None, returns, lengths, frames)
+
+
+def _places_of(position_fn: Callable[[VecEnv], np.ndarray], env: VecEnv) -> np.ndarray:
+    """
+    Ask where the environments are.
+
+    :param position_fn: see :func:`collect_rollouts`
+    :param env: environments
+    :return: a copy of what it returned, shape ``(n_envs, d)``
+    :raises ValueError: if that is no such array
+    """
+    remedy = f"pass a function of a VecEnv that returns an array of shape ({env.num_envs}, d), e.g. metrics.env_positions."
+    try:
+        places = np.array(position_fn(env))
+    except TypeError as error:
+        raise ValueError(f"position_fn={position_fn!r} failed with {error}: {remedy}") from error
+    if places.ndim != 2 or len(places) != env.num_envs or places.dtype.kind not in "buif":
+        raise ValueError(f"position_fn={position_fn!r} returned an array of {places.dtype} of shape {places.shape}: {remedy}")
+    return places
 
 
 def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int) -> np.ndarray:

@@ -108,7 +108,7 @@ class SearchSpace:
         if not has_own_encoder:
             kept.pop("encoder_kwargs", None)
         if has_own_sizes:
-            drawn = {name: value for name, value in drawn.items() if name != "net_arch"}
+            drawn = {name: value for name, value in drawn.items() if name not in ("net_arch", "distance_encoder_kwargs")}
             if has_own_encoder:
                 drawn.pop("encoder_kwargs", None)
         return merge(kept, drawn)

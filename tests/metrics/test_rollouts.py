@@ -297,3 +297,19 @@ def test_a_model_is_played_once_and_measured_to_the_end_of_its_episodes():
     # Against a wall, too, a step changes something
     assert (rollouts.states[:, :, -1] != rollouts.states[:, :, -2]).any(axis=-1).all()
     assert metrics["policy_coverage"] == maze_coverage(rollouts.per_state()[0], env.layout)
+
+
+@pytest.mark.parametrize(
+    ("position_fn", "message"),
+    [
+        (print, r"returned an array of object of shape \(\): pass a function of a VecEnv .* shape \(2, d\)"),
+        (lambda env: np.zeros((3, 2)), r"returned an array of float64 of shape \(3, 2\)"),
+        (lambda env: np.zeros(2), r"of shape \(2,\)"),
+        (lambda env: np.array([["a"], ["b"]]), "returned an array of <U1"),
+        (int, "failed with .*: pass a function of a VecEnv"),
+    ],
+)
+def test_what_is_no_place_is_refused(position_fn, message):
+    env = DummyVecEnv([Plane] * 2)
+    with pytest.raises(ValueError, match=message):
+        collect_rollouts(Compass(), env, 1, 2, position_fn=position_fn)
