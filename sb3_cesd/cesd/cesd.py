@@ -43,8 +43,9 @@ class CeSDReward(IntrinsicReward):
     :param alpha: weight of the constraint reward
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module), ``"identity"`` or ``"temporal"`` (distances count time)
-    :param encoder_kwargs: arguments of the encoder, see :mod:`sb3_cesd.intrinsic.encoders`; for ``"contrastive"``
-        ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective`` ("infonce")
+    :param encoder_kwargs: arguments of the encoder, see :data:`~sb3_cesd.intrinsic.encoders.make.ENCODERS`; for
+        ``"contrastive"`` ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective``
+        ("infonce")
     :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` as the
         clusters, as published, or one of the above
     :param distance_encoder_kwargs: its arguments; for ``"temporal"`` ``features_dim`` (4), ``net_arch`` ([1024, 1024]),

@@ -24,7 +24,7 @@ class APTReward(IntrinsicReward):
     :param obs_dim: size of the state
     :param action_dim: size of the action
     :param skill_space: space of the skills
-    :param encoder: state representation, see :mod:`sb3_cesd.intrinsic.encoders`
+    :param encoder: state representation, see :data:`~sb3_cesd.intrinsic.encoders.make.ENCODERS`
     :param encoder_kwargs: arguments of the encoder
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``scale`` "mean", ``clip`` 0.0001 and ``log1p`` True by default

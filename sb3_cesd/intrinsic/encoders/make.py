@@ -8,6 +8,7 @@ from sb3_cesd.intrinsic.encoders.fixed import FourierEncoder, IdentityEncoder
 from sb3_cesd.intrinsic.encoders.icm import ICMEncoder
 from sb3_cesd.intrinsic.encoders.temporal import TemporalEncoder
 
+#: Name of an encoder -> its class
 ENCODERS: dict[str, type[Encoder]] = {
     "contrastive": ContrastiveEncoder,
     "fourier": FourierEncoder,
