@@ -5,7 +5,8 @@ Picture of the paths of all skills of robots, a panel per method at one scale, a
     python benchmarks/skill_paths.py results/urlb --domain SkillHalfCheetah-v0 --methods metra diayn   # x over time
 
 Plays the models that ``urlb.py`` keeps and writes ``paths_<domain>.png``: 48 deterministic trajectories per method, of drawn
-skills where they are continuous (ordered by direction, as colours are), else of all skills.
+skills where they are continuous (ordered by direction, as colours are), else of all skills. The paths are kept in
+``paths_<domain>.npz`` beside it, from where those are drawn whose model is gone.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from urlb_methods import DOMAINS, METHODS, SCALES, pretraining_steps
 from urlb_run import model_file
 
 from sb3_cesd import make_batched, registry
-from sb3_cesd.common.files import save_figure_whole
+from sb3_cesd.common.files import save_figure_whole, written_whole
 from sb3_cesd.metrics import play_paths
 from sb3_cesd.metrics.plots import draw_torso_panels
 from sb3_cesd.metrics.policy_coverage import trajectory_skills
@@ -52,21 +53,39 @@ def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
     return paths.reshape(n_skills, -1, *paths.shape[1:])
 
 
+def read_kept(file: Path) -> dict[str, np.ndarray]:
+    """
+    Read the paths of earlier calls.
+
+    :param file: where they are kept
+    :return: name of a model -> its paths [m], see :func:`paths_of_skills`; empty without the file
+    """
+    if not file.is_file():
+        return {}
+    with np.load(file) as kept:
+        return dict(kept)
+
+
 def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Path:
     """
-    Draw the paths of the skills of some models.
+    Draw the paths of the skills of some models, and keep them.
 
-    :param files: method -> file of its model
+    :param files: method -> file of its model, which may be gone if its paths are kept
     :param domain: environment of all of them
     :param seed: seed of continuous skills and of the starts
     :param output: folder of the picture
     :return: the picture
     """
-    panels = {}
-    for method, file in files.items():
-        model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
-        panels[method] = paths_of_skills(model, domain, seed)
     picture = output / f"paths_{domain}.png"
+    kept = read_kept(picture.with_suffix(".npz"))
+    for method, file in files.items():
+        if file.is_file():
+            model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
+            # 6 cm at a distance of 100 m, less nearby: not a pixel
+            kept[file.stem] = paths_of_skills(model, domain, seed).astype(np.float16)
+    with written_whole(picture.with_suffix(".npz")) as whole:
+        np.savez_compressed(whole, **kept)  # type: ignore[arg-type]
+    panels = {method: kept[file.stem].astype(np.float32) for method, file in files.items()}
     save_figure_whole(draw_torso_panels(panels, alpha=ALPHA), picture, dpi=110)
     return picture
 
@@ -82,11 +101,13 @@ def main() -> None:
     parser.add_argument("--output", type=output_folder, help="folder of the picture (default: that of the results)")
     args = parser.parse_args()
     steps = args.pretrain_steps or pretraining_steps(args.scale, args.domain)
+    output = args.output or args.folder
+    kept = read_kept(output / f"paths_{args.domain}.npz")
     known = {}
     for method in args.methods or METHODS:
         run = {"method": method, "domain": args.domain, "scale": args.scale, "seed": args.seed}
         file = model_file(args.folder / "models", run, steps)
-        if file.is_file():
+        if file.is_file() or file.stem in kept:
             known[method] = file
         elif args.methods:
             parser.error(f"there is no {file}: train it with urlb.py, or pass other --methods, --seed or --pretrain-steps")
@@ -95,7 +116,6 @@ def main() -> None:
             f"{args.folder / 'models'} has no model of {args.domain}, {args.scale} scale, seed {args.seed} and {steps} steps: "
             "train some with urlb.py, or pass another --seed or --pretrain-steps"
         )
-    output = args.output or args.folder
     make_folder(parser, output)
     print(f"Wrote {draw(known, args.domain, args.seed, output)}")
 

@@ -109,6 +109,12 @@ def test_paths_of_skills_are_drawn_of_the_models_that_are_there(pretrained, monk
     monkeypatch.setattr("skill_paths.N_STEPS", 3)
     main_of("skill_paths", f"{folder} --pretrain-steps 300 --output {tmp_path}", monkeypatch)
     assert "Wrote" in capsys.readouterr().out and (tmp_path / "paths_SkillAnt-v0.png").stat().st_size > 5000
+    drawn = (tmp_path / "paths_SkillAnt-v0.png").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    main_of("skill_paths", f"{tmp_path / 'elsewhere'} --pretrain-steps 300 --output {tmp_path}", monkeypatch)
+    assert (tmp_path / "paths_SkillAnt-v0.png").read_bytes() == drawn, "of the paths that were kept, without any model"
+    kept = np.load(tmp_path / "paths_SkillAnt-v0.npz")
+    assert all(kept[name].shape[2:] == (4, 3) and "SkillAnt-v0_laptop_0_300" in name for name in kept.files) and kept.files
     for arguments, message in (
         ("--methods lsd", "train it with urlb.py, or pass other --methods"),
         ("--seed 1", "train some with urlb.py, or pass another --seed"),
