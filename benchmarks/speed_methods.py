@@ -11,7 +11,8 @@ from timing import PHASES
 from urlb_methods import METHODS
 
 from sb3_cesd import registry
-from sb3_cesd.cesd.cesd import CeSDReward
+from sb3_cesd.cesd.cesd import CeSD, CeSDReward
+from sb3_cesd.common.tensors import frozen, minimum
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.zoo.hyperparams import merge
 
@@ -27,7 +28,7 @@ class Times(NamedTuple):
 
     :param whole: of an update [s], shape ``(n_rounds,)``
     :param backbone: of an update with the reward of the environment in place of the method's [s], same shape
-    :param own: of what the method adds, learning its reward and relabelling a batch [s], same shape
+    :param own: of what the method adds, see :func:`own_arithmetic` [s], same shape
     """
 
     whole: np.ndarray
@@ -86,16 +87,49 @@ def make_model(
     return model.learn(N_TRANSITIONS, log_interval=10**9)
 
 
-def own_arithmetic(model: SkillDDPG) -> Callable[[], None]:
+def constrained_critic(backbone: CeSD, n_pairs: int) -> Callable[[], None]:
     """
-    Make a function that does what a method adds to TD3: its reward learns, then relabels a batch.
+    Make a function that does with TD3's critic what a constrained CeSD does beyond one skill per transition: the critic learns
+    from as many transitions more, and each value is the sum of two, of the head of the skill and of what skills share, in the
+    losses of critic and actor.
+
+    :param backbone: a model that learns a task
+    :param n_pairs: (transition, skill) pairs in a batch of CeSD
+    :return: the function
+    """
+    batch_size, critic, target = backbone.batch_size, backbone.critic, backbone.critic_target
+    assert backbone.replay_buffer is not None
+    more = backbone._task_batch(backbone.replay_buffer.sample(n_pairs - batch_size))
+    trunk_dim = critic.shared_networks[0][0].in_features  # type: ignore[index]
+    hidden = th.rand(n_pairs, trunk_dim, requires_grad=True)
+
+    def learn() -> None:
+        backbone.critic_loss(more).backward()
+        with th.no_grad():
+            minimum([network(hidden) for network in target.shared_networks])
+        sum(network(hidden).sum() for network in critic.shared_networks).backward()
+        with frozen(critic.own_parameters()):
+            sum(network(hidden[:batch_size]).sum() for network in critic.shared_networks).backward()
+
+    return learn
+
+
+def own_arithmetic(model: SkillDDPG, backbone: SkillDDPG) -> Callable[[], None]:
+    """
+    Make a function that does what a method adds to TD3: its reward learns, then relabels a batch. CeSD updates its clusters,
+    too, and a constrained one has a :func:`constrained_critic`.
 
     :param model: a model that has done an update
+    :param backbone: the same with the reward of the environment
     :return: the function, on batches that are sampled already
     """
     buffer, intrinsic = model.replay_buffer, model.intrinsic
     assert buffer is not None
     batches = [model._as_states(buffer.sample(model.batch_size)) for _ in range(intrinsic.n_batches)]
+    learn_more = None
+    if isinstance(intrinsic, CeSDReward) and intrinsic.is_constrained:
+        assert isinstance(backbone, CeSD)
+        learn_more = constrained_critic(backbone, len(intrinsic.relabel(batches[-1]).pairs.rows))
 
     def learn_and_relabel() -> None:
         intrinsic.train()
@@ -107,6 +141,8 @@ def own_arithmetic(model: SkillDDPG) -> Callable[[], None]:
             intrinsic.update_clusters(batches[-1], features)
         else:
             intrinsic.relabel(batches[-1])
+        if learn_more is not None:
+            learn_more()
 
     return learn_and_relabel
 
@@ -131,7 +167,7 @@ def measure(name: str, overrides: dict[str, Any], robot: str, size: str, n_round
         return lambda: learner.train(gradient_steps=1, batch_size=learner.batch_size)
 
     update_of(model)()  # a first one, which follows the progress of training
-    functions = {"whole": update_of(model), "backbone": update_of(backbone), "own": own_arithmetic(model)}
+    functions = {"whole": update_of(model), "backbone": update_of(backbone), "own": own_arithmetic(model, backbone)}
     seconds: dict[str, list[float]] = {part: [] for part in functions}
     for n_done in range(-2, n_rounds):
         for part, function in functions.items():
@@ -170,9 +206,11 @@ def report(names: Iterable[str], robot: str, sizes: Iterable[str], n_rounds: int
     text = (
         f"Medians of {n_rounds} rounds in which the three take turns, processor time of one thread, batches and networks of "
         "the yml files. The backbone is an update of the same model with the reward of the environment. The own arithmetic is "
-        "what the method adds: its reward learns from as many batches as in an update, and relabels one (CeSD updates its "
-        "clusters, too). What a method changes in the losses of critic and actor is in neither part, such as the heads of "
-        "CeSD once it is constrained. In brackets the quartiles of the ratio over rounds.\n"
+        "what the method adds: its reward learns from as many batches as in an update, and relabels one. CeSD updates its "
+        "clusters, too. Once it is constrained its critic learns from about four skills with a transition, and a value is the "
+        "sum of two networks; the own arithmetic then is that of TD3's critic with as many transitions and networks more. "
+        "What else a method changes in the losses of critic and actor is in neither part. In brackets the quartiles of the "
+        "ratio over rounds.\n"
     )
     for size in sizes:
         times = {title: measure(*variant, robot, size, n_rounds) for title, variant in variants(names).items()}

@@ -125,34 +125,51 @@ def test_parts_of_an_update_are_those_of_the_model():
             assert is_other == (key == name), f"{key} in part {name}"
 
 
-@pytest.mark.parametrize(("name", "n_batches"), [("cesd", 1), ("becl", 3), ("metra", 1)])
-def test_parts_of_a_method_are_what_it_adds(name, n_batches):
+@pytest.mark.parametrize(
+    ("variant", "n_batches"), [("cesd, exploring", 1), ("cesd, constrained", 1), ("becl", 3), ("metra", 1)]
+)
+def test_parts_of_a_method_are_what_it_adds(variant, n_batches):
     from small import small_reward
-    from speed_methods import make_model, own_arithmetic
+    from speed_methods import make_model, own_arithmetic, variants
 
     from sb3_cesd import METHODS
 
+    name, overrides = variants([variant.split(",")[0]])[variant]
     sizes = {
         "batch_size": 32,
         "policy_kwargs": {"net_arch": [16]},
         "intrinsic_kwargs": small_reward(METHODS[name].reward_class),
     }
-    model = make_model(name, {}, "walker", "small", **sizes)
+    model = make_model(name, overrides, "walker", "small", **sizes)
+    backbone = make_model(name, overrides, "walker", "small", "extrinsic", **sizes)
+    assert backbone.batch_size == 32 and not list(backbone.intrinsic.parameters())
+    assert [layer.shape for layer in backbone.actor.parameters()] == [layer.shape for layer in model.actor.parameters()]
     model.train(gradient_steps=1, batch_size=32)
-    calls = []
+    calls, more_pairs = [], []
+    critic_loss = backbone.critic_loss
+    backbone.critic_loss = lambda batch: more_pairs.append(len(batch.rewards)) or critic_loss(batch)
+    values = []
+    for network in getattr(backbone.critic, "shared_networks", ()):
+        network.register_forward_hook(lambda _, inputs, __: values.append(len(inputs[0])))
     update, relabel = model.intrinsic.update, model.intrinsic.relabel
     model.intrinsic.update = lambda batch: calls.append(("update", len(batch.rewards))) or update(batch)
     model.intrinsic.relabel = lambda batch: calls.append(("relabel", len(batch.rewards))) or relabel(batch)
     modules = {"policy": model.policy, "reward": model.intrinsic}
     before = {key: [value.clone() for value in module.parameters()] for key, module in modules.items()}
-    own_arithmetic(model)()
+    parts = own_arithmetic(model, backbone)
+    calls.clear()
+    values.clear()
+    parts()
     assert calls == [("update", 32)] * n_batches + [("relabel", 32)]
+    if variant == "cesd, constrained":  # its cluster, two drawn at random, and its skill where that is another
+        assert len(more_pairs) == 1 and 2 * 32 <= more_pairs[0] <= 3 * 32
+        assert values == [more_pairs[0]] * 2 + [more_pairs[0] + 32] * 2 + [32] * 2, "two critics: pairs more, heads, actor"
+        assert any(value.grad is not None and value.grad.any() for value in backbone.critic.parameters())
+    else:
+        assert not more_pairs
     for key, module in modules.items():
         changed = any((old != new).any() for old, new in zip(before[key], module.parameters(), strict=True))
         assert changed == (key == "reward")
-    backbone = make_model(name, {}, "walker", "small", "extrinsic", **sizes)
-    assert backbone.batch_size == 32 and not list(backbone.intrinsic.parameters())
-    assert [layer.shape for layer in backbone.actor.parameters()] == [layer.shape for layer in model.actor.parameters()]
 
 
 def test_methods_are_measured_in_small(tmp_path, monkeypatch, capsys):
