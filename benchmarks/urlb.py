@@ -100,7 +100,9 @@ def main() -> None:
     parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
     parser.add_argument("--transfer", nargs="+", choices=PARTS, help="what tasks take from the model (default: as published)")
     parser.add_argument("--eval-freq", type=at_least(1), default=10_000)
-    parser.add_argument("--n-eval-episodes", type=at_least(1), default=10)
+    parser.add_argument(
+        "--n-eval-episodes", type=at_least(1), default=10, help="of a task, and of each skill of which the best is to be found"
+    )
     parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
     parser.add_argument("--address", help="of the Ray cluster, e.g. auto (default: start one on this machine)")
@@ -177,7 +179,7 @@ def main() -> None:
             print("Pre-training: ", end="")
             run_missing(
                 pretraining,
-                partial(pretrain, models=models, save_at=args.save_at),
+                partial(pretrain, models=models, save_at=args.save_at, n_task_episodes=max(2, args.n_eval_episodes)),
                 output / "pretraining.csv",
                 args.jobs,
                 args.dry_run,

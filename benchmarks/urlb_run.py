@@ -102,13 +102,14 @@ class Training(BaseCallback):
         return True
 
 
-def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
+def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episodes: int = 10) -> Row:
     """
     Learn skills without a reward, then measure them.
 
     :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
+    :param n_task_episodes: episodes of each skill in each task, of which half choose the best skill and half measure it
     :return: the measures, see :func:`measure`; and as JSON ``coverage_steps``, environment steps at which the values of
         ``total_coverage_curve`` and ``queue_coverage_curve`` were taken
     """
@@ -130,23 +131,26 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = ()) -> Row:
     seconds = learn(model, n_timesteps, training, folder, lambda: (training.coverage, training.curves), seconds)
     model.save(model_file(models, run, n_timesteps))
     curves = {column: json.dumps(values) for column, values in training.curves.items()}
-    row = {"seconds": round(seconds, 1), **settings(model), **measure(model, run["domain"], training.coverage), **curves}
+    measures = measure(model, run["domain"], training.coverage, n_task_episodes)
+    row = {"seconds": round(seconds, 1), **settings(model), **measures, **curves}
     forget(folder)
     return row
 
 
-def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
+def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_episodes: int) -> Row:
     """
     Measure pre-trained skills.
 
     :param model: a pre-trained model, with its replay buffer
     :param domain: its environment
     :param coverage: of its training
+    :param n_task_episodes: see :func:`pretrain`
     :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, what a study would maximise,
         and its factor ``coarse_coverage``; of each skill, as JSON, ``moves`` (0 or 1) and ``<part>_speeds``; the
-        ``random_speeds`` of random actions; ``best_skill_<task>``, what a user gets for nothing; of the ant and the
-        half-cheetah ``policy_coverage_48`` and the metrics of goals; ``total_coverage``, ``queue_coverage`` and
-        ``training_entropy``, the particle entropy of the observations of training
+        ``random_speeds`` of random actions; ``best_skill_<task>``, what a user gets for nothing, and ``best_skill_episodes``,
+        which is ``n_task_episodes`` (rows without it had two); of the ant and the half-cheetah ``policy_coverage_48`` and the
+        metrics of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the
+        observations of training
     """
     env = make_batched(domain, N_ROLLOUTS, n_threads=1)
     metrics, rollouts = play_and_measure(
@@ -162,7 +166,8 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage) -> Row:
         metrics["policy_coverage_48"] = policy_coverage(model, env)
         metrics |= zero_shot_goals(model, env, draw_goals(env)).metrics()
     else:
-        metrics |= best_skill_scores(model, domain, n_threads=1)
+        metrics |= best_skill_scores(model, domain, n_task_episodes, n_threads=1)
+        metrics["best_skill_episodes"] = n_task_episodes
     env.close()
     assert model.replay_buffer is not None
     observations = model.replay_buffer.visited_observations()

@@ -46,6 +46,7 @@ def test_whole_benchmark_in_small(tmp_path):
     assert all(set(json.loads(speeds)) == {"torso", "joints"} for speeds in skills.random_speeds)
     assert [np.mean(json.loads(moves)) for moves in skills.moves] == skills.moving_share.tolist()
     assert skills[[f"best_skill_{task}" for task in ("stand", "walk", "run", "flip")]].gt(0).all(axis=None)
+    assert (skills.best_skill_episodes == 2).all()
     for steps in (2006, 2012):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 
