@@ -1,5 +1,6 @@
 """Intervals over seeds, by Student's distribution."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,5 +53,8 @@ def ratio(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarr
         return Estimate(value, float("nan"), float("nan"))
     if logs.std() == other_logs.std() == 0.0:
         return Estimate(value, value, value)
-    low, high = stats.ttest_ind(logs, other_logs, equal_var=False).confidence_interval(CONFIDENCE)
+    with warnings.catch_warnings():
+        # The values of one of the methods may all be equal
+        warnings.filterwarnings("ignore", message="Precision loss occurred")
+        low, high = stats.ttest_ind(logs, other_logs, equal_var=False).confidence_interval(CONFIDENCE)
     return Estimate(value, float(np.exp(low)), float(np.exp(high)))

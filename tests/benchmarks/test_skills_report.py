@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,13 @@ def test_ratio_has_welchs_interval():
     assert other_way == pytest.approx((1 / value, 1 / high, 1 / low))
     assert np.isnan(ratio([4.0], [1.0, 2.0]).low) and ratio([4.0], [1.0, 4.0]).value == pytest.approx(2)
     assert ratio([4.0, 4.0], [2.0, 2.0]) == pytest.approx((2, 2, 2))
+    # Equal values of one method alone: Student's interval of the other, without a warning
+    logs = np.log([92.0, 85.0, 86.0]) - np.log(2.0)
+    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / np.sqrt(3)
+    expected = np.exp([logs.mean(), logs.mean() - half, logs.mean() + half])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ratio([92.0, 85.0, 86.0], [2.0, 2.0, 2.0]) == pytest.approx(tuple(expected))
 
 
 def test_interval_is_that_of_student():
