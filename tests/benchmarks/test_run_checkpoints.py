@@ -31,6 +31,10 @@ class Stopped(Exception):
     """What ends a run in its midst."""
 
 
+def measured(_model, _domain, coverage, _n_task_episodes):
+    return {"total": coverage.total, "queue": coverage.queue}
+
+
 @pytest.fixture
 def urlb_run(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
@@ -38,9 +42,7 @@ def urlb_run(monkeypatch):
     import urlb_run
 
     monkeypatch.setattr(run_checkpoints, "SAVE_FREQ", 900)
-    monkeypatch.setattr(
-        urlb_run, "measure", lambda model, domain, coverage: {"total": coverage.total, "queue": coverage.queue}
-    )
+    monkeypatch.setattr(urlb_run, "measure", measured)
     return urlb_run
 
 
