@@ -57,13 +57,14 @@ def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) 
     :param rows: finished ones, with ``seconds``
     :param steps: column of the number of environment steps
     :param steps_per_second: as long as none is finished
-    :return: how long it will take [s], at the speed of those of the same method and scale, else of any
+    :return: how long it will take [s], at the median speed of those of the same method and scale, else of any: a machine
+        that slept counts as part of its run
     """
     if rows.empty:
         return run[steps] / steps_per_second
     same = rows[(rows.method == run["method"]) & (rows.scale == run["scale"])]
     finished = rows if same.empty else same
-    return float(run[steps] * finished.seconds.sum() / finished[steps].sum())
+    return float(run[steps] * (finished.seconds / finished[steps]).median())
 
 
 def estimate_pretraining(run: Row, rows: pd.DataFrame) -> float:

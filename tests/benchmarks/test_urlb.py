@@ -107,11 +107,12 @@ def test_estimate_follows_finished_runs():
 
     task = {"method": "apt", "scale": "laptop", "finetune_steps": 1000}
     assert estimate(task, pd.DataFrame(), "finetune_steps", 50.0) == 20.0
-    finished = {"method": ["apt", "apt", "cesd"], "scale": "laptop", "seconds": [10.0, 20.0, 60.0]}
-    rows = pd.DataFrame({**finished, "finetune_steps": [1000, 500, 1000]})
-    assert estimate(task, rows, "finetune_steps", 50.0) == 20.0
-    assert estimate({**task, "method": "cic"}, rows, "finetune_steps", 50.0) == 36.0
-    assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 2.0
+    # the third machine slept
+    finished = {"method": ["apt", "apt", "apt", "cesd"], "scale": "laptop", "seconds": [10.0, 30.0, 9000.0, 64.0]}
+    rows = pd.DataFrame({**finished, "finetune_steps": [1000, 1000, 1000, 500]})
+    assert estimate(task, rows, "finetune_steps", 50.0) == 30.0
+    assert estimate({**task, "method": "cic"}, rows, "finetune_steps", 50.0) == 79.0
+    assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 3.0
 
 
 def test_random_actions_are_reported_beside(tmp_path):
