@@ -171,7 +171,7 @@ def test_nested_spaces(make_model):
         ({"entropy_kwargs": {"k": 0}}, "set k above 0"),
         ({"entropy_kwargs": {"K": 3}}, r"entropy_kwargs has no 'K': use some of .*\bk\b"),
         ({"constraint_kwargs": {"lambda_": 0}}, "set lambda_ above 0"),
-        ({"constraint_kwargs": {"lambda": 1}}, "use some of count, lambda_"),
+        ({"constraint_kwargs": {"lambda": 1}}, "use some of count, freeze_clusters, lambda_"),
         ({"prototype_kwargs": {"temperature": 0}}, "set temperature above 0"),
         ({"prototype_kwargs": {"tau": 0.1}}, "prototype_kwargs has no 'tau'"),
         ({"relabel_kwargs": {"mode": "union"}}, "relabel_kwargs has no 'mode'"),

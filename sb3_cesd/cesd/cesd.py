@@ -56,7 +56,8 @@ class CeSDReward(IntrinsicReward):
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
         ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (False)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("paper"), ``start`` (0.8, a share of the training budget; above 1 a number of environment steps)
+        ("paper"), ``start`` (0.8, a share of the training budget; above 1 a number of environment steps),
+        ``freeze_clusters`` (False)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     """
@@ -131,8 +132,13 @@ class CeSDReward(IntrinsicReward):
         """Whether skills are constrained to their clusters by now."""
         return self.constraint.is_on(self.progress_remaining, self.num_timesteps)
 
+    @property
+    def clusters_learn(self) -> bool:
+        """Whether encoder and prototypes still learn."""
+        return not (self.constraint.freeze_clusters and self.is_constrained)
+
     def update(self, samples: SkillReplayBufferSamples) -> None:
-        loss = self.encoder.loss(samples)
+        loss = self.encoder.loss(samples) if self.clusters_learn else None
         if loss is not None:
             self.step(self.encoder_optimizer, loss, "encoder loss")
             self.logs["train/encoder_loss"] = loss.detach()
@@ -186,11 +192,15 @@ class CeSDReward(IntrinsicReward):
 
     def update_clusters(self, samples: SkillReplayBufferSamples, target_features: th.Tensor) -> None:
         """
-        Let the prototypes learn, by swapped prediction (eq. 4); the encoder does not learn from it.
+        Let the prototypes learn, by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it.
 
         :param samples: the batch that was relabelled
         :param target_features: features of s', shape ``(batch_size, features_dim)``
         """
+        if not self.clusters_learn:
+            for name in ("train/encoder_loss", "train/prototype_loss"):
+                self.logs.pop(name, None)
+            return
         self.prototypes.normalize()
         features = target_features
         if self.prototypes.swap == "next":

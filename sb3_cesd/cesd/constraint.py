@@ -15,13 +15,24 @@ class ClusterConstraint:
         above it a number of environment steps
     :param count: ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``;
         ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
+    :param freeze_clusters: whether encoder and prototypes stop learning when the constraint sets in. Clusters then stay those
+        of the states that were explored; else they follow what skills do in them
+    :raises ValueError: if clusters are to be frozen before they have learned
     """
 
-    def __init__(self, lambda_: float = 1.0, count: Count = "paper", start: float = 0.8) -> None:
+    def __init__(
+        self, lambda_: float = 1.0, count: Count = "paper", start: float = 0.8, freeze_clusters: bool = False
+    ) -> None:
         check_arguments("ClusterConstraint", locals())
+        if freeze_clusters and start == 0:
+            raise ValueError(
+                "freeze_clusters=True with start=0 leaves no time to learn clusters: set start above 0, or freeze_clusters to "
+                "False."
+            )
         self.lambda_ = lambda_
         self.count = count
         self.start = start
+        self.freeze_clusters = freeze_clusters
 
     def is_on(self, progress_remaining: float, num_timesteps: int) -> bool:
         """

@@ -343,7 +343,12 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "sinkhorn_iterations": POSITIVE_INTEGER,
         "swap": Choice(get_args(choices.Swap)),
     },
-    "ClusterConstraint": {"lambda_": POSITIVE, "count": Choice(get_args(choices.Count)), "start": SHARE_OR_STEPS},
+    "ClusterConstraint": {
+        "lambda_": POSITIVE,
+        "count": Choice(get_args(choices.Count)),
+        "start": SHARE_OR_STEPS,
+        "freeze_clusters": BOOLEAN,
+    },
     "CriticRelabelling": {
         "critic": Choice(get_args(choices.CriticPairs)),
         "n_random_heads": Rule(

@@ -45,6 +45,7 @@ CESD_IN_MAZES = {
     "constraint.lambda_": 1.0,
     "constraint.count": "paper",
     "constraint.start": 0.8,
+    "constraint.freeze_clusters": False,
     "relabelling.critic": "hindsight",
     "relabelling.n_random_heads": 2,
     "relabelling.kappa": 0.0,

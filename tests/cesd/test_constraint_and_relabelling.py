@@ -88,6 +88,8 @@ def test_actor_skills():
         (CriticRelabelling, {"actor": "all"}, "'skill', 'random' or 'cluster'"),
         (CriticRelabelling, {"n_random_heads": -1}, "0 or more"),
         (ClusterConstraint, {"start": 1.5}, "from 0 to 1"),
+        (ClusterConstraint, {"start": 0.0, "freeze_clusters": True}, "set start above 0, or freeze_clusters to False"),
+        (ClusterConstraint, {"freeze_clusters": "yes"}, "freeze_clusters"),
         (CriticRelabelling, {"actor_probability": -0.1}, "from 0 to 1"),
     ],
 )

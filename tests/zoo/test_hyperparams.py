@@ -179,7 +179,7 @@ def test_released_setting_is_written_out(monkeypatch):
     entry = composed["Quadruped-v0"]
     own = entry["intrinsic_kwargs"]
     assert own["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
-    assert own["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0}
+    assert own["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0, "freeze_clusters": False}
     assert own["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
     assert own["prototype_kwargs"] == {
         "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next", "learning_rate": None,
