@@ -117,7 +117,7 @@ class ExportedPolicy(SkillPolicy):
         :return: actions and the state to pass to the next call
         """
         if self.statistics and not isinstance(observation, tuple):
-            self._batch_shape(observation)  # explains another shape
+            self.batch_shape(observation)  # explains another shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
             if isinstance(observation, dict) and SKILL in observation:
                 observation = {**entries, SKILL: observation[SKILL]}

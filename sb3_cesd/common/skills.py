@@ -202,7 +202,8 @@ class SkillSpace(ABC):
         """
         Find the skills whose directions are closest to given ones.
 
-        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``
+        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``; a vector without a
+            direction, zero, gives a skill nevertheless: skill 0, in a cube its point zero
         :return: skills as the replay buffer keeps them: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
         """
 
@@ -287,7 +288,10 @@ class SphereSkills(SkillSpace):
         return th.nn.functional.normalize(th.randn(n, self.dim, device=device), dim=1)
 
     def along(self, vectors: th.Tensor) -> th.Tensor:
-        return th.nn.functional.normalize(vectors, dim=1)
+        # The bound below which PyTorch does not bring a vector to length 1
+        has_direction = vectors.norm(dim=1, keepdim=True) > 1e-12
+        instead = th.as_tensor(self.vectors[0], device=vectors.device).to(vectors.dtype)
+        return th.nn.functional.normalize(th.where(has_direction, vectors, instead), dim=1)
 
     def check_vectors(self, vectors: np.ndarray) -> None:
         super().check_vectors(vectors)

@@ -6,7 +6,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise
-from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.preprocessing import get_action_dim, maybe_transpose
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
@@ -263,26 +263,69 @@ class ActingSkillModel(SavedSkillModel):
         """
         Tell to which cluster states belong.
 
-        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
-        :return: most likely cluster of each, shape ``(n,)``; ``None`` for a method without clusters
+        :param observations: one or several observations, normalised if the model was trained with VecNormalize; or the vectors
+            of states that the intrinsic reward sees, shape ``(n, obs_dim)``
+        :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
+            clusters
+        :raises ValueError: if an observation is not finite, or of another shape than the model takes
         """
+        states, batch_shape = self._to_states(observations, "observations")
+        self.intrinsic.eval()  # no pass changes it; learning sets its mode itself
         with th.no_grad():
-            clusters = self.intrinsic.predict_clusters(self._to_states(observations))
-        return None if clusters is None else clusters.cpu().numpy()
+            clusters = self.intrinsic.predict_clusters(states)
+        if clusters is None:
+            return None
+        return clusters.cpu().numpy() if batch_shape else clusters.cpu().numpy()[0]
 
     def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
         """
         Tell which skills lead from states to goals, without further training ("zero-shot").
 
-        :param observations: several observations without skills, normalised if the model was trained with VecNormalize
-        :param goals: an observation to reach from each, in the same form
+        :param observations: one or several observations, normalised if the model was trained with VecNormalize
+        :param goals: an observation to reach from each, in the same form. One goal is that of all observations, and from one
+            observation skills lead to all goals
         :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
-            ``(n, skill_dim)``; ``None`` for a method whose skills have no direction
+            ``(n, skill_dim)``; for a single observation and a single goal one skill, an integer or a vector of shape
+            ``(skill_dim,)``. Where nothing lies between the two, skill 0 (of skills in a cube, its point zero). ``None`` for a
+            method whose skills have no direction
+        :raises ValueError: if an observation or a goal is not finite, or of another shape than the model takes, or there are
+            not as many of both
         """
+        states, batch_shape = self._to_states(observations, "observations")
+        goal_states, goals_shape = self._to_states(goals, "goals")
+        n_states, n_goals = len(states), len(goal_states)
+        if n_states != n_goals and 1 not in (n_states, n_goals):
+            raise ValueError(
+                f"There are {n_states} observations and {n_goals} goals: pass as many of both, one observation or one goal."
+            )
+        n = n_goals if n_states == 1 else n_states
+        self.intrinsic.eval()
         with th.no_grad():
-            skills = self.intrinsic.goal_skill(self._to_states(observations), self._to_states(goals))
-        return None if skills is None else skills.cpu().numpy()
+            skills = self.intrinsic.goal_skill(states.expand(n, -1), goal_states.expand(n, -1))
+        if skills is None:
+            return None
+        return skills.cpu().numpy() if batch_shape or goals_shape else skills.cpu().numpy()[0]
 
-    def _to_states(self, observations: Observation) -> th.Tensor:
-        tensors = {name: th.as_tensor(value, device=self.device).float() for name, value in entries_of(observations).items()}
-        return to_states(plain_form(tensors), self.plain_space)  # type: ignore[arg-type]
+    def _to_states(self, observations: Observation, what: str) -> tuple[th.Tensor, tuple[int, ...]]:
+        """
+        Make what intrinsic rewards see of observations.
+
+        :param observations: one or several; or vectors of states already
+        :param what: the argument, as the user knows it
+        :return: states, shape ``(n, obs_dim)``, and ``(n,)``, or ``()`` for a single observation
+        :raises ValueError: if they are not finite, or of another shape than the model takes
+        """
+        checks.check_observation(observations, what)
+        space = self.plain_space
+        shape = () if isinstance(observations, dict) else np.shape(observations)
+        if shape != space.shape and len(shape) == 2 and shape[1] == self.obs_dim:
+            # Rollouts keep the vectors of images and dictionaries
+            states = th.as_tensor(np.array(observations, np.float32), device=self.device)
+            return to_states(states, space), states.shape[:1]  # type: ignore[return-value]
+        batch_shape = self.policy.batch_shape(observations, what)
+        tensors = {}
+        for name, value in entries_of(observations).items():
+            entry_space = space[name] if isinstance(space, spaces.Dict) else space
+            values = maybe_transpose(np.array(value, np.float32), entry_space)
+            tensors[name] = th.as_tensor(values if batch_shape else values[None], device=self.device)
+        return to_states(plain_form(tensors), space), batch_shape  # type: ignore[arg-type]

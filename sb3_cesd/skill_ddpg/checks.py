@@ -159,11 +159,12 @@ def make_training_env(env: Any, verbose: int = 0) -> Any:
         return maybe_make_env(env, verbose)
 
 
-def check_observation(observation: Any) -> None:
+def check_observation(observation: Any, what: str = "observation") -> None:
     """
-    Check that what is to be acted on consists of finite numbers; of which shape, the policy checks.
+    Check that observations consist of finite numbers; of which shape, the policy checks.
 
     :param observation: one or several observations, with or without a skill
+    :param what: the argument, as the user knows it
     :raises ValueError: if there is something else in it
     """
     entries = observation.items() if isinstance(observation, dict) else [("observation", observation)]
@@ -172,13 +173,17 @@ def check_observation(observation: Any) -> None:
             values = np.asarray(value)
         except (ValueError, TypeError, RuntimeError):
             values = np.array(None)
-        # SB3 explains what env.reset() returns
         is_of_reset = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
+        if is_of_reset and what == "observation":
+            continue  # SB3 explains it
         # Truth values are numbers in an array that an environment made, but not in a list
         kinds = "iufb" if isinstance(value, np.ndarray) else "iuf"
-        if not is_of_reset and (values.dtype.kind not in kinds or not np.isfinite(values).all()):
-            which = "The observation" if name == "observation" else f"Entry {name!r} of the observation"
-            raise ValueError(f"{which} is no array of finite numbers ({shown(value)}): pass what the environment returned.")
+        if values.dtype.kind not in kinds or not np.isfinite(values).all():
+            which = f"The {what} {'are' if what.endswith('s') else 'is'}"
+            if name != "observation":
+                which = f"Entry {name!r} of the {what} is"
+            remedy = "the first part of what reset() returned" if is_of_reset else "what the environment returned"
+            raise ValueError(f"{which} no array of finite numbers ({shown(value)}): pass {remedy}.")
 
 
 def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:

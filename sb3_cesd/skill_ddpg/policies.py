@@ -273,7 +273,7 @@ class SkillPolicy(BasePolicy):
         if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
             # What reset() returns: SB3 explains that
             return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]
-        batch_shape = self._batch_shape(observation)
+        batch_shape = self.batch_shape(observation)
         if skill is not None:
             observation = add_skill(observation, self.skill_space.encode(skill, batch_shape))
         elif not (isinstance(observation, dict) and SKILL in observation):
@@ -303,11 +303,12 @@ class SkillPolicy(BasePolicy):
                 stacklevel=4,
             )
 
-    def _batch_shape(self, observation: Observation) -> tuple[int, ...]:
+    def batch_shape(self, observation: Observation, what: str = "observation") -> tuple[int, ...]:
         """
         Tell one observation from several.
 
         :param observation: with or without a skill
+        :param what: the argument, as the user knows it
         :return: ``()`` or ``(n_envs,)``
         :raises ValueError: if it is of another shape than the model takes
         """
@@ -315,8 +316,8 @@ class SkillPolicy(BasePolicy):
         known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore[attr-defined]
         if entries.keys() != known.keys():
             raise ValueError(
-                f"The observation has the entries {list(entries)}, this model takes {list(known)}: "
-                "pass those of the environment it was trained on."
+                f"The {what} {'have' if what.endswith('s') else 'has'} the entries {list(entries)}, this model takes "
+                f"{list(known)}: pass those of the environment it was trained on."
             )
         sizes = set()
         for name, value in entries.items():
@@ -324,12 +325,14 @@ class SkillPolicy(BasePolicy):
             if not self._fits(shape, known[name]):
                 of = "" if list(known) == [OBSERVATION] else f" of {name!r}"
                 raise ValueError(
-                    f"Observation{of} of shape {shape}: this model takes shape {known[name].shape}, or several of them as "
-                    f"{('n', *known[name].shape)}; pass those of the environment it was trained on.".replace("'", "")
+                    f"{what.capitalize()}{of} of shape {shape}: this model takes shape {known[name].shape}, or several of "
+                    f"them as {('n', *known[name].shape)}; pass those of the environment it was trained on.".replace("'", "")
                 )
             sizes.add(shape[:1] if len(shape) > len(known[name].shape) else ())
         if len(sizes) > 1:
-            raise ValueError(f"The entries of the observation are of different numbers of environments: {sorted(sizes)}.")
+            raise ValueError(
+                f"The entries of the {what} are of different numbers of environments, {sorted(sizes)}: pass those of the same."
+            )
         return sizes.pop()
 
     @staticmethod

@@ -79,6 +79,14 @@ CASES = [
     Case("learn", "total_timesteps", "100", "total_timesteps='100' must be a whole number"),
     Case("predict", "observation", ["a", "b", "c"], "The observation is no array of finite numbers .*: pass what the env"),
     Case("predict", "observation", [NAN, 0, 0], "The observation is no array of finite numbers"),
+    Case(
+        "goal_skill", "observations", ["a", "b", "c"], "The observations are no array of finite numbers .*: pass what the env"
+    ),
+    Case(
+        "goal_skill", "goals", [NAN, 0, 0], "The goals are no array of finite numbers .*: pass what the environment returned"
+    ),
+    Case("goal_skill", "goals", [0.0, 0.0], r"Goals of shape \(2,\): this model takes shape \(3,\), .*; pass those of the"),
+    Case("predict_clusters", "observations", [NAN, 0, 0], "The observations are no array of finite numbers"),
     Case("predict", "skill", "1", "Unknown skill '1': .*choose an integer from 0 to 3"),
     Case("set_skill", "skill", 4, "Unknown skill 4: .*choose an integer from 0 to 3"),
     Case("predict", "episode_start", [[1], [2, 3]], "episode_start=.* must be where episodes start: pass an array of True"),

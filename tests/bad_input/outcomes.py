@@ -57,6 +57,7 @@ ZERO = {
     "skills",
     "then",
     "n_untrained",
+    "n_trajectories",
     "n_frames",
 }
 WHOLE = {
@@ -72,7 +73,7 @@ WHOLE = {
     "skill_space",
 }
 #: Those that may be lists or arrays of their own kind
-ARRAYS = {"episode_start", "observation", "skill", "then"}
+ARRAYS = {"episode_start", "observation", "observations", "goals", "skill", "then"}
 PACKAGE = str(Path(sb3_cesd.__file__).parent)
 
 
@@ -150,7 +151,7 @@ def _is_sensible_array(name, value):
         return not isinstance(value, tuple) and values.ndim < 2 and values.size > 0 and bool(np.isin(values, (0, 1)).all())
     # Which vectors are skills, the clock knows of the turns; else those of length 1
     is_vector = values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
-    if name == "observation":
+    if name in ("observation", "observations", "goals"):
         return is_vector and len(values) == 3
     return is_vector and (name == "then" or bool(np.isclose(np.linalg.norm(values), 1)))
 

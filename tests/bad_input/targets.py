@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd import (
     CIC,
     METHODS,
+    METRA,
     CeSD,
     SkillDDPG,
     SkillOptions,
@@ -79,6 +80,12 @@ def learner() -> CeSD:
 def on_a_circle() -> CIC:
     """A model whose skills are points on a circle."""
     return make(CIC, skill_type="sphere", skill_dim=2).learn(60)
+
+
+@cache
+def with_directions() -> METRA:
+    """A model whose skills lead to goals."""
+    return make(METRA)
 
 
 @cache
@@ -235,6 +242,11 @@ TARGETS = {
         SkillDDPG.predict,
         lambda **changed: on_a_circle().predict(**{"observation": np.zeros(3, np.float32), **changed}),
     ),
+    "goal_skill": (
+        SkillDDPG.goal_skill,
+        lambda **changed: with_directions().goal_skill(**{"observations": np.zeros(3), "goals": np.ones(3), **changed}),
+    ),
+    "predict_clusters": (SkillDDPG.predict_clusters, lambda **changed: model().predict_clusters(**changed)),
     "set_skill, skills on a circle": (SkillDDPG.set_skill, lambda **changed: on_a_circle().set_skill(**changed)),
     "set_env": (SkillDDPG.set_env, lambda **changed: learner().set_env(**{"env": make_vec_env("Pendulum-v1"), **changed})),
     "set_random_seed": (SkillDDPG.set_random_seed, lambda **changed: learner().set_random_seed(**changed)),
