@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, entries_of, plain_form, shapes_of, short
+from sb3_cesd.common.rules import is_whole, shown
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -18,7 +19,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
 
     The action is the index of a discrete skill, or the vector of a continuous one: for skills on a sphere any vector but zero,
-    which is brought to unit length.
+    which is brought to unit length. An integer then is the index of one of the skills that evaluations go through, as in
+    ``predict``.
 
     A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
     discounted by ``gamma``; for an algorithm on top to discount as one that acts in every step, set its own discount factor to
@@ -79,7 +81,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         """
         Follow a skill.
 
-        :param action: index of the skill, or the vector of a continuous one
+        :param action: index of the skill, or the vector of a continuous one, shape ``(dim,)``
         :return: observation, reward, terminated, truncated and info, as usual but for all steps under the skill
         :raises ValueError: if there is no such skill
         """
@@ -114,12 +116,27 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         """
         Tell the skill of an action.
 
-        :param action: index of the skill, or the vector of a continuous one
-        :return: the skill
+        :param action: index of the skill, or the vector of a continuous one, shape ``(dim,)``
+        :return: the skill; of a continuous one the vector
         :raises ValueError: if there is no such skill
         """
-        if self.skill_space.discrete:
+        space = self.skill_space
+        try:
             # For a single observation, predict of SB3 returns an array of shape ()
-            index = action[()] if isinstance(action, np.ndarray) else action
-            return check_skill(index, self.model.n_skills)  # type: ignore[arg-type]
-        return self.skill_space.nearest(np.asarray(action, dtype=np.float32))
+            values = np.asarray(action)
+        except (ValueError, TypeError, RuntimeError):  # rows of different lengths
+            values = np.array(None)
+        if space.discrete or (values.shape == () and is_whole(values[()])):
+            index = check_skill(action if values.shape else values[()], self.model.n_skills)  # type: ignore[arg-type]
+            return index if space.discrete else space.vectors[index]
+        if values.dtype.kind not in "iuf" or values.shape != (space.dim,):
+            given = f"{len(values)} numbers" if values.ndim == 1 and values.dtype.kind in "iuf" else shown(action)
+            raise ValueError(
+                f"A skill of this model is a vector of {space.dim} numbers, not {given}: pass one of that size, or an integer "
+                f"from 0 to {space.n_skills - 1}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("The skill is not finite: pass a vector of finite numbers.")
+        skill = space.nearest(values.astype(np.float64)).astype(np.float32)
+        space.check_vectors(skill)
+        return skill

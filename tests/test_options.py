@@ -150,8 +150,22 @@ def test_continuous_skills_are_chosen_by_their_vectors(tiny, skill_type, low):
     for step in range(2):
         expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=info["skill"])
         assert (env.unwrapped.actions[step] == expected).all()
-    with pytest.raises(ValueError, match="is a vector of 2 numbers, not of 3"):
-        env.step(np.ones(3))
+    for index in (3, np.int64(3), np.array(3), 3.0):
+        vector = env.step(index)[-1]["skill"]
+        assert vector.shape == (2,) and (vector == model.skill_space.vectors[3]).all(), "as predict has it"
+        env.reset()
+    assert env.step([0, 1])[-1]["skill"].tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"Unknown skill 4: .*choose an integer from 0 to 3"):
+        env.step(4)
+    for action, given in (
+        (np.ones(3), "3 numbers"), (np.ones(1), "1 numbers"), (np.ones((1, 2)), "array of shape"), ("a", "'a'"),
+        (["a", "b"], r"\['a', 'b'\]"), (1.5, "1.5"), (None, "None"), ([[1], [2, 3]], r"\[\[1\], \[2, 3\]\]"), (True, "True"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"is a vector of 2 numbers, not {given}.*: pass one of that size, or an integer"):
+            env.step(action)
+    if skill_type != "sphere":
+        with pytest.raises(ValueError, match=f"from {low:g} to 1: pass such a vector"):
+            env.step(np.array([0.5, 2.0]))
     with pytest.raises(ValueError, match="is not finite"):
         env.step(np.array([np.nan, 0.5]))
     if skill_type == "sphere":
@@ -193,8 +207,10 @@ def test_misuse(make_model, model):
     with pytest.raises(ValueError, match=r"no episode to act in: call reset\(\)"):
         env.step(0)
     env.reset()
-    with pytest.raises(ValueError, match=r"Unknown skill 4: .*choose an integer from 0 to 3"):
-        env.step(4)
+    for action in (4, -1, 1.5, "a", "1", np.array("a"), None, True, [1], np.array([1]), np.array([0.0, 1.0]), [[1], [2, 3]]):
+        with pytest.raises(ValueError, match=r"Unknown skill .*: .*choose an integer from 0 to 3"):
+            env.step(action)
+    assert env.unwrapped.n_steps == 0, "nothing was done"
     for kwargs, message in (
         ({"duration": 0}, "set duration above 0"),
         ({"duration": 2.5}, "pass a positive integer"),
