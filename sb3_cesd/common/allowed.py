@@ -458,6 +458,8 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         ),
         "video": optional(BOOLEAN),
         "mine": BOOLEAN,
+        "n_trajectories": optional(NOT_NEGATIVE_INTEGER),
+        "goal_range": optional(NOT_NEGATIVE),
         "seed": SEED,
     },
     "skill_score": {"knn_accuracy": SHARE, "coverage": NOT_NEGATIVE, "n_skills": TWO_OR_MORE},

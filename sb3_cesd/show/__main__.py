@@ -66,6 +66,18 @@ def make_parser() -> argparse.ArgumentParser:
         "--video", choices=["gif", "mp4", "none"], help="of all skills side by side (default: gif, not in mazes)"
     )
     parser.add_argument("--mine", action="store_true", help="in a maze, mutual information by MINE too (about a minute)")
+    parser.add_argument(
+        "--trajectories",
+        type=at_least(0),
+        help="of a robot, trajectories of the policy coverage (default: 48 of METRA's ant and half-cheetah, else 0)",
+    )
+    parser.add_argument(
+        "--goal-range",
+        type=distance,
+        metavar="METRES",
+        help="of a robot, follow skills to 50 goals from +- this, 0 for none (default: 50 of METRA's ant, 100 of its "
+        "half-cheetah, else 0)",
+    )
     parser.add_argument("--seed", type=at_least(0), default=0, help="seed of the start, the same for all skills")
     return parser
 
@@ -87,6 +99,23 @@ def skill(text: str) -> int | list[float]:
     if not all(map(math.isfinite, vector)):
         raise argparse.ArgumentTypeError(f"{text!r} is no skill: pass the index of one, or a vector such as 0.6,0.8")
     return vector
+
+
+def distance(text: str) -> float:
+    """
+    Read a distance.
+
+    :param text: an argument
+    :return: metres
+    :raises argparse.ArgumentTypeError: if it is no number from 0 on
+    """
+    try:
+        metres = float(text)
+    except ValueError:
+        metres = math.nan
+    if not (math.isfinite(metres) and metres >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no distance: pass a number of metres, 0 for none")
+    return metres
 
 
 def show_one(args: argparse.Namespace) -> None:
@@ -142,6 +171,8 @@ def show_model(args: argparse.Namespace, path: Path) -> SkillShow:
         "n_frames": args.frames,
         "video": None if args.video is None else args.video != "none",
         "mine": args.mine,
+        "n_trajectories": args.trajectories,
+        "goal_range": args.goal_range,
         "seed": args.seed,
     }
     return show_saved(path, args.algo, args.env, args.gym_packages, args.vec_normalize, **options)

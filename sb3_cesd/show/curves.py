@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 #: Files of SB3's CSV logger, EvalCallback and Monitor
 PROGRESS, EVALUATIONS, MONITOR = "progress.csv", "evaluations.npz", "*monitor.csv"
 STEPS = "time/total_timesteps"
+#: What of training was covered, as SkillMetricsCallback logs it
+COVERAGE = ("total_coverage", "queue_coverage")
 #: Groups of logged values that are drawn, the more telling ones first
 GROUPS = ("skills/", "eval/", "rollout/", "train/")
 #: Curves in a figure, and in a row of it
@@ -40,6 +42,35 @@ def find_curves(folder: Path) -> dict[str, Curve]:
     :param folder: the folder
     :return: curves by name, of at least two points each; files that can't be read are left out
     """
+    return {name: curve for name, curve in _read_logs(folder).items() if len(curve.steps) > 1}
+
+
+def logged_coverage(folder: Path, n_steps: int) -> dict[str, float]:
+    """
+    Read how much training had covered when a model was saved, from the logs in its folder.
+
+    :param folder: the folder
+    :param n_steps: environment steps that the model has learned from
+    :return: ``total_coverage`` and ``queue_coverage``, as ``SkillMetricsCallback`` logged them last by then; nothing if it did
+        not
+    """
+    curves = _read_logs(folder)
+    coverage = {}
+    for name in COVERAGE:
+        if f"skills/{name}" in curves:
+            steps, values = curves[f"skills/{name}"]
+            if (steps <= n_steps).any():
+                coverage[name] = float(values[steps <= n_steps][-1])
+    return coverage
+
+
+def _read_logs(folder: Path) -> dict[str, Curve]:
+    """
+    Read the logs in a folder.
+
+    :param folder: the folder
+    :return: curves by name, of finite values; files that can't be read are left out
+    """
     curves: dict[str, Curve] = {}
     for read, pattern in ((_progress, PROGRESS), (_evaluations, EVALUATIONS), (_monitors, MONITOR)):
         paths = sorted(folder.glob(pattern))
@@ -47,10 +78,9 @@ def find_curves(folder: Path) -> dict[str, Curve]:
             curves.update({name: curve for name, curve in read(paths).items() if name not in curves} if paths else {})
         except (OSError, ValueError, KeyError, csv.Error):
             continue
-    finite = {
+    return {
         name: Curve(*(array[np.isfinite(values)] for array in (steps, values))) for name, (steps, values) in curves.items()
     }
-    return {name: curve for name, curve in finite.items() if len(curve.steps) > 1}
 
 
 def draw_curves(curves: dict[str, Curve]) -> Figure:

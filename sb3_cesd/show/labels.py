@@ -1,6 +1,7 @@
 """What pictures and tables call skills and metrics."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from sb3_cesd.common.skills import SkillName, SkillSpace
@@ -10,12 +11,18 @@ LONGEST = 2
 #: What a coverage counts, by the kind of environment
 MAZE, ARM, OTHER = "maze", "arm", "other"
 COVERED = {MAZE: "share of the maze", ARM: "number of bins of 0.1 m", OTHER: "number of bins of 1 m"}
-#: What metrics mean
+#: What metrics mean; N stands for a number in the name
 MEANINGS = {
     "knn_accuracy": "share of states whose observation tells the skill",
     "knn_accuracy_places": "share of states whose place tells the skill",
     "policy_coverage": "{covered} that these rollouts visit",
+    "policy_coverage_N": "number of bins of 1 m on {number} trajectories without noise",
     "total_coverage": "{covered} that all of training visited",
+    "queue_coverage": "{covered} that the last 100,000 steps of training visited",
+    "goal_hit_N": "share of the goals that were within {number} m at some step",
+    "goal_end_N": "share of the goals that were within {number} m at the end",
+    "goal_stay_N": "share of the steps within {number} m of the goal",
+    "goal_distance": "to the goal at the end, mean over goals [m]",
     "mutual_information": "of place and skill [nats], at most log(n_skills) = {log_n:.2f}",
     "mutual_information_mine": "of path and skill by MINE [nats], at most log(n_skills) = {log_n:.2f}",
     "particle_entropy": "how far observations are spread, by the distance to the nearest ones",
@@ -95,4 +102,6 @@ def meaning(name: str, n_skills: int, kind: str) -> str:
     :param kind: kind of the environment, :data:`MAZE`, :data:`ARM` or :data:`OTHER`
     :return: a few words; none for a metric that has no explanation
     """
-    return MEANINGS.get(name, "").format(covered=COVERED[kind], log_n=math.log(n_skills))
+    numbered = re.fullmatch(r"(.+_)(\d+)", name)
+    key, number = (f"{numbered[1]}N", numbered[2]) if numbered else (name, "")
+    return MEANINGS.get(key, "").format(covered=COVERED[kind], log_n=math.log(n_skills), number=number)

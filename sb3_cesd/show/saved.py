@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env
+from sb3_cesd.show.curves import logged_coverage
 from sb3_cesd.show.environments import PlayEnvs
 from sb3_cesd.show.find import find_env_id, find_env_kwargs, find_wrappers, import_packages, load_model, load_vec_normalize
 from sb3_cesd.show.result import SkillShow
@@ -45,6 +46,8 @@ def show_saved(
     statistics = load_vec_normalize(model_path, env_id, vec_normalize)
     envs = envs_of_run(model_path, env_id, statistics and statistics[0])
     shown = show_in(envs, model, **kwargs)
+    if model.reward == "intrinsic":
+        shown.metrics |= logged_coverage(model_path.resolve().parent, model.num_timesteps)
     if statistics is not None:
         shown.notes.append(f"Observations are normalised by {statistics[1]}.")
     return shown

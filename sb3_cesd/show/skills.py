@@ -24,6 +24,7 @@ from sb3_cesd.show.choice import ChosenSkills, ShownModel, UntrainedSkills, meth
 from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of
 from sb3_cesd.show.labels import CHANCE, UNTRAINED, by_chance, name_label
 from sb3_cesd.show.play import SkillRollout, play_all
+from sb3_cesd.show.reach import Reach, choose_reach, measure_reach
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.strips import draw_strips
 from sb3_cesd.skill_ddpg.checks import check_play_spaces
@@ -48,6 +49,8 @@ def show_skills(
     n_frames: int = 6,
     video: bool | None = None,
     mine: bool = False,
+    n_trajectories: int | None = None,
+    goal_range: float | None = None,
     seed: int = 0,
     vec_normalize: VecNormalize | AnyPath | None = None,
 ) -> SkillShow:
@@ -65,12 +68,19 @@ def show_skills(
     :param model: a model with skills, or an exported policy; of a model that learned a task, the skill that did is shown
     :param env: id of an environment, an environment, or vectorized ones; ``None`` for another of that the model learns in
     :param skills: what to draw and film: an index or several; of continuous skills vectors, too; ``None`` for all
-    :param n_steps: steps per skill, at most; ``None`` for 50 in a maze and 250 elsewhere
+    :param n_steps: steps per skill, at most; ``None`` for 50 in a maze and 250 elsewhere, and 200 for
+        trajectories and goals
     :param n_rollouts: rollouts per skill that are measured, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
     :param n_untrained: number of untrained networks that are measured, their metrics are averaged; 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
     :param video: record images for a video, too; ``None`` to do so unless it is a maze
     :param mine: in a maze, estimate the mutual information by MINE too (about a minute)
+    :param n_trajectories: of a robot, measure the policy coverage of that many deterministic trajectories, as METRA (Park et
+        al., 2024) does, 0 for none; ``None`` for 48 of METRA's robots (``SkillAnt-v0``, ``SkillHalfCheetah-v0``) and none
+        elsewhere
+    :param goal_range: of a robot, follow skills to 50 goals from +- this [m]
+        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`), 0 for no goals; ``None`` for 50 and 100 m of METRA's ant and
+        half-cheetah and no goals elsewhere
     :param seed: seed of the start, the same for all skills
     :param vec_normalize: statistics by which observations were normalised in training, or the file that holds them; ``None``
         for those of ``env`` or of the environments of training, if any
@@ -81,7 +91,9 @@ def show_skills(
     if vec_normalize is not None and not isinstance(vec_normalize, VecNormalize):
         vec_normalize = load_statistics(Path(vec_normalize))
     envs = envs_to_play(env, model, vec_normalize)
-    return show_in(envs, model, skills, n_steps, n_rollouts, n_untrained, n_frames, video, mine, seed)
+    return show_in(
+        envs, model, skills, n_steps, n_rollouts, n_untrained, n_frames, video, mine, n_trajectories, goal_range, seed
+    )
 
 
 def show_in(
@@ -94,6 +106,8 @@ def show_in(
     n_frames: int = 6,
     video: bool | None = None,
     mine: bool = False,
+    n_trajectories: int | None = None,
+    goal_range: float | None = None,
     seed: int = 0,
 ) -> SkillShow:
     """
@@ -111,6 +125,7 @@ def show_in(
     check_play_spaces(space, env.action_space, model, envs.name)
     layout, kind = env_layout(env), kind_of(env)
     normalize = unwrap_vec_normalize(env)
+    reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
     env.close()
     if mine and layout is None:
         raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
@@ -130,7 +145,7 @@ def show_in(
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
     play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts
-    metrics, baselines = _measure(envs, model, chosen, play, n_untrained)
+    metrics, baselines = _measure(envs, model, chosen, play, reach, n_untrained)
     if UNTRAINED in baselines and n_untrained == 1:
         notes.append("Untrained networks differ, and this is one of them: --untrained 5 (n_untrained=5) averages five.")
     if mine and metrics and model.reward == "intrinsic":
@@ -181,7 +196,7 @@ def _listed(skills: SkillName | Sequence[SkillName], model: ShownModel) -> list[
 
 
 def _measure(
-    envs: PlayEnvs, model: ShownModel, chosen: ChosenSkills, play: dict[str, Any], n_untrained: int
+    envs: PlayEnvs, model: ShownModel, chosen: ChosenSkills, play: dict[str, Any], reach: Reach, n_untrained: int
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """
     Measure all skills, and what to compare them with.
@@ -190,18 +205,24 @@ def _measure(
     :param model: the model
     :param chosen: its skills; of a model that learned a task, the one that did
     :param play: arguments of the rollouts
+    :param reach: what to measure of how far skills go; not of a task
     :param n_untrained: number of untrained networks to compare with
     :return: metrics, and those of untrained skills and by chance
     """
-    if play["n_rollouts"] == 0:
-        return {}, {}
     is_task = model.reward == "extrinsic"
-    measure = _measure_task if is_task else _measure_skills
-    metrics = measure(envs, chosen if is_task else model, play)
+    if play["n_rollouts"] == 0 and (is_task or not reach.is_wanted):
+        return {}, {}
+
+    def measure(player: Any) -> dict[str, float]:
+        if is_task:
+            return _measure_task(envs, player, play)
+        return {**_measure_skills(envs, player, play), **measure_reach(envs, player, reach, play["seed"])}
+
+    metrics = measure(chosen if is_task else model)
     baselines = {}
     if n_untrained > 0:
         untrained = [UntrainedSkills(model, seed) for seed in range(n_untrained)]
-        each = [measure(envs, ChosenSkills(other, chosen.skills) if is_task else other, play) for other in untrained]
+        each = [measure(ChosenSkills(other, chosen.skills) if is_task else other) for other in untrained]
         baselines[UNTRAINED] = {name: float(np.mean([values[name] for values in each])) for name in each[0]}
     if not is_task:
         baselines[CHANCE] = by_chance(metrics, model.n_skills)
@@ -209,6 +230,8 @@ def _measure(
 
 
 def _measure_skills(envs: PlayEnvs, model: Any, play: dict[str, Any]) -> dict[str, float]:
+    if play["n_rollouts"] == 0:
+        return {}
     env = envs.many(model.n_skills, play["n_rollouts"])
     try:
         return play_and_measure(model, env, **play)[0]

@@ -200,6 +200,7 @@ def test_exported_policy_is_shown(tmp_path, monkeypatch):
         (["{model}", "--env", "no_such_module:Walker-v0"], "There is no environment 'no_such_module:Walker-v0'"),
         (["{model}", "--env", "Quadruped-v0"], "The model observes Box(-inf, inf, (24,), float32)"),
         (["{model}", "--mine"], "mine is for mazes"),
+        (["{model}", "--goal-range", "-1"], "'-1' is no distance: pass a number of metres, 0 for none"),
         ([], "pass one model, or several after --compare"),
         (["{model}", "--compare", "{model}"], "pass one model, or several after --compare"),
         (["--compare", "{model}"], "--compare takes at least two models"),
