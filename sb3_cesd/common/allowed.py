@@ -184,6 +184,7 @@ _TASKS: dict[str, Rule | Choice] = {
     "n_threads": optional(COUNT),
 }
 _DEFAULT_SIZES = optional(SIZES)
+_PREDICTION_ERROR = Choice(get_args(choices.PredictionError))
 _DISPLACEMENT: dict[str, Rule | Choice] = {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE}
 _METRA: dict[str, Rule | Choice] = {
     **_DISPLACEMENT,
@@ -272,7 +273,15 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_prior_samples": POSITIVE_INTEGER,
     },
     "DIAYNReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
-    "RNDReward": {**_KNOWN, "features_dim": POSITIVE_INTEGER, "net_arch": _DEFAULT_SIZES, "clip": POSITIVE, "scale": POSITIVE},
+    "RNDReward": {
+        **_KNOWN,
+        "features_dim": POSITIVE_INTEGER,
+        "net_arch": _DEFAULT_SIZES,
+        "clip": POSITIVE,
+        "scale": POSITIVE,
+        "state": Choice(get_args(choices.TransitionEnd)),
+        "obs_statistics": Choice(get_args(choices.ObservationStatistics)),
+    },
     "DisplacementReward": _DISPLACEMENT,
     "METRAReward": _METRA,
     "CSDReward": {**_METRA, "weights": Choice(get_args(choices.ChangeWeights))},
@@ -284,8 +293,21 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_batches": POSITIVE_INTEGER,
         "scale": POSITIVE,
     },
-    "DisagreementReward": {**_KNOWN, "n_models": TWO_OR_MORE, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
-    "ICMReward": {**_KNOWN, "net_arch": _DEFAULT_SIZES, "scale": POSITIVE},
+    "DisagreementReward": {
+        **_KNOWN,
+        "n_models": TWO_OR_MORE,
+        "net_arch": _DEFAULT_SIZES,
+        "scale": POSITIVE,
+        "error": _PREDICTION_ERROR,
+        "keep_share": POSITIVE_SHARE,
+    },
+    "ICMReward": {
+        **_KNOWN,
+        "net_arch": _DEFAULT_SIZES,
+        "scale": POSITIVE,
+        "features_dim": optional(POSITIVE_INTEGER),
+        "error": _PREDICTION_ERROR,
+    },
     "ProtoRLReward": {
         **_KNOWN,
         "features_dim": POSITIVE_INTEGER,

@@ -26,5 +26,10 @@ ActorSkills: TypeAlias = Literal["skill", "random", "cluster"]
 FeatureNorm: TypeAlias = Literal["mean", "sum"]
 #: How CSD weights the dimensions of a change
 ChangeWeights: TypeAlias = Literal["normalized", "precision"]
+#: How far a prediction is off: the Euclidean norm, or half its square
+PredictionError: TypeAlias = Literal["norm", "square"]
+#: Which end of a transition RND looks at, and by what it normalises states
+TransitionEnd: TypeAlias = Literal["current", "next"]
+ObservationStatistics: TypeAlias = Literal["batch", "running"]
 #: What APS fits to what when it looks for the skill of a task
 Regression: TypeAlias = Literal["paper", "released"]

@@ -5,10 +5,12 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import PredictionError
 from sb3_cesd.common.ensembles import EnsembleLinear
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.dynamics import prediction_errors
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
 
@@ -18,9 +20,10 @@ class DisagreementReward(IntrinsicReward):
     Variance of what several models of the dynamics predict, ``mean_d Var_i g_i(s, a)_d`` (Pathak et al., "Self-Supervised
     Exploration via Disagreement", 2019): high where the models have not seen enough to agree.
 
-    As in URLB, the models predict the state itself, the variance is the unbiased one, and each model minimises the mean
-    Euclidean error ``||s' - g_i(s, a)||``. All of them learn from the same batches, before the rewards of a batch are
-    computed: they differ by their random initial weights alone, which are PyTorch's default ones.
+    The models predict the state itself, the variance is the unbiased one, and they learn from a batch before its rewards are
+    computed. By default as in URLB: each minimises the mean Euclidean error ``||s' - g_i(s, a)||``, and all of them learn from
+    the same batches, so that they differ by their random initial weights alone, which are PyTorch's default ones. The code of
+    the paper minimises squares (``error="square"``), and has each model leave out a fifth of a batch (``keep_share=0.8``).
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
@@ -28,6 +31,8 @@ class DisagreementReward(IntrinsicReward):
     :param n_models: number of models, at least 2
     :param net_arch: sizes of the hidden layers of each model, ``[1024]`` by default
     :param scale: factor of the reward
+    :param error: what the models minimise, the Euclidean ``"norm"`` of what is off or half its ``"square"``
+    :param keep_share: share of the transitions of a batch that each model learns from, drawn for each model, above 0, up to 1
     """
 
     def __init__(
@@ -38,10 +43,14 @@ class DisagreementReward(IntrinsicReward):
         n_models: int = 5,
         net_arch: list[int] | None = None,
         scale: float = 1.0,
+        error: PredictionError = "norm",
+        keep_share: float = 1.0,
     ) -> None:
         check_arguments("DisagreementReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
+        self.error = error
+        self.keep_share = keep_share
         sizes = [obs_dim + action_dim, *([1024] if net_arch is None else net_arch), obs_dim]
         layers: list[nn.Module] = []
         for size_in, size_out in pairwise(sizes):
@@ -58,7 +67,11 @@ class DisagreementReward(IntrinsicReward):
         return self.models(th.cat([samples.observations, samples.actions], dim=1))
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        return (samples.next_observations - self.predictions(samples)).norm(dim=2).mean()
+        errors = prediction_errors(samples.next_observations - self.predictions(samples), self.error)  # (n_models, batch_size)
+        if self.keep_share < 1:
+            # The mean over what is kept, on average
+            errors = errors * (th.rand_like(errors) < self.keep_share) / self.keep_share
+        return errors.mean()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return self.scale * self.predictions(samples).var(dim=0).mean(dim=1)
@@ -73,7 +86,8 @@ class Disagreement(SkillDDPG):
     once they have seen enough of it, all models predict the same mean.
 
     Paper: https://arxiv.org/abs/1906.04161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`DisagreementReward`: ``n_models`` (5), ``net_arch`` ([1024]) and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`DisagreementReward`: ``n_models`` (5), ``net_arch`` ([1024]), ``scale`` (1),
+    ``error`` ("norm") and ``keep_share`` (1).
     """
 
     reward_class = DisagreementReward

@@ -3,7 +3,9 @@ from typing import Any
 import torch as th
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import PredictionError
 from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.torch_layers import create_normalized_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.dynamics import DynamicsPredictors
@@ -16,15 +18,19 @@ class ICMReward(IntrinsicReward):
     Surprise, ``log(1 + ||s' - g(s, a)||)`` with a learned model g of the dynamics (Pathak et al., "Curiosity-driven
     Exploration by Self-supervised Prediction", 2017): high where an action does what was not foreseen.
 
-    As in URLB, the model predicts the state itself, not features of it, so that the network that tells a from (s, s') does not
-    change the reward; and the reward grows with the logarithm of the error, where the paper takes half of its square (eq. 6).
-    Both networks learn from a batch before its rewards are computed.
+    By default as in URLB: the model predicts the state itself, so that the network that tells a from (s, s') does not change
+    the reward; and the reward is the logarithm of the error. In the paper the model predicts features, which learn from the
+    other network what actions change (``features_dim``), and the reward is half the square of the error (eq. 6,
+    ``error="square"``). All networks learn from a batch before its rewards are computed, both losses with equal weights.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
     :param skill_space: not used, the reward is the same for all skills
     :param net_arch: sizes of the hidden layers of both networks, ``[1024]`` by default
     :param scale: factor of the error, within the logarithm
+    :param features_dim: number of learned features that the model predicts; ``None`` for the state itself
+    :param error: ``"norm"``: the networks minimise Euclidean errors, and the reward is ``log(1 + scale * error)``;
+        ``"square"``: they minimise half the squares, and the reward is ``scale * error``
     """
 
     def __init__(
@@ -34,18 +40,35 @@ class ICMReward(IntrinsicReward):
         skill_space: SkillSpace,
         net_arch: list[int] | None = None,
         scale: float = 1.0,
+        features_dim: int | None = None,
+        error: PredictionError = "norm",
     ) -> None:
         check_arguments("ICMReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
-        self.dynamics = DynamicsPredictors(obs_dim, action_dim, [1024] if net_arch is None else net_arch)
+        self.error = error
+        self.state_net = None if features_dim is None else create_normalized_mlp(obs_dim, -1, [features_dim])
+        size = obs_dim if features_dim is None else features_dim
+        self.dynamics = DynamicsPredictors(size, action_dim, [1024] if net_arch is None else net_arch, error)
+
+    def features(self, observations: th.Tensor) -> th.Tensor:
+        """
+        Compute what the model predicts.
+
+        :param observations: states, shape ``(n, obs_dim)``
+        :return: their features, shape ``(n, features_dim)``, or the same
+        """
+        return observations if self.state_net is None else self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        return self.dynamics.loss(samples.observations, samples.actions, samples.next_observations)
+        return self.dynamics.loss(
+            self.features(samples.observations), samples.actions, self.features(samples.next_observations)
+        )
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        errors = self.dynamics.forward_errors(samples.observations, samples.actions, samples.next_observations)
-        return (self.scale * errors).log1p()
+        features, next_features = self.features(samples.observations), self.features(samples.next_observations)
+        errors = self.scale * self.dynamics.forward_errors(features, samples.actions, next_features)
+        return errors.log1p() if self.error == "norm" else errors
 
 
 class ICM(SkillDDPG):
@@ -56,7 +79,8 @@ class ICM(SkillDDPG):
     foresee, keeps paying for ever (see :class:`~sb3_cesd.methods.disagreement.Disagreement`).
 
     Paper: https://arxiv.org/abs/1705.05363. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`ICMReward`: ``net_arch`` ([1024]) and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`ICMReward`: ``net_arch`` ([1024]), ``scale`` (1), ``features_dim`` (``None``) and
+    ``error`` ("norm").
     """
 
     reward_class = ICMReward

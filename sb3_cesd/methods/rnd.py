@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.choices import ObservationStatistics, TransitionEnd
 from sb3_cesd.common.running_mean_std import RunningVariance
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
@@ -19,8 +20,10 @@ class RNDReward(IntrinsicReward):
     Error of a network that predicts a frozen random one, ``mean (g(s) - f(s))^2`` over its running standard deviation (Burda
     et al., "Exploration by Random Network Distillation", 2019): high in states that were seldom seen.
 
-    As in URLB, the error is that of s, the states of a batch are normalised by its own statistics and clipped to +-5, and the
-    predictor learns from a batch before the rewards of the same batch are computed.
+    States are normalised and clipped to +-5, and the predictor learns from a batch before the rewards of the same batch are
+    computed. By default as in URLB: the error is that of s, and states are normalised by the statistics of their batch. In the
+    paper it is that of s' (``state="next"``), normalised by running statistics (``obs_statistics="running"``,
+    here exponential averages over some ten batches).
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -29,6 +32,8 @@ class RNDReward(IntrinsicReward):
     :param net_arch: sizes of their hidden layers, ``[1024, 1024]`` by default
     :param clip: limit of normalised states
     :param scale: factor of the reward
+    :param state: whether the error is that of the ``"current"`` state s or of the ``"next"`` one, n steps later
+    :param obs_statistics: what normalises states in training, mean and variance of the ``"batch"`` or ``"running"`` ones
     """
 
     def __init__(
@@ -40,11 +45,15 @@ class RNDReward(IntrinsicReward):
         net_arch: list[int] | None = None,
         clip: float = 5.0,
         scale: float = 1.0,
+        state: TransitionEnd = "current",
+        obs_statistics: ObservationStatistics = "batch",
     ) -> None:
         check_arguments("RNDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.clip = clip
         self.scale = scale
+        self.state = state
+        self.obs_statistics = obs_statistics
         net_arch = [1024, 1024] if net_arch is None else net_arch
         self.predictor = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
         self.target = create_orthogonal_mlp(obs_dim, features_dim, net_arch).requires_grad_(False)
@@ -65,16 +74,34 @@ class RNDReward(IntrinsicReward):
         observations = observations.clamp(-self.clip, self.clip)
         return (self.predictor(observations) - self.target(observations)).square().mean(dim=1)
 
+    def states(self, samples: SkillReplayBufferSamples) -> th.Tensor:
+        """
+        Tell which states are looked at.
+
+        :param samples: a batch of transitions
+        :return: s or s', shape ``(batch_size, obs_dim)``
+        """
+        return samples.observations if self.state == "current" else samples.next_observations
+
+    def normalised(self, states: th.Tensor) -> th.Tensor:
+        """
+        Normalise states; in training possibly by their own statistics, else by the running ones, which stay as they are.
+
+        :param states: shape ``(batch_size, obs_dim)``
+        :return: the same, normalised
+        """
+        by_batch = self.training and self.obs_statistics == "batch"
+        statistics = (None, None) if by_batch else (self.obs_norm.running_mean, self.obs_norm.running_var)
+        return F.batch_norm(states, *statistics, training=by_batch, eps=self.obs_norm.eps)
+
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        return self.errors(self.obs_norm(samples.observations)).mean()
+        states = self.states(samples)
+        # Adds the batch to the running statistics
+        self.obs_norm(states)
+        return self.errors(self.normalised(states)).mean()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        if self.training:
-            # By the statistics of the batch, which the loss has added to the running ones
-            observations = F.batch_norm(samples.observations, None, None, training=True, eps=self.obs_norm.eps)
-        else:
-            observations = self.obs_norm(samples.observations)
-        errors = self.errors(observations)
+        errors = self.errors(self.normalised(self.states(samples)))
         if self.training:
             one_group = th.zeros(len(errors), dtype=th.long, device=errors.device)
             self.statistics.update(errors[:, None], one_group, 1, one_group == 0)
@@ -88,8 +115,8 @@ class RND(SkillDDPG):
     The reward is the same for all skills.
 
     Paper: https://arxiv.org/abs/1810.12894. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`RNDReward`: ``features_dim`` (512), ``net_arch`` ([1024, 1024]), ``clip`` (5) and
-    ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`RNDReward`: ``features_dim`` (512), ``net_arch`` ([1024, 1024]), ``clip`` (5),
+    ``scale`` (1), ``state`` ("current") and ``obs_statistics`` ("batch").
     """
 
     reward_class = RNDReward

@@ -59,6 +59,29 @@ def test_loss_is_the_mean_error_of_all_models():
     assert all(parameter.grad.abs().flatten(1).amax(1).min() > 0 for parameter in reward.parameters()), "of each model"
 
 
+def test_loss_of_the_paper_is_half_a_square():
+    reward, batch = make(error="square"), make_batch()
+    transitions = zip(predictions_of(reward, batch), batch.next_observations.tolist(), strict=True)
+    errors = [math.dist(next_obs, predicted) ** 2 / 2 for models, next_obs in transitions for predicted in models]
+    assert reward.loss(batch).item() == pytest.approx(sum(errors) / 60, rel=1e-10)
+
+
+def test_models_learn_from_a_share_of_a_batch_each():
+    """A transition that a model leaves out has no gradient; on average the loss is that of all of them."""
+    reward, batch = make(keep_share=0.25, n_models=3), make_batch(40)
+    whole = make(n_models=3)
+    whole.load_state_dict(reward.state_dict())
+    batch.actions.requires_grad_()
+    losses, kept = [], []
+    for _ in range(300):
+        (gradient,) = th.autograd.grad(loss := reward.loss(batch), batch.actions)
+        losses.append(loss.item())
+        kept.append((gradient != 0).any(dim=1).double().mean().item())
+    assert statistics.mean(losses) == pytest.approx(whole.loss(batch).item(), rel=0.05)
+    # By any of the three models
+    assert statistics.mean(kept) == pytest.approx(1 - 0.75**3, abs=0.02)
+
+
 def test_reward_depends_on_what_is_done_and_not_on_what_comes_of_it():
     reward, batch = make(), make_batch()
     assert (reward.reward(batch._replace(next_observations=batch.next_observations + 1)) == reward.reward(batch)).all()

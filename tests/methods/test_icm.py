@@ -69,6 +69,65 @@ def test_loss_is_the_sum_of_both_mean_errors():
     assert all(parameter.grad.abs().max() > 0 for parameter in reward.parameters())
 
 
+def as_paper(**kwargs):
+    return make(features_dim=3, error="square", **kwargs)
+
+
+def normalised(values, norm):
+    """LayerNorm, with sums written out."""
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / len(values)
+    scaled = [(value - mean) / math.sqrt(variance + norm.eps) for value in values]
+    return [
+        weight * value + bias for weight, value, bias in zip(norm.weight.tolist(), scaled, norm.bias.tolist(), strict=True)
+    ]
+
+
+def half_squares_of(reward, batch):
+    """||f(s') - g(f(s), a)||^2 / 2 and ||a - tanh h(f(s), f(s'))||^2 / 2, with features f = tanh LayerNorm(W s + b)."""
+
+    def features(obs):
+        return [math.tanh(value) for value in normalised(layer(obs, reward.state_net[0]), reward.state_net[1])]
+
+    forward, backward = [], []
+    rows = zip(batch.observations.tolist(), batch.actions.tolist(), batch.next_observations.tolist(), strict=True)
+    for obs, action, next_obs in rows:
+        before, after = features(obs), features(next_obs)
+        forward.append(math.dist(after, network(before + action, reward.dynamics.forward_net)) ** 2 / 2)
+        predicted = [math.tanh(value) for value in network(before + after, reward.dynamics.backward_net)]
+        backward.append(math.dist(action, predicted) ** 2 / 2)
+    return forward, backward
+
+
+def test_reward_and_loss_of_the_paper_are_half_squares_of_features():
+    reward, batch = as_paper(scale=3.0), make_batch()
+    with th.no_grad():
+        reward.state_net[1].weight.copy_(th.tensor([0.5, 2.0, -1.0]))
+    forward, backward = half_squares_of(reward, batch)
+    assert reward.reward(batch).tolist() == pytest.approx([3.0 * error for error in forward], rel=1e-10)
+    loss = reward.loss(batch)
+    assert loss.item() == pytest.approx(sum(forward) / 12 + sum(backward) / 12, rel=1e-10)
+    loss.backward()
+    assert all(parameter.grad.abs().max() > 0 for parameter in reward.parameters())
+
+
+def test_features_learn_what_actions_change_alone():
+    """The last two numbers are noise that no action changes: features of the paper lose sight of it, the state does not."""
+    th.manual_seed(0)
+    obs, actions = th.randn(2, 512, 4, dtype=th.float64), th.rand(512, 2, dtype=th.float64) * 2 - 1
+    next_obs = th.cat([obs[0, :, :2] + actions, 3 * obs[1, :, 2:]], dim=1)
+    batch, same = make_samples(obs[0], next_obs, th.zeros(512), actions), next_obs.clone()
+    same[:, 2:] = 0
+    shares = []
+    for reward in (make(net_arch=[64], error="square"), as_paper(net_arch=[64])):
+        learn(reward, batch, 300)
+        with th.no_grad():
+            shares.append((reward.reward(batch).mean() / reward.features(next_obs).square().sum(dim=1).mean()).item())
+            without = reward.features(same) - reward.features(next_obs)
+            shares.append((without.square().mean() / reward.features(next_obs).var(dim=0).mean()).item())
+    assert shares[3] < 0.5 * shares[1] and shares[2] < 0.5 * shares[0]
+
+
 def test_reward_does_not_depend_on_the_skill():
     reward, batch = make(), make_batch()
     assert (reward.reward(batch._replace(skills=batch.skills.flip(0))) == reward.reward(batch)).all()
@@ -119,7 +178,12 @@ def test_constants_are_those_of_urlb():
 
 @pytest.mark.parametrize(
     ("kwargs", "message"),
-    [({"scale": 0.0}, "set scale above 0"), ({"net_arch": [0]}, "pass a list of positive integers")],
+    [
+        ({"scale": 0.0}, "set scale above 0"),
+        ({"net_arch": [0]}, "pass a list of positive integers"),
+        ({"features_dim": 0}, "features_dim above 0"),
+        ({"error": "log"}, "error 'log': choose 'norm' or 'square'"),
+    ],
 )
 def test_bad_arguments(kwargs, message):
     with pytest.raises(ValueError, match=message):

@@ -80,6 +80,34 @@ def test_it_looks_at_the_state_and_not_at_the_next_one_nor_at_the_skill():
     assert (reward.reward(batch._replace(observations=batch.next_observations)) != expected).any()
 
 
+def test_as_in_the_paper_it_looks_at_the_next_state():
+    reward, batch = make(state="next"), make_batch()
+    assert reward.loss(batch).item() == pytest.approx(
+        errors_of(reward, batch._replace(observations=batch.next_observations)).mean().item()
+    )
+    reward.update(batch)
+    reward.eval()
+    expected = reward.reward(batch)
+    assert (reward.reward(batch._replace(observations=batch.observations + 1)) == expected).all()
+    assert (reward.reward(batch._replace(next_observations=batch.observations)) != expected).any()
+
+
+def test_states_can_be_normalised_by_running_statistics():
+    """The predictor and the rewards of a batch go by statistics to which the batch is added once."""
+    reward = make(obs_statistics="running", clip=1.5)
+    mean, variance = th.zeros(4, dtype=th.float64), th.ones(4, dtype=th.float64)
+    for seed in range(3):
+        batch = make_batch(seed=seed, scale=seed + 1)
+        mean, variance = 0.9 * mean + 0.1 * batch.observations.mean(0), 0.9 * variance + 0.1 * batch.observations.var(0)
+        with th.no_grad():
+            obs = ((batch.observations - mean) / (variance + 1e-5).sqrt()).clip(-1.5, 1.5)
+            expected = (reward.predictor(obs) - reward.target(obs)).square().mean(dim=1)
+        assert reward.loss(batch).item() == pytest.approx(expected.mean().item(), rel=1e-9)
+        values = reward.reward(batch).detach()
+        th.testing.assert_close(values * (reward.statistics.var.sqrt() + 1e-8), expected, rtol=1e-9, atol=0)
+    assert (errors_of(reward, batch, 1.5) - expected).abs().max() > 1e-3, "not those of the batch"
+
+
 def test_target_is_frozen():
     reward, batch = make(), make_batch()
     target = [parameter.clone() for parameter in reward.target.parameters()]
@@ -206,6 +234,8 @@ def test_statistics_and_target_are_saved_and_loaded():
         ({"intrinsic_kwargs": {"features_dim": 0}}, "set features_dim above 0"),
         ({"intrinsic_kwargs": {"clip": 0.0}}, "set clip above 0"),
         ({"intrinsic_kwargs": {"scale": -1.0}}, "set scale above 0"),
+        ({"intrinsic_kwargs": {"state": "last"}}, "state 'last': choose 'current' or 'next'"),
+        ({"intrinsic_kwargs": {"obs_statistics": "none"}}, "obs_statistics 'none': choose 'batch' or 'running'"),
         ({"batch_size": 1}, "batch_size=1 .*: raise batch_size"),
     ],
 )
