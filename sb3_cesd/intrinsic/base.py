@@ -33,6 +33,8 @@ class IntrinsicReward(nn.Module, ABC):
     needs_one_step: ClassVar[bool] = False
     #: Arguments that shape what is saved, which a saved model keeps; ``None`` for all of them
     fixed_by_save: ClassVar[tuple[str, ...] | None] = None
+    #: Arguments that matter for a task, too, and can be changed when one is learned; the others shaped what is not used then
+    used_by_tasks: ClassVar[tuple[str, ...]] = ()
     #: Batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
     n_batches: int = 1
 

@@ -37,6 +37,9 @@ class APSReward(IntrinsicReward):
         ``"released"`` fits the features to the reward, as the arguments of URLB's call are in that order
     """
 
+    fixed_by_save = ("net_arch",)
+    used_by_tasks = ("regression",)
+
     def __init__(
         self,
         obs_dim: int,

@@ -184,7 +184,10 @@ def make_task_model(
     arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], "warm_up": "skills"}
     arguments.update({**kwargs, "reward": "extrinsic"})
     # They shaped what is not used here, but may be named in a yml file of RL Zoo
-    arguments.update({name: getattr(pretrained, name) for name in (*model_class.fixed_by_save, "intrinsic_kwargs")})
+    arguments.update({name: getattr(pretrained, name) for name in model_class.fixed_by_save})
+    wanted = kwargs.get("intrinsic_kwargs") or {}
+    of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
+    arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
     verbose = kwargs.get("verbose", 0)
     venv = model_class._wrap_env(make_training_env(env, verbose), verbose)
     check_env_spaces(venv.observation_space, venv.action_space)

@@ -176,6 +176,23 @@ def test_fine_tuning_finds_its_skill_in_the_warm_up():
         assert (value == loaded.intrinsic.state_dict()[name]).all(), name
 
 
+def test_the_regression_can_be_chosen_when_a_task_is_learned():
+    """It is of no use before; what else shaped the features stays, as a yml file of RL Zoo may name it."""
+    pretrained = make_small(APS, Push(), skill_dim=3).learn(200)
+    path = saved(pretrained)
+    kwargs = {"regression": "released", "net_arch": [7]}
+    model = APS.from_pretrained(path, Push(), skill="best", device="cpu", intrinsic_kwargs=kwargs)
+    assert model.intrinsic.pretrained.regression == "released"
+    assert APS.load(saved(model), device="cpu").intrinsic.pretrained.regression == "released"
+    assert model.intrinsic_kwargs == {**pretrained.intrinsic_kwargs, "regression": "released"}
+    assert APS.from_pretrained(path, Push(), skill="best", device="cpu").intrinsic.pretrained.regression == "paper"
+    assert APS.load(path, device="cpu", intrinsic_kwargs={"regression": "released"}).intrinsic.regression == "released"
+    with pytest.raises(ValueError, match="regression 'both': choose 'paper' or 'released'"):
+        APS.from_pretrained(path, Push(), intrinsic_kwargs={"regression": "both"})
+    with pytest.raises(ValueError, match="net_arch"):
+        APS.load(path, device="cpu", intrinsic_kwargs={"net_arch": [7]})
+
+
 def test_regression_sees_what_the_model_sees():
     """States normalised by the statistics of training, and tasks whose skill was chosen do without it."""
     env = VecNormalize(make_vec_env("Pendulum-v1", 2))
