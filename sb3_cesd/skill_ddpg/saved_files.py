@@ -1,5 +1,6 @@
 """Saved models and replay buffers: what can be told of them, and what does not fit."""
 
+import inspect
 import io
 import json
 import pathlib
@@ -126,9 +127,11 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
     :raises ValueError: if they shape networks
     """
     kept, fixed = saved["intrinsic_kwargs"], model_class.reward_class.fixed_by_save
+    parameters = inspect.signature(model_class.reward_class).parameters
     for name, value in wanted.items():
         if fixed is None or name in fixed:
-            _check_kept(path, name, value, kept.get(name))
+            default = parameters[name].default if name in parameters else None
+            _check_kept(path, name, value, kept.get(name, default))
     return {**kept, **wanted}
 
 

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import math
+import re
 
 import make_method_names
 import numpy as np
@@ -17,6 +18,7 @@ import sb3_cesd
 from sb3_cesd import SkillDDPG, methods
 from sb3_cesd.common.skills import SKILL_TYPES
 from sb3_cesd.registry import METHODS, find_methods
+from sb3_cesd.skill_ddpg.saved_files import merged_intrinsic_kwargs
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 #: With all skills that a method has, not only those of its paper
@@ -162,6 +164,25 @@ def test_misspelt_arguments_of_the_reward_are_refused(method):
     known = sorted(list(inspect.signature(method.reward_class).parameters)[3:])
     with pytest.raises(ValueError, match=f"intrinsic_kwargs has no 'hidden': use some of {', '.join(known)}"):
         make_small(method, intrinsic_kwargs={"hidden": 3})
+
+
+@every_method
+def test_what_a_saved_model_keeps_is_named_and_taken(method):
+    model = make_small(method)
+    file, kept, fixed = saved(model), model.intrinsic_kwargs, method.reward_class.fixed_by_save
+    for name, parameter in list(inspect.signature(method.reward_class).parameters.items())[3:]:
+        if fixed is None or name in fixed:
+            value = kept.get(name, parameter.default)
+            with pytest.raises(ValueError, match=re.escape(f"pass {name}={value!r} or leave it out")):
+                merged_intrinsic_kwargs(method, "model.zip", {"intrinsic_kwargs": kept}, {name: "another"})
+            file.seek(0)
+            assert method.load(file, intrinsic_kwargs={name: value}, device="cpu").intrinsic_kwargs == {**kept, name: value}
+
+
+def test_a_value_that_a_saved_model_was_made_with_by_default_is_named():
+    file = saved(make_small(METHODS["metra"]))
+    with pytest.raises(ValueError, match=r"norm='sum' does not fit .*, which was trained with norm='mean' .*pass norm='mean'"):
+        METHODS["metra"].load(file, intrinsic_kwargs={"norm": "sum"}, device="cpu")
 
 
 @every_method
