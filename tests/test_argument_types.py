@@ -70,9 +70,9 @@ def test_in_the_constructor_and_in_load(make_model, saved, kwargs, message):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"n_skills": None}, "pass n_skills >= 2"),
-        ({"n_skills": "4"}, "pass n_skills >= 2"),
-        ({"n_skills": True}, "pass n_skills >= 2"),
+        ({"n_skills": None}, "must be a whole number: pass an integer from 2 to 65536"),
+        ({"n_skills": "4"}, "must be a whole number: pass an integer from 2 to 65536"),
+        ({"n_skills": True}, "must be a whole number: pass an integer from 2 to 65536"),
         ({"skill_duration": 2.5}, "pass a positive integer or None"),
         ({"ensemble_size": 2.0}, "pass a positive integer, e.g. ensemble_size=2"),
         ({"ensemble_size": -2}, "set ensemble_size above 0"),

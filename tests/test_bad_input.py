@@ -156,7 +156,7 @@ def test_nested_spaces(make_model):
     [
         ({"n_skills": 1}, "pass n_skills >= 2"),
         ({"n_skills": 0}, "pass n_skills >= 2"),
-        ({"n_skills": 2.5}, "pass n_skills >= 2"),
+        ({"n_skills": 2.5}, "n_skills=2.5 must be a whole number: pass an integer from 2"),
         ({"batch_size": 3}, r"batch_size=3 is not larger than k=3.*raise batch_size, or lower k in entropy_kwargs"),
         ({"ensemble_size": 8}, r"pass a divisor of n_skills"),
         ({"ensemble_size": 3}, r"ensemble_size=3 does not divide n_skills=4"),

@@ -265,7 +265,8 @@ N_SKILLS = Rule(
     Rule(
         "",
         "telling skills apart needs at least two of them, pass n_skills >= 2",
-        lambda value: is_whole(value) and value >= 2,
+        lambda value: value >= 2,
+        Rule("a whole number", "pass an integer from 2 to 65536", is_whole),
     ),
 )
 POSITIVE_WHOLE = Rule("a positive integer", "pass a positive integer", lambda value: is_whole(value) and value >= 1)

@@ -32,6 +32,8 @@ CASES = [
     Case("CeSD", "batch_size", True, "batch_size=True must be an integer"),
     Case("CeSD", "n_steps", 1.5, "n_steps=1.5 must be an integer: pass a positive integer, e.g. n_steps=2"),
     Case("CeSD", "n_skills", 1, "n_skills=1: telling skills apart needs at least two of them, pass n_skills >= 2"),
+    Case("CeSD", "n_skills", "4", "n_skills='4' must be a whole number: pass an integer from 2 to 65536"),
+    Case("CeSD", "n_skills", 2.5, "n_skills=2.5 must be a whole number: pass an integer from 2 to 65536"),
     Case("CeSD", "n_skills", 10**6, "n_skills=1000000: pass at most 65536"),
     Case("CeSD", "learning_starts", NAN, "learning_starts=nan must be a whole number from zero on: pass 0 or a positive"),
     Case("CeSD", "learning_rate", "1e-4", "learning_rate='1e-4' must be a number from 0 on, or a function"),

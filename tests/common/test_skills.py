@@ -166,7 +166,7 @@ def test_unknown_skills_are_refused(space, skill, batch_shape, message):
     ("arguments", "message"),
     [
         (("discrete", 1), "pass n_skills >= 2"),
-        (("discrete", 2.5), "pass n_skills >= 2"),
+        (("discrete", 2.5), "must be a whole number: pass an integer from 2"),
         (("sphere", 1, 2), "pass n_skills >= 2"),
         (("torus", 4, 2), "Unknown skill_type 'torus': choose one of 'discrete', 'sphere', 'cube', 'unit_cube'"),
         (("sphere", 4), "needs the size of its vectors, not None: pass skill_dim"),
