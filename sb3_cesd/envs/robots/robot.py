@@ -9,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
+from sb3_cesd.common.rules import shown
 from sb3_cesd.envs.robots.gl import REMEDY
 
 
@@ -156,14 +157,12 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         :param action: action of the shape of the action space
         :return: the observation, the reward, whether the simulation diverged, whether the time is over, and an empty
             dictionary, or the warnings of MuJoCo
-        :raises ValueError: if the action has the wrong shape, or is not finite
+        :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
         :raises RuntimeError: if there is no display for ``render_mode="human"``
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
         self._check_open()
-        action = np.asarray(action, dtype=np.float64)
-        if action.shape != self.action_space.shape:
-            raise ValueError(f"The action has shape {action.shape}: pass one of shape {self.action_space.shape}.")
+        action = to_numbers(action, self.action_space.shape)
         check_finite(action)
         try:
             observation, reward, truncated = self._advance(self.scale_action(action))
@@ -221,6 +220,28 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
+
+
+def to_numbers(actions: Any, shape: tuple[int, ...], several: bool = False) -> np.ndarray:
+    """
+    Make an array of actions.
+
+    :param actions: what was passed as such
+    :param shape: the shape that they are to have
+    :param several: whether they are those of several environments
+    :return: float64 actions
+    :raises ValueError: if they are no numbers, or of another shape
+    """
+    have, some = ("The actions have", "some") if several else ("The action has", "one")
+    try:
+        values = np.asarray(actions)
+    except (ValueError, TypeError, RuntimeError):  # rows of different lengths
+        values = np.array(None)
+    if values.dtype.kind not in "iufb":
+        raise ValueError(f"{have} entries that are no numbers ({shown(actions)}): pass {some} of shape {shape}.")
+    if values.shape != shape:
+        raise ValueError(f"{have} shape {values.shape}: pass {some} of shape {shape}.")
+    return values.astype(np.float64)
 
 
 def check_finite(action: np.ndarray, of: str = "") -> None:

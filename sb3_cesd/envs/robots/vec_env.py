@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.ids import LOCOMOTION, ROBOTS
-from sb3_cesd.envs.robots.robot import Robot, check_finite
+from sb3_cesd.envs.robots.robot import Robot, check_finite, to_numbers
 
 #: Methods that can't be called on one environment: all are reset, stepped and closed together
 NOT_SINGLE = ("reset", "step", "close")
@@ -111,7 +111,7 @@ class RobotVecEnv(VecEnv):
         Step all environments.
 
         :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions have the wrong shape, or are not finite
+        :raises ValueError: if the actions are no array of numbers, have the wrong shape, or are not finite
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
@@ -245,12 +245,9 @@ class RobotVecEnv(VecEnv):
         Check the actions.
 
         :return: float64 actions, shape ``(n_envs, action_dim)``
-        :raises ValueError: if they have the wrong shape, or are not finite
+        :raises ValueError: if they are no numbers, have the wrong shape, or are not finite
         """
-        actions = np.asarray(self.actions, dtype=np.float64)
-        expected = (self.num_envs, *self._robot.action_space.shape)
-        if actions.shape != expected:
-            raise ValueError(f"The actions have shape {actions.shape}: pass some of shape {expected}.")
+        actions = to_numbers(self.actions, (self.num_envs, *self._robot.action_space.shape), several=True)
         if not np.isfinite(actions).all():
             idx = int(np.argmin(np.isfinite(actions).all(axis=1)))
             check_finite(actions[idx], f" of environment {idx}")

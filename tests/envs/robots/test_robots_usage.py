@@ -60,6 +60,22 @@ def test_action_of_another_shape(shape):
     env.close()
 
 
+@pytest.mark.parametrize("env_id", ["SkillAnt-v0", "Walker-v0"])
+@pytest.mark.parametrize("action", ["a", "1", ["a"] * 8, ["0.5"] * 8, None, [[1], [2, 3]], 1j, {"x": 1}])
+def test_action_that_is_no_number(env_id, action):
+    single, batched = gym.make(env_id), sb3_cesd.make_batched(env_id, 2, n_threads=1)
+    single.reset()
+    batched.reset()
+    with pytest.raises(ValueError, match=r"The action has entries that are no numbers \(.*\): pass one of shape \([68],\)\.$"):
+        single.step(action)
+    with pytest.raises(
+        ValueError, match=r"The actions have entries that are no numbers \(.*\): pass some of shape \(2, [68]\)\.$"
+    ):
+        batched.step(action)
+    single.close()
+    batched.close()
+
+
 @pytest.mark.parametrize("low", [True, False])
 def test_each_action_moves_its_own_actuator(low):
     """One by one to its bound, the others stay in the middle of theirs."""
