@@ -1,5 +1,5 @@
 """
-What was measured of the methods in mazes, from the rows of the benchmark: nothing is copied by hand.
+What was measured of the methods, from the rows of the benchmarks: nothing is copied by hand.
 
 ``make docs`` puts it on the pages of the methods and into README.md.
 """
@@ -19,6 +19,9 @@ from maze_summary import FIRST, in_order, summary  # noqa: E402
 from runs import read_rows  # noqa: E402
 
 RUNS = ROOT / "benchmarks" / "results" / "maze" / "runs.csv"
+#: Rows of METRA's robots, and what the pages call these
+ROBOT_RUNS = ROOT / "benchmarks" / "results" / "locomotion" / "pretraining.csv"
+ROBOTS = {"SkillAnt-v0": "ant", "SkillHalfCheetah-v0": "half-cheetah"}
 README = ROOT / "README.md"
 ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
 #: Where README.md has the table
@@ -60,18 +63,36 @@ def maze_table(rows: pd.DataFrame, methods: list[str]) -> str:
 
 def results_of(key: str) -> str:
     """
-    Write what was measured of a method in mazes.
+    Write what was measured of a method.
 
     :param key: name of the method
-    :return: Markdown; for CeSD all methods, for another one CeSD beside it
+    :return: Markdown: the table of mazes, for CeSD of all methods, for another one with CeSD beside it; and where its results
+        on robots are
     """
     rows = read_runs()
+    on_robots = robots_of(key)
     if rows.empty or key not in set(rows.method):
-        return "None measured with this package yet.\n"
+        return f"None measured in mazes yet.\n\n{on_robots}" if on_robots else "None measured with this package yet.\n"
     methods = [*MAIN, *VARIANTS] if key == FIRST else [FIRST, key]
     others = "" if key == FIRST else " [All methods](cesd.md#results)."
     made = made_with(rows[rows.method.isin(methods)])
-    return "\n".join([INTRODUCTION, maze_table(rows, methods), f"Made with {made}.{others}\n"])
+    return "\n".join([INTRODUCTION, maze_table(rows, methods), f"Made with {made}.{others}\n", on_robots])
+
+
+def robots_of(key: str) -> str:
+    """
+    Tell where the results of a method on METRA's robots are.
+
+    :param key: name of the method
+    :return: Markdown; empty if there are none
+    """
+    rows = read_rows(ROBOT_RUNS)
+    known = set(rows[rows.method == key].domain) if len(rows) else set()
+    names = [name for domain, name in ROBOTS.items() if domain in known]
+    if not names:
+        return ""
+    page = "../../benchmarks/results/locomotion/README.md"
+    return f"Coverage, goals and paths on METRA's {' and '.join(names)}: [results]({page}).\n"
 
 
 def command_of(key: str) -> str:

@@ -48,6 +48,25 @@ def test_pages_show_what_was_measured(measured, monkeypatch):
             assert shown_means(text, method.__name__)[-1] == pytest.approx(of_method.knn_accuracy.mean(), abs=0.005)
 
 
+def test_pages_lead_to_the_results_on_robots(measured):
+    from method_pages import page
+
+    line = (
+        "Coverage, goals and paths on METRA's ant and half-cheetah: [results](../../benchmarks/results/locomotion/README.md)."
+    )
+    rows = pd.read_csv(measured.ROBOT_RUNS)
+    on_both = set.intersection(*(set(rows[rows.domain == domain].method) for domain in measured.ROBOTS)) & set(METHODS)
+    assert {key for key, method in METHODS.items() if line in page(key, method)} == on_both > {"lsd", "apt", "cic", "diayn"}
+
+
+def test_results_on_robots_need_no_maze(measured, monkeypatch, tmp_path):
+    pd.DataFrame({"method": ["lsd"], "domain": ["SkillAnt-v0"], "seed": [0]}).to_csv(tmp_path / "rows.csv", index=False)
+    monkeypatch.setattr(measured, "ROBOT_RUNS", tmp_path / "rows.csv")
+    monkeypatch.setattr(measured, "RUNS", tmp_path / "none.csv")
+    assert measured.results_of("lsd").startswith("None measured in mazes yet.\n\nCoverage, goals and paths on METRA's ant: [")
+    assert measured.results_of("diayn") == "None measured with this package yet.\n"
+
+
 def test_no_figure_is_copied_by_hand():
     for path in (DOCS / "methods").glob("*.md"):
         assert not re.search(r"\d ± \d", path.read_text()), path
