@@ -25,7 +25,8 @@ class LocomotionEnv(Robot):
 
     The reward is Gymnasium's, but for the ant's cost of contacts, which needs forces that are not computed: (x velocity
     [m/s]) - 0.5 ``|a|^2`` + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are
-    clipped to [-1, 1]. A simulation that diverges ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
+    clipped to [-1, 1]. ``info`` holds ``x_position`` and, of the ant, ``y_position`` [m]. A simulation that diverges
+    ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
 
     :param robot: ``"ant"`` (29 observations: position 3, orientation 4, joints 8, velocities 14; 8 actions) or
         ``"half_cheetah"`` (18 observations: x, z, pitch, joints 6, velocities 9; 6 actions)
@@ -110,6 +111,17 @@ class LocomotionEnv(Robot):
         """
         return np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
 
+    def infos_of(self, qpos: np.ndarray) -> list[dict[str, Any]]:
+        """
+        Tell what ``info`` says of states, as Gymnasium names it.
+
+        :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
+        :return: ``x_position``, and ``y_position`` of the ant [m], for each
+        """
+        if self.robot == "ant":
+            return [{"x_position": x, "y_position": y} for x, y in qpos[:, :2].tolist()]
+        return [{"x_position": x} for x in qpos[:, 0].tolist()]
+
     def observation_of(self, state: np.ndarray) -> np.ndarray:
         """
         Make an observation of a state.
@@ -119,6 +131,9 @@ class LocomotionEnv(Robot):
         """
         scale = self.observation_scale
         return (state if scale is None else scale.normalize(state)).astype(np.float32)
+
+    def state_info(self) -> dict[str, Any]:
+        return self.infos_of(self.data.qpos[None])[0]
 
     def make_batch(self, n_envs: int, n_threads: int) -> Any:
         return self._locomotion.LocomotionBatch(self, n_envs, n_threads)
@@ -150,6 +165,7 @@ class LocomotionEnv(Robot):
         self._locomotion.set_state(self.model, self.data, state["simulation"])
         self._env.np_random = copy.deepcopy(state["random_state"])
         self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
+        self._last_info = self.state_info()
 
     def close(self) -> None:
         """Release what the simulation renders with. :meth:`reset` opens the environment again."""

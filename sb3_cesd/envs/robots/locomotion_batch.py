@@ -79,6 +79,9 @@ class LocomotionBatch(SimulationBatch):
     def positions(self) -> np.ndarray:
         return self._locomotion.positions_of(self._qpos)
 
+    def infos(self) -> list[dict[str, Any]]:
+        return self._locomotion.infos_of(self._qpos)
+
     def observe(self) -> np.ndarray:
         return self._locomotion.observation_of(np.concatenate([self._qpos, self._qvel], axis=1))
 

@@ -41,6 +41,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     n_diverged: int = 0
     _closed: bool
     _last_observation: np.ndarray
+    _last_info: dict[str, Any]
 
     @property
     @abstractmethod
@@ -56,6 +57,14 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     @abstractmethod
     def max_steps(self) -> int:
         """Return the number of steps after which an episode ends without a ``TimeLimit``."""
+
+    def state_info(self) -> dict[str, Any]:
+        """
+        Tell what ``info`` of :meth:`step` and :meth:`reset` says of the state.
+
+        :return: the entries
+        """
+        return {}
 
     @abstractmethod
     def make_random_state(self, seed: int | None = None) -> Any:
@@ -130,7 +139,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
         :param seed: seed of a new stream of initial states; ``None`` continues the current one
         :param options: not used
-        :return: the observation, and an empty dictionary
+        :return: the observation, and :meth:`state_info`
         """
         if self._closed:
             random_state = self.random_state
@@ -138,7 +147,8 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
             self._use_random_state(random_state)
         super().reset(seed=seed)
         self._last_observation = self._start_episode(seed)
-        return self._last_observation.copy(), {}
+        self._last_info = self.state_info()
+        return self._last_observation.copy(), self._last_info.copy()
 
     def reset_as(self, random_state: Any) -> np.ndarray:
         """
@@ -155,8 +165,8 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Step the environment.
 
         :param action: action of the shape of the action space
-        :return: the observation, the reward, whether the simulation diverged, whether the time is over, and an empty
-            dictionary, or the warnings of MuJoCo
+        :return: the observation, the reward, whether the simulation diverged, whether the time is over, and
+            :meth:`state_info`, with the warnings of MuJoCo if it diverged
         :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
         :raises RuntimeError: if there is no display for ``render_mode="human"``
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
@@ -168,9 +178,10 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
             observation, reward, truncated = self._advance(self.scale_action(action))
         except SimulationDiverged as error:
             self.n_diverged += 1
-            return self._last_observation.copy(), 0.0, True, False, {"physics_warnings": error.warnings}
-        self._last_observation = observation
-        return observation.copy(), reward, False, truncated, {}
+            info = {**self._last_info, "physics_warnings": error.warnings}
+            return self._last_observation.copy(), 0.0, True, False, info
+        self._last_observation, self._last_info = observation, self.state_info()
+        return observation.copy(), reward, False, truncated, self._last_info.copy()
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """

@@ -81,6 +81,14 @@ class SimulationBatch(ABC):
         :return: positions [m], shape ``(n_envs, 3)``
         """
 
+    def infos(self) -> list[dict[str, Any]]:
+        """
+        Tell what ``info`` says of the states after the last step.
+
+        :return: for each simulation what :attr:`~sb3_cesd.envs.robots.robot.Robot.state_info` of a single robot is
+        """
+        return [{} for _ in range(self._batch.nsim)]
+
     @abstractmethod
     def observe(self) -> np.ndarray:
         """

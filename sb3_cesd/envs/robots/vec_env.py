@@ -72,6 +72,7 @@ class RobotVecEnv(VecEnv):
         self._returns = np.zeros(n_envs)
         self._n_diverged = np.zeros(n_envs, dtype=int)
         self._last_observations = np.zeros((n_envs, *robot.observation_space.shape), dtype=np.float32)
+        self._last_infos: list[dict[str, Any]] = [{} for _ in range(n_envs)]
         self._results_writers = results_writers
         self._start_time = time.time()
 
@@ -119,18 +120,20 @@ class RobotVecEnv(VecEnv):
         if not self._has_started:
             raise ResetNeeded("There is no episode to step: call reset() first.")
         observations, rewards, warnings = self._batch.step(self._robot.scale_action(self._checked_actions()))
+        states = self._batch.infos()
         for idx in warnings:
-            observations[idx], rewards[idx] = self._last_observations[idx], 0.0
+            observations[idx], rewards[idx], states[idx] = self._last_observations[idx], 0.0, self._last_infos[idx]
             self._n_diverged[idx] += 1
         self._n_steps += 1
         self._returns += rewards
         dones = self._n_steps == self.max_episode_steps
         dones[list(warnings)] = True
-        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False, **state} for state in states]
+        self._last_infos = states
         if dones.any():
             ended = np.flatnonzero(dones).tolist()
             for idx in ended:
-                infos[idx] = self._final_info(idx, observations[idx].copy(), warnings.get(idx))
+                infos[idx].update(self._final_info(idx, observations[idx].copy(), warnings.get(idx)))
             self._start_episodes(observations, ended)
         self._last_observations = observations
         return observations.copy(), rewards.astype(np.float32), dones, infos
@@ -169,6 +172,7 @@ class RobotVecEnv(VecEnv):
         """
         self._check_open()
         self._batch.set_state(state["simulations"])
+        self._last_infos = self._batch.infos()
         self._random_states = copy.deepcopy(state["random_states"])
         self._start_positions[:] = state["start_positions"]
         self._has_started = state["has_started"]
@@ -263,13 +267,15 @@ class RobotVecEnv(VecEnv):
         for idx in indices:
             observations[idx] = self._batch.start(idx, self._random_states[idx])
             self._start_positions[idx] = self._robot.position
+            self._last_infos[idx] = self._robot.state_info()
+            self.reset_infos[idx] = self._last_infos[idx].copy()
             self._n_steps[idx] = 0
             self._returns[idx] = 0.0
         self._has_started = True
 
     def _final_info(self, idx: int, observation: np.ndarray, warnings: dict[str, int] | None) -> dict[str, Any]:
         """
-        Make the ``info`` of the last step of an episode, and write to the monitor file.
+        Make what ``info`` of the last step of an episode says of the episode, and write to the monitor file.
 
         :param idx: the environment
         :param observation: last observation of the episode, shape ``(obs_dim,)``

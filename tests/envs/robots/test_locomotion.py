@@ -29,6 +29,11 @@ ANT = {
 OF_GYMNASIUM = {"SkillAnt-v0": ANT, "SkillHalfCheetah-v0": {"id": "HalfCheetah-v5"}}
 
 
+def places_of(info):
+    """What our ``info`` has of Gymnasium's."""
+    return {name: info[name] for name in ("x_position", "y_position") if name in info}
+
+
 @pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_numbers_are_those_of_gymnasium(env_id):
     env = gym.make(env_id, normalize=False)
@@ -37,16 +42,17 @@ def test_numbers_are_those_of_gymnasium(env_id):
     rng = np.random.default_rng(0)
     lengths, rewards = [], set()
     for seed in (3, None):
-        observation, expected = env.reset(seed=seed)[0], other.reset(seed=seed)[0]
+        (observation, info), (expected, expected_info) = env.reset(seed=seed), other.reset(seed=seed)
         np.testing.assert_array_equal(observation, expected.astype(np.float32))
+        assert info == places_of(expected_info)
         truncated, length = False, 0
         while not truncated:
             action = rng.uniform(-1, 1, env.action_space.shape)
-            observation, reward, terminated, truncated, _ = env.step(action)
+            observation, reward, terminated, truncated, info = env.step(action)
             expected = other.step(action)
             np.testing.assert_array_equal(observation, expected[0].astype(np.float32))
             assert (reward, terminated, truncated) == expected[1:4] and not terminated
-            info = expected[4]
+            assert info == places_of(expected[4]) and info["x_position"] != 0
             np.testing.assert_array_equal(env.unwrapped.position[:2], [info["x_position"], info.get("y_position", 0.0)])
             rewards.add(reward)
             length += 1
@@ -85,6 +91,7 @@ def test_batched_numbers_are_those_of_single_ones(env_id, normalize):
     env = make_batched(env_id, 3, seed=3, n_threads=2, env_kwargs=kwargs)
     assert env.observation_space == expected.observation_space and env.action_space == expected.action_space
     np.testing.assert_array_equal(env.reset(), expected.reset())
+    assert env.reset_infos == expected.reset_infos and all(places_of(info) for info in env.reset_infos)
     rng = np.random.default_rng(0)
     for step in range(1, 221):
         if step in (60, 90):  # High up, where the ant is not upright; with a state that was read and set
@@ -103,10 +110,11 @@ def test_batched_numbers_are_those_of_single_ones(env_id, normalize):
         assert dones.all() == dones.any() == (step == 200)
         np.testing.assert_array_equal(env.position, expected.get_attr("position"))
         for info, expected_info in zip(infos, expected_step[3], strict=True):
-            assert info.keys() == expected_info.keys()
+            assert info.keys() == expected_info.keys() and places_of(info) == places_of(expected_info)
             if dones.any():
                 np.testing.assert_array_equal(info["terminal_observation"], expected_info["terminal_observation"])
                 assert info["episode"]["r"] == expected_info["episode"]["r"] and info["episode"]["l"] == 200
+        assert env.reset_infos == expected.reset_infos
     env.close()
     expected.close()
 
@@ -116,8 +124,14 @@ def test_diverged_simulations_end_the_episode_alike(env_id):
     batched, single = make_batched(env_id, 2, seed=0), make_vec_env(env_id, 2, seed=0)
     last = batched.reset()
     single.reset()
-    actions = np.zeros((2, *batched.action_space.shape))
+    actions, last_places = np.zeros((2, *batched.action_space.shape)), batched.reset_infos
     for step in range(5):
+        if step == 2:
+            state = batched.get_state()
+            batched = make_batched(env_id, 2)
+            batched.set_state(state)
+            for env in single.envs:
+                env.unwrapped.set_state(env.unwrapped.get_state())
         if step == 2:
             single.envs[1].unwrapped.data.qvel[0] = 1e12
             batched._batch._batch.bind("qvel")[1, 0] = 1e12
@@ -131,7 +145,10 @@ def test_diverged_simulations_end_the_episode_alike(env_id):
                 [name] = info["physics_warnings"]
                 assert name.startswith("mjWARN_BAD") and info["TimeLimit.truncated"] is False
                 np.testing.assert_array_equal(info["terminal_observation"], last[1])
-        last = observations
+                assert places_of(info) == places_of(last_places[1]), "where it was last"
+        for info, expected_info in zip(infos, expected[3], strict=True):
+            assert places_of(info) == places_of(expected_info)
+        last, last_places = observations, infos
     assert batched.get_attr("n_diverged") == single.get_attr("n_diverged") == [0, 1]
 
 
