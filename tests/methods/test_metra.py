@@ -15,8 +15,9 @@ from stable_baselines3.common.env_util import make_vec_env
 from torch import nn
 from tuning import saved
 
-from sb3_cesd import DIAYN, METRA
+from sb3_cesd import DIAYN, METRA, preset
 from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.methods.metra import METRAReward
 
 every_space = pytest.mark.parametrize("space", [DiscreteSkills(3), SphereSkills(2)], ids=["discrete", "sphere"])
@@ -147,6 +148,26 @@ def test_features_measure_steps_in_a_corridor():
     start, end = follow(th.ones(1).long()).observations, follow(th.ones(1).long()).observations
     start[:], end[:] = th.tensor([0.0, 0.0]), th.tensor([0.0, 1.0])
     assert reward.goal_skill(start, end).item() == 1 and reward.goal_skill(end, start).item() == 0
+
+
+@pytest.mark.slow
+def test_trained_features_measure_the_way_through_a_corridor():
+    """As a user trains it, from what its own skills have seen."""
+    settings = preset("laptop", "MazeCorridor-v0", "metra")
+    settings.update(learning_starts=500, batch_size=128)
+    model = METRA("MlpPolicy", MazeVecEnv("corridor", n_envs=20), seed=0, device="cpu", **settings)
+
+    def correlation():
+        states = th.as_tensor(model.replay_buffer.visited_observations()).float()
+        start, end = states[th.randperm(len(states), generator=th.Generator().manual_seed(0))][:1000].chunk(2)
+        with th.no_grad():
+            displacements = model.intrinsic.displacements(start, end)
+        ways = th.stack([displacements.norm(dim=1), (end - start)[:, 0].abs()])
+        return th.corrcoef(ways)[0, 1].item(), states[:, 0].max().item()
+
+    model.learn(4000)
+    with_way, furthest = correlation()
+    assert with_way > 0.95 and furthest > 5, "to the end of the corridor"
 
 
 def test_a_wrong_sign_would_be_noticed():
