@@ -201,7 +201,10 @@ def test_foreign_files(tmp_path):
             {"policy_kwargs": {"net_arch": [16, 16], "ensemble_size": 2}},
             "policy_kwargs=.* does not fit .*leave policy_kwargs out",
         ),
-        ({"intrinsic_kwargs": {"encoder": "fourier"}}, "encoder='fourier' does not fit .*pass encoder='contrastive' or leave it out"),
+        (
+            {"intrinsic_kwargs": {"encoder": "fourier"}},
+            "encoder='fourier' does not fit .*encoder='contrastive' or leave it out",
+        ),
         ({"intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 5}}}, "encoder_kwargs={'features_dim': 5} .*leave it out"),
         ({"skill_type": "sphere", "skill_dim": 2}, "pass skill_type='discrete' or leave it out"),
     ],
