@@ -3,14 +3,17 @@ Make the moving pictures of the README.
 
     python docs/pictures.py maze demo/logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip     # after `make demo`
     python docs/pictures.py robot skills.gif                                            # what sb3_cesd.show wrote
+    python docs/pictures.py robot skills.gif --name quadruped
 
 The arm's skills are those of
 
     python benchmarks/urlb.py --domains Jaco-v0 --pretrain-steps 100000 --methods cesd --seeds 1 --tasks
+
+and those of the walker and the quadruped of the runs in benchmarks/results/urlb/README.md ("What makes skills of a walker
+move", "Eight quadrupeds side by side"), seed 100.
 """
 
 import argparse
-import math
 from pathlib import Path
 
 import numpy as np
@@ -46,30 +49,17 @@ def maze_frames(model_path: Path, n_rollouts: int = 20, every: int = 2) -> list[
     return frames
 
 
-def robot_frames(gif: Path, n_skills: int = 8, n_columns: int = 4, width: int = 840) -> list[Image.Image]:
+def robot_frames(gif: Path, width: int = 640) -> list[Image.Image]:
     """
-    Read the video of a robot, put its skills into two rows and shrink it.
+    Read the video of a robot and shrink it.
 
-    :param gif: a video by ``python -m sb3_cesd.show``, a grid that is as square as can be
-    :param n_skills: number of skills
-    :param n_columns: number of columns afterwards
+    :param gif: a video by ``python -m sb3_cesd.show``
     :param width: of the frames [pixel]
     :return: the frames
     """
     with Image.open(gif) as image:
-        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(image)]
-    before = math.ceil(math.sqrt(n_skills))
-    cell_width, cell_height = frames[0].width // before, frames[0].height // math.ceil(n_skills / before)
-    size = cell_width * n_columns, cell_height * math.ceil(n_skills / n_columns)
-    arranged = []
-    for frame in frames:
-        image = Image.new("RGB", size, "white")
-        for skill in range(n_skills):
-            x, y = skill % before * cell_width, skill // before * cell_height
-            cell = frame.crop((x, y, x + cell_width, y + cell_height))
-            image.paste(cell, (skill % n_columns * cell_width, skill // n_columns * cell_height))
-        arranged.append(image.resize((width, round(size[1] * width / size[0])), Image.Resampling.LANCZOS))
-    return arranged
+        size = width, round(image.height * width / image.width)
+        return [frame.convert("RGB").resize(size, Image.Resampling.LANCZOS) for frame in ImageSequence.Iterator(image)]
 
 
 def main() -> None:
@@ -77,12 +67,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["maze", "robot"])
     parser.add_argument("source", type=Path, help="model of a maze, or GIF of a robot")
+    parser.add_argument("--name", help="name of the picture (default: what it shows)")
     args = parser.parse_args()
     frames = maze_frames(args.source) if args.what == "maze" else robot_frames(args.source)
     # The last one first, for who sees no more than one
     first, *others = [frames[-1], *frames[:-1]]
     durations = [PAUSE] + [FRAME] * len(others)
-    path = STATIC / f"{args.what}.webp"
+    path = STATIC / f"{args.name or args.what}.webp"
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, quality=60, method=4)
     print(f"Saved {path}, {path.stat().st_size / 1e6:.2f} MB")
 
