@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, entries_of, plain_form, shapes_of, short
-from sb3_cesd.common.rules import is_whole, shown
+from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -121,11 +121,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         :raises ValueError: if there is no such skill
         """
         space = self.skill_space
-        try:
-            # For a single observation, predict of SB3 returns an array of shape ()
-            values = np.asarray(action)
-        except (ValueError, TypeError, RuntimeError):  # rows of different lengths
-            values = np.array(None)
+        # For a single observation, predict of SB3 returns an array of shape ()
+        values = as_array(action)
         if space.discrete or (values.shape == () and is_whole(values[()])):
             index = check_skill(action if values.shape else values[()], self.model.n_skills)  # type: ignore[arg-type]
             return index if space.discrete else space.vectors[index]

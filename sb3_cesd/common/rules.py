@@ -152,6 +152,19 @@ def is_array(value: Any, ndim: int | None = None, of_integers: bool = False) -> 
     return value.dtype.kind in ("iu" if of_integers else "iuf") and bool(np.isfinite(value).all())
 
 
+def as_array(value: Any) -> np.ndarray:
+    """
+    Make an array of what a user passed.
+
+    :param value: anything
+    :return: an array of it; one of ``None``, which are no numbers, where that can't be done, as of rows of different lengths
+    """
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):
+        return np.array(None)
+
+
 def is_sizes(value: Any) -> bool:
     """
     Tell sizes of layers from everything else.

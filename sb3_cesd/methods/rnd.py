@@ -96,9 +96,11 @@ class RNDReward(IntrinsicReward):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         states = self.states(samples)
-        # Adds the batch to the running statistics
-        self.obs_norm(states)
-        return self.errors(self.normalised(states)).mean()
+        # By the batch in training, which is added to the running statistics
+        normalised = self.obs_norm(states)
+        if self.obs_statistics == "running":
+            normalised = self.normalised(states)
+        return self.errors(normalised).mean()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         errors = self.errors(self.normalised(self.states(samples)))

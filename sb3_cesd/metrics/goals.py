@@ -10,12 +10,15 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
 from sb3_cesd.metrics.places import has_places
+from sb3_cesd.metrics.policy_coverage import N_STEPS
 from sb3_cesd.metrics.rollouts import play_paths
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Entries of the observation that are the place
 PLACES = {"ant": [0, 1], "half_cheetah": [0]}
+#: Number of goals
+N_GOALS = 50
 #: Goals are drawn from +- this [m], as Zheng et al. (2025) do
 GOAL_RANGES = {"ant": 50.0, "half_cheetah": 100.0, "quadruped": 15.0}
 
@@ -77,7 +80,7 @@ class GoalSeeker:
         return self._model.predict(observation, deterministic=deterministic, skill=skills)
 
 
-def draw_goals(env: VecEnv, n_goals: int = 50, goal_range: float | None = None, seed: int = 0) -> np.ndarray:
+def draw_goals(env: VecEnv, n_goals: int = N_GOALS, goal_range: float | None = None, seed: int = 0) -> np.ndarray:
     """
     Draw goals uniformly.
 
@@ -97,7 +100,7 @@ def draw_goals(env: VecEnv, n_goals: int = 50, goal_range: float | None = None, 
     return np.random.default_rng(seed).uniform(-limit, limit, (n_goals, 1 if robot in ("half_cheetah", "walker") else 2))
 
 
-def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: int = 200, seed: int = 0) -> GoalResults:
+def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: int = N_STEPS, seed: int = 0) -> GoalResults:
     """
     Reach goals with skills, as METRA (Park et al., 2024) and CSF (Zheng et al., 2025) measure it.
 

@@ -8,9 +8,17 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.coverage import torso_coverage
 from sb3_cesd.metrics.rollouts import play_paths
 
+#: Trajectories that METRA reports, and steps of each
+N_TRAJECTORIES, N_STEPS = 48, 200
+
 
 def policy_coverage(
-    model: SkillModel, env: VecEnv, n_trajectories: int = 48, n_steps: int = 200, bin_size: float = 1.0, seed: int = 0
+    model: SkillModel,
+    env: VecEnv,
+    n_trajectories: int = N_TRAJECTORIES,
+    n_steps: int = N_STEPS,
+    bin_size: float = 1.0,
+    seed: int = 0,
 ) -> int:
     """
     Measure the policy coverage of a robot as METRA (Park et al., 2024) does.

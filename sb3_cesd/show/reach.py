@@ -4,17 +4,17 @@ from typing import Any, NamedTuple
 
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import draw_goals, policy_coverage, zero_shot_goals
-from sb3_cesd.metrics.goals import GOAL_RANGES
+from sb3_cesd.metrics.goals import GOAL_RANGES, N_GOALS
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.places import has_places
+from sb3_cesd.metrics.policy_coverage import N_STEPS, N_TRAJECTORIES
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.show.environments import PlayEnvs
 
 #: METRA's robots, which are measured so unless it is declined
-FAR_ROBOTS = ("ant", "half_cheetah")
-#: What METRA and CSF report: trajectories of the coverage, goals, steps of both
-N_TRAJECTORIES, N_GOALS, N_STEPS = 48, 50, 200
+FAR_ROBOTS = tuple(LOCOMOTION.values())
 
 
 class Reach(NamedTuple):

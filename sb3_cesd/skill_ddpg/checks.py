@@ -17,7 +17,7 @@ from sb3_cesd.common.checks import check_names, explain_unknown_env
 from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
-from sb3_cesd.common.rules import shown
+from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.common.vec_env import observation_statistics
 
 
@@ -169,10 +169,7 @@ def check_observation(observation: Any, what: str = "observation") -> None:
     """
     entries = observation.items() if isinstance(observation, dict) else [("observation", observation)]
     for name, value in entries:
-        try:
-            values = np.asarray(value)
-        except (ValueError, TypeError, RuntimeError):
-            values = np.array(None)
+        values = as_array(value)
         is_of_reset = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
         if is_of_reset and what == "observation":
             continue  # SB3 explains it

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils import EzPickle
 
-from sb3_cesd.common.rules import shown
+from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.envs.robots.gl import REMEDY
 
 
@@ -244,10 +244,7 @@ def to_numbers(actions: Any, shape: tuple[int, ...], several: bool = False) -> n
     :raises ValueError: if they are no numbers, or of another shape
     """
     have, some = ("The actions have", "some") if several else ("The action has", "one")
-    try:
-        values = np.asarray(actions)
-    except (ValueError, TypeError, RuntimeError):  # rows of different lengths
-        values = np.array(None)
+    values = as_array(actions)
     if values.dtype.kind not in "iufb":
         raise ValueError(f"{have} entries that are no numbers ({shown(actions)}): pass {some} of shape {shape}.")
     if values.shape != shape:
