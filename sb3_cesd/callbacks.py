@@ -36,11 +36,11 @@ class SkillMetricsCallback(BaseCallback):
 
     From rollouts of all skills (of continuous ones, those that an index stands for): ``knn_accuracy`` and
     ``particle_entropy`` of observations; in mazes and for robots ``policy_coverage``, ``mutual_information``,
-    ``knn_accuracy_places`` and ``particle_entropy_places``; outside mazes ``moving_share``, and of robots ``torso_speed`` (of
-    the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``); of models with clusters ``on_cluster_share`` and
-    ``cluster_size_entropy``. From the states of training in a maze or of a robot: ``total_coverage``, and of a robot
-    ``queue_coverage`` (the last 100,000 steps). Coverage is a share of the maze, of a robot the number of bins of 1 m, of
-    the arm that of bins of 0.1 m of its hand.
+    ``knn_accuracy_places`` and ``particle_entropy_places``; outside mazes ``knn_accuracy_standardized`` and
+    ``moving_share``, and of robots ``torso_speed`` (of the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``);
+    of models with clusters ``on_cluster_share`` and ``cluster_size_entropy``. From the states of training in a maze or of a
+    robot: ``total_coverage``, and of a robot ``queue_coverage`` (the last 100,000 steps). Coverage is a share of the maze, of
+    a robot the number of bins of 1 m, of the arm that of bins of 0.1 m of its hand.
 
     Training goes on as it would without: the rollouts are played in environments and with random numbers of their own.
 

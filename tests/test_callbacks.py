@@ -23,7 +23,7 @@ from sb3_cesd.metrics.rollouts import SkillRollouts
 
 PLAIN = {"knn_accuracy", "particle_entropy"}
 PLACES = {"policy_coverage", "mutual_information", "knn_accuracy_places", "particle_entropy_places", "total_coverage"}
-MOTION = {"moving_share"}
+MOTION = {"moving_share", "knn_accuracy_standardized"}
 ROBOT = MOTION | {"torso_speed", "queue_coverage"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
 
@@ -357,7 +357,8 @@ def test_metrics_of_skills_that_stay_apart():
     assert metrics["policy_coverage"] == 2 and metrics["knn_accuracy"] == 1 and metrics["on_cluster_share"] == 1
     assert metrics["mutual_information"] == pytest.approx(np.log(2))
     assert metrics["cluster_size_entropy"] == pytest.approx(np.log(2))
-    assert set(skill_metrics(rollouts, None, in_the_plane=False, layout=None)) == PLAIN
+    metrics = skill_metrics(rollouts, None, in_the_plane=False, layout=None)
+    assert set(metrics) == PLAIN | {"knn_accuracy_standardized"} and metrics["knn_accuracy_standardized"] == 1
 
 
 def test_rollouts_are_measured_in_the_plane(make_model):

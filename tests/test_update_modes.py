@@ -18,6 +18,7 @@ NO_NOISE = {"target_policy_noise": 0.0}
 VARIANTS = {
     "exploring": {"constraint_kwargs": {"start": 1.0}},
     "constrained": {"constraint_kwargs": {"start": 0.0}},
+    "averages": {"constraint_kwargs": {"start": 0.0}, "cluster_window": 5},
     "released": {"constraint_kwargs": {"start": 0.0}, "relabel_kwargs": {"critic": "cluster", "actor": "skill"}},
 }
 

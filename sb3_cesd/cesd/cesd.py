@@ -50,6 +50,9 @@ class CeSDReward(IntrinsicReward):
         clusters, as published, or one of the above
     :param distance_encoder_kwargs: its arguments; for ``"temporal"`` ``features_dim`` (4), ``net_arch`` ([1024, 1024]),
         ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
+    :param cluster_window: if above 1, clusters are not of states but of moving averages: a state is on the cluster of the mean
+        observation over up to so many steps of its episode, the last of which it is. All states of a gait then lie on one
+        cluster, which a skill can keep to without standing still
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
         constant one of their own
@@ -62,7 +65,7 @@ class CeSDReward(IntrinsicReward):
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     """
 
-    fixed_by_save = ("encoder", "encoder_kwargs", "distance_encoder", "distance_encoder_kwargs")
+    fixed_by_save = ("encoder", "encoder_kwargs", "distance_encoder", "distance_encoder_kwargs", "cluster_window")
 
     encoder_optimizer: th.optim.Optimizer
     distance_optimizer: th.optim.Optimizer
@@ -78,6 +81,7 @@ class CeSDReward(IntrinsicReward):
         encoder_kwargs: dict[str, Any] | None = None,
         distance_encoder: DistanceEncoderName = "same",
         distance_encoder_kwargs: dict[str, Any] | None = None,
+        cluster_window: int = 1,
         prototype_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
         constraint_kwargs: dict[str, Any] | None = None,
@@ -86,6 +90,7 @@ class CeSDReward(IntrinsicReward):
         check_arguments("CeSDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.alpha = alpha
+        self.average_window = cluster_window
         self.n_skills = skill_space.n_skills
         prototype_kwargs = dict(prototype_kwargs or {})
         given = ("n_prototypes", "features_dim")
@@ -138,7 +143,7 @@ class CeSDReward(IntrinsicReward):
         return not (self.constraint.freeze_clusters and self.is_constrained)
 
     def update(self, samples: SkillReplayBufferSamples) -> None:
-        loss = self.encoder.loss(samples) if self.clusters_learn else None
+        loss = self.encoder.loss(self._clustered(samples)) if self.clusters_learn else None
         if loss is not None:
             self.step(self.encoder_optimizer, loss, "encoder loss")
             self.logs["train/encoder_loss"] = loss.detach()
@@ -159,7 +164,8 @@ class CeSDReward(IntrinsicReward):
         """
         skills = samples.skills  # S_pe, by the skill that collected each state
         with th.no_grad():
-            features = self.encoder(samples.next_observations)  # u, shape (batch_size, features_dim)
+            # u, shape (batch_size, features_dim)
+            features = self.encoder(self._clustered(samples).next_observations)
             # z_clu ~ Categorical(p) with p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau) (eq. 3)
             clusters = self.prototypes.sample(self.prototypes.similarities(features))  # S_clu
             positions = features if self.distance_encoder is None else self.distance_encoder(samples.next_observations)
@@ -205,7 +211,7 @@ class CeSDReward(IntrinsicReward):
         features = target_features
         if self.prototypes.swap == "next":
             with th.no_grad():
-                features = self.encoder(samples.observations)
+                features = self.encoder(self._clustered(samples).observations)
         # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
         loss = self.prototypes.loss(self.prototypes.scores(features), self.prototypes.scores(target_features))
         self.step(self.prototype_optimizer, loss, "prototype loss")
@@ -214,6 +220,13 @@ class CeSDReward(IntrinsicReward):
     @th.no_grad()
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor:
         return self.prototypes.predict(self.encoder(observations))
+
+    def _clustered(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+        """Take what clusters are of for observations."""
+        if self.average_window == 1:
+            return samples
+        assert samples.average_observations is not None and samples.average_next_observations is not None
+        return samples._replace(observations=samples.average_observations, next_observations=samples.average_next_observations)
 
     def _log_rewards(self, skills: th.Tensor, clusters: th.Tensor, entropy: th.Tensor, bonus: th.Tensor) -> None:
         cluster_shares = one_hot(clusters, self.n_skills, th.float32).mean(dim=0)

@@ -250,6 +250,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "encoder_kwargs": optional(ARGUMENTS),
         "distance_encoder": Choice(get_args(choices.DistanceEncoderName)),
         "distance_encoder_kwargs": optional(ARGUMENTS),
+        "cluster_window": POSITIVE_INTEGER,
         "prototype_kwargs": optional(ARGUMENTS),
         "entropy_kwargs": optional(ARGUMENTS),
         "constraint_kwargs": optional(ARGUMENTS),
@@ -409,6 +410,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_steps": POSITIVE_INTEGER,
         "gamma": SHARE,
         "one_step": BOOLEAN,
+        "average_window": POSITIVE_INTEGER,
         "reward": Choice(REWARDS),
     },
     "SkillOptions": {
@@ -520,6 +522,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "states": array(4, "(n_skills, n_rollouts, n_states, d)"),
         "k": POSITIVE_INTEGER,
         "lengths": optional(array(2, "(n_skills, n_rollouts)", of_integers=True)),
+        "standardize": BOOLEAN,
     },
     "TrainingCoverage": {"bin_size": POSITIVE, "queue_size": POSITIVE_INTEGER},
     "policy_coverage": {

@@ -6,6 +6,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
+from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Reward
@@ -41,6 +42,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
     :param n_steps: number of steps of the n-step window
     :param gamma: discount factor
     :param one_step: sample the observation after a single step, too
+    :param average_window: if above 1, sample moving averages, too: of the observations of up to so many steps of the same
+        episode, the last of which is that of the transition
     :param reward: ``"intrinsic"`` or ``"extrinsic"``: what the transitions were collected for
     """
 
@@ -64,6 +67,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         n_steps: int = 3,
         gamma: float = 0.99,
         one_step: bool = False,
+        average_window: int = 1,
         reward: Reward = "intrinsic",
     ) -> None:
         check_arguments("SkillReplayBuffer", locals())
@@ -77,6 +81,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.gamma = gamma
         self.skill_space = skill_space
         self.one_step = one_step
+        self.average_window = average_window
         self.reward = reward
         ring = (self.buffer_size, self.n_envs)
         entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
@@ -103,10 +108,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._normalization: TensorNormalization | None = None
         #: One thread may sample while another adds
         self._lock = RLock()
+        #: Whether what precedes the first row in the ring is the last one
+        self._wrapped = np.array([self.full])
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """All arrays by the name of their tensor."""
-        arrays = {name: getattr(self, name) for name in (*self.ARRAYS, "newest")}
+        arrays = {**{name: getattr(self, name) for name in (*self.ARRAYS, "newest")}, "wrapped": self._wrapped}
         for group in ("observations", "last_observations", "newest_next"):
             arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})
         return arrays
@@ -143,7 +150,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def __getstate__(self) -> dict[str, Any]:
         # Save the rows in use only: the arrays are as large as the buffer can get
         state = self.__dict__.copy()
-        for name in ("_tensors", "_normalization", "_lock"):
+        for name in ("_tensors", "_normalization", "_lock", "_wrapped"):
             del state[name]
         for name in self.ARRAYS:
             state[name] = state[name][: self.size()]
@@ -151,7 +158,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update({"average_window": 1, **state})  # buffers of earlier versions have none
         for name in self.ARRAYS:
             setattr(self, name, self._with_room(state[name]))
         self.observations = {name: self._with_room(saved) for name, saved in state["observations"].items()}
@@ -208,11 +215,11 @@ class SkillReplayBuffer(NStepReplayBuffer):
             self.newest[0] = row
             self._keep_last(row, self._ends(row))
             self.pos = (row + 1) % self.buffer_size
-            self.full = self.full or self.pos == 0
+            self.full = self._wrapped[0] = self.full or self.pos == 0
             if self._tensors is not None:
                 self._tensors.mark([*self.ARRAYS, *self._names("observations")], [row])
                 self._tensors.mark(self._names("newest_next"), range(self.n_envs))
-                self._tensors.mark(["newest"], [0])
+                self._tensors.mark(["newest", "wrapped"], [0])
 
     def end_trajectories(self) -> None:
         """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
@@ -334,15 +341,24 @@ class SkillReplayBuffer(NStepReplayBuffer):
             terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
             skills = self._at("skills", rows, envs)
             observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
+            next_observations = self._next_observations(last_rows, envs)
+            averages = (
+                (None, None)
+                if self.average_window == 1
+                else (self._averages(rows, envs), self._averages(last_rows, envs, next_observations))
+            )
+            average_observations, average_next_observations = averages
             return SkillReplayBufferSamples(
                 observations=self._normalized(observations),
                 actions=self._at("actions", rows, envs),
-                next_observations=self._normalized(self._next_observations(last_rows, envs)),
+                next_observations=self._normalized(next_observations),
                 dones=terminated[:, None].float(),
                 rewards=self._returns(rows, envs, window),
                 discounts=(self.gamma ** window[:, None].double()).float(),
                 skills=skills.long() if self.skill_space.discrete else skills,
                 one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
+                average_observations=average_observations,
+                average_next_observations=average_next_observations,
             )
 
     def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
@@ -405,6 +421,37 @@ class SkillReplayBuffer(NStepReplayBuffer):
         steps = th.arange(self.n_steps, device=rows.device)
         discounts = th.where(steps < window[:, None], self.gamma ** steps.double(), 0.0)
         return (rewards.view(-1, self.n_steps) * discounts).sum(dim=1, keepdim=True).float()
+
+    def _averages(self, rows: th.Tensor, envs: th.Tensor, following: dict[str, th.Tensor] | None = None) -> Any:
+        """
+        Average observations over the last steps of the episode.
+
+        :param rows: transitions up to which to average, shape ``(n,)``
+        :param envs: shape ``(n,)``
+        :param following: what follows them, as the newest of the observations
+        :return: means of up to ``average_window`` observations, entries of shape ``(n, *shape)``
+        """
+        assert self._tensors is not None, "call prepare() first"
+        n_steps = self.average_window - (following is not None)
+        before = rows[:, None] - th.arange(n_steps, device=rows.device)  # newest first
+        flat, flat_envs = (before % self.buffer_size).flatten(), envs.repeat_interleave(n_steps)
+        ends = self._at("dones", flat, flat_envs) | self._at("timeouts", flat, flat_envs)
+        # What precedes the oldest transition in the ring is the newest one, or nothing yet
+        ends |= (flat == self._tensors["newest"]) | ((before < 0).flatten() & ~self._tensors["wrapped"])
+        # The end of the last transition itself does not matter
+        later_ends = ends.view(-1, n_steps)[:, 1:].int().cumsum(dim=1)
+        within = F.pad(later_ends == 0, (1, 0), value=True).float()  # (n, n_steps)
+        counts = within.sum(dim=1)
+        if following is not None:
+            counts = counts + 1
+        averages = {}
+        for name in self.observations:
+            values = self._at(f"observations {name}", flat, flat_envs).float()
+            sums = th.einsum("ns,nsd->nd", within, values.view(len(rows), n_steps, -1))
+            if following is not None:
+                sums = sums + following[name].float().flatten(1)
+            averages[name] = (sums / counts[:, None]).view(-1, *values.shape[1:])
+        return self._normalized(averages)
 
     def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
         """

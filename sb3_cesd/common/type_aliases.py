@@ -19,6 +19,9 @@ class SkillReplayBufferSamples(NamedTuple):
         ``(batch_size, skill_dim)``
     :param one_step_observations: what follows s after a single step, as ``observations``, for rewards that ask for it
         (:attr:`~sb3_cesd.intrinsic.base.IntrinsicReward.needs_one_step`)
+    :param average_observations: moving averages up to s, as ``observations``, for rewards that ask for them
+        (:attr:`~sb3_cesd.intrinsic.base.IntrinsicReward.average_window`)
+    :param average_next_observations: the same up to s'
     """
 
     observations: th.Tensor
@@ -29,3 +32,5 @@ class SkillReplayBufferSamples(NamedTuple):
     discounts: th.Tensor
     skills: th.Tensor
     one_step_observations: th.Tensor | None = None
+    average_observations: th.Tensor | None = None
+    average_next_observations: th.Tensor | None = None

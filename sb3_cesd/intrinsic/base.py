@@ -37,6 +37,8 @@ class IntrinsicReward(nn.Module, ABC):
     used_by_tasks: ClassVar[tuple[str, ...]] = ()
     #: Batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
     n_batches: int = 1
+    #: If above 1, batches are to hold moving averages of the observations over so many steps
+    average_window: int = 1
 
     optimizer: th.optim.Optimizer
 

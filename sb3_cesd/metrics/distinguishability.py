@@ -3,6 +3,7 @@ import numpy as np
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import check_lengths
 from sb3_cesd.metrics.neighbors import nearest_neighbors
+from sb3_cesd.metrics.standardization import scales
 
 
 def knn_accuracy(
@@ -30,7 +31,7 @@ def knn_accuracy(
     return float(np.mean(answers == held_out_skills))
 
 
-def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | None = None) -> float:
+def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | None = None, standardize: bool = False) -> float:
     """
     Measure how well skills can be told apart: a k-nearest-neighbour classifier knows the first half of the rollouts of each
     skill, and is asked about the second.
@@ -41,6 +42,8 @@ def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | Non
     :param k: see :func:`knn_accuracy`
     :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``: states after these are left out, as
         rollouts repeat the last one after the end of an episode; ``None`` for all states
+    :param standardize: divide each entry by its standard deviation over all visited states, so that the answer depends on no
+        units: as they are, entries with large numbers (velocities of joints in rad/s) decide alone which states are near
     :return: see :func:`knn_accuracy`
     :raises ValueError: if there is only one rollout per skill, or fewer than k states
     """
@@ -52,5 +55,7 @@ def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | Non
     visited = np.arange(n_states) <= last[..., None]  # (n_skills, n_rollouts, n_states)
     known = visited & (np.arange(n_rollouts) < n_rollouts // 2)[None, :, None]
     held_out = visited & ~known
+    if standardize:
+        states = states / scales(states[visited])
     skills = np.broadcast_to(np.arange(n_skills)[:, None, None], visited.shape)
     return knn_accuracy(states[known], skills[known], states[held_out], skills[held_out], k)

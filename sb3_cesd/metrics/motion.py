@@ -11,6 +11,7 @@ from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.places import env_positions
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
+from sb3_cesd.metrics.standardization import scales
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Entries of a robot's observation that are the velocities of its joints [rad/s]
@@ -114,9 +115,8 @@ def skill_motion(
     both = rollouts, random_rollouts
     lengths = [each.lengths for each in both]
     if robot is None:
-        seen = random_rollouts.as_seen().per_state()[0]
-        std = seen.std(axis=0)
-        scale = np.where(std > 1e-6, std, np.inf)  # what random actions do not change counts for nothing
+        # What random actions do not change counts for nothing
+        scale = scales(random_rollouts.as_seen().per_state()[0])
         paths = {"observation": [each.observations / scale for each in both]}  # type: ignore[operator]
         dt = 1.0
     else:

@@ -6,6 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.moving_averages import moving_averages
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
@@ -91,7 +92,10 @@ def play_and_measure(
         ``gripper_closing`` and ``gripper_opening``; and the rollouts that were measured
     """
     rollouts = play_places(model, env, seed, **kwargs)
-    clusters = model.predict_clusters(rollouts.as_seen().per_state()[0])
+    seen = rollouts.as_seen()
+    # What has no clusters need not say what they are of
+    averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
+    clusters = model.predict_clusters(averages.per_state()[0])
     layout, robot = env_layout(env), robot_name(env)
     bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
     metrics = skill_metrics(rollouts, clusters, has_places(env), layout, bin_size)
@@ -120,9 +124,10 @@ def skill_metrics(
     :param in_the_plane: whether states are places, (x, y) or (x, y, z)
     :param layout: the maze they are in
     :param bin_size: side of the bins of places elsewhere [m]
-    :return: from observations ``knn_accuracy`` and ``particle_entropy``; of places also ``policy_coverage`` (share of the free
-        bins of a maze, or number of bins of ``bin_size``), ``mutual_information`` [nats], ``knn_accuracy_places`` and
-        ``particle_entropy_places``; of a model with clusters also ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
+    :return: from observations ``knn_accuracy`` and ``particle_entropy``, and outside mazes ``knn_accuracy_standardized``; of
+        places also ``policy_coverage`` (share of the free bins of a maze, or number of bins of ``bin_size``),
+        ``mutual_information`` [nats], ``knn_accuracy_places`` and ``particle_entropy_places``; of a model with clusters also
+        ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
     """
     check_arguments("skill_metrics", locals())
     states, skills = rollouts.per_state()
@@ -130,6 +135,8 @@ def skill_metrics(
     thinned = rollouts.thinned(N_STATES)
     seen = thinned if thinned.observations is None else thinned.as_seen()
     metrics = {"knn_accuracy": _accuracy(seen), "particle_entropy": _entropy(seen.per_state()[0])}
+    if layout is None:
+        metrics["knn_accuracy_standardized"] = _accuracy(seen, standardize=True)
     if in_the_plane:
         places = metrics
         if not np.array_equal(seen.states, thinned.states):
@@ -146,10 +153,10 @@ def skill_metrics(
     return metrics
 
 
-def _accuracy(rollouts: SkillRollouts) -> float:
+def _accuracy(rollouts: SkillRollouts, standardize: bool = False) -> float:
     """Tell skills apart, by fewer neighbours than usual where there are not as many states."""
     n_known = int((rollouts.lengths[:, : rollouts.lengths.shape[1] // 2] + 1).sum())
-    return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths)
+    return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths, standardize)
 
 
 def _entropy(states: np.ndarray) -> float:

@@ -14,6 +14,7 @@ COVERED = {MAZE: "share of the maze", ARM: "number of bins of 0.1 m", OTHER: "nu
 #: What metrics mean; N stands for a number in the name
 MEANINGS = {
     "knn_accuracy": "share of states whose observation tells the skill",
+    "knn_accuracy_standardized": "the same with each entry divided by its standard deviation",
     "knn_accuracy_places": "share of states whose place tells the skill",
     "policy_coverage": "{covered} that these rollouts visit",
     "policy_coverage_N": "number of bins of 1 m on {number} trajectories without noise",
@@ -38,7 +39,7 @@ MEANINGS = {
     "mean_length": "steps until the end of an episode or of the recording",
 }
 #: Metrics that are 1 / n_skills, or 0, of skills that do the same
-ONE_OF_N = ("knn_accuracy", "knn_accuracy_places", "on_cluster_share")
+ONE_OF_N = ("knn_accuracy", "knn_accuracy_standardized", "knn_accuracy_places", "on_cluster_share")
 ZERO = ("mutual_information", "mutual_information_mine")
 #: Columns of metrics
 TRAINED, UNTRAINED, CHANCE = "skills", "untrained", "chance"

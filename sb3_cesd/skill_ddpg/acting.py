@@ -259,6 +259,11 @@ class ActingSkillModel(SavedSkillModel):
             chosen = "the best in the warm-up" if turns.then is None else "as chosen before"
             print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {chosen}")
 
+    @property
+    def cluster_window(self) -> int:
+        """Number of steps over which observations are averaged before they are clustered; 1 for none."""
+        return self.intrinsic.average_window
+
     def predict_clusters(self, observations: Observation) -> np.ndarray | None:
         """
         Tell to which cluster states belong.
@@ -266,11 +271,11 @@ class ActingSkillModel(SavedSkillModel):
         :param observations: one or several observations, normalised if the model was trained with VecNormalize; or the vectors
             of states that the intrinsic reward sees, shape ``(n, obs_dim)``
         :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
-            clusters
+            clusters. Where ``cluster_window`` is above 1, clusters are of moving averages: pass those, see
+            :func:`~sb3_cesd.common.moving_averages.moving_averages`
         :raises ValueError: if an observation is not finite, or of another shape than the model takes
         """
         states, batch_shape = self._to_states(observations, "observations")
-        self.intrinsic.eval()  # no pass changes it; learning sets its mode itself
         with th.no_grad():
             clusters = self.intrinsic.predict_clusters(states)
         if clusters is None:
@@ -299,7 +304,6 @@ class ActingSkillModel(SavedSkillModel):
                 f"There are {n_states} observations and {n_goals} goals: pass as many of both, one observation or one goal."
             )
         n = n_goals if n_states == 1 else n_states
-        self.intrinsic.eval()
         with th.no_grad():
             skills = self.intrinsic.goal_skill(states.expand(n, -1), goal_states.expand(n, -1))
         if skills is None:

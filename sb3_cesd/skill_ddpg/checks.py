@@ -51,6 +51,7 @@ OF_THE_BUFFER = (
     "n_steps",
     "gamma",
     "one_step",
+    "average_window",
     "reward",
 )
 

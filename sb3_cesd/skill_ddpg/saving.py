@@ -258,6 +258,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         arguments = {"handle_timeout_termination": True, **self.replay_buffer_kwargs}
         for name in ("n_steps", "gamma", "one_step", "handle_timeout_termination"):
             setattr(loaded, name, arguments[name])
+        loaded.average_window = self.intrinsic.average_window
         loaded.device = self.device
         self.replay_buffer = loaded
 

@@ -263,8 +263,11 @@ class SkillDDPG(LearningSkillModel):
         if self.updates_follow_steps:
             by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
             self.gradient_steps = self.n_envs if by_step else -1
-        self.intrinsic = self._make_intrinsic().to(self.device)
+        # Learning alone sets another mode, see train
+        self.intrinsic = self._make_intrinsic().to(self.device).eval()
         self.intrinsic.check_batch_size(self.batch_size)
+        assert isinstance(self.replay_buffer, SkillReplayBuffer)
+        self.replay_buffer.average_window = self.intrinsic.average_window
         if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
             self.skill_turns = SkillTurns(self.n_skills, self.learning_starts)
         self._follow(self.skill)
@@ -488,12 +491,12 @@ class SkillDDPG(LearningSkillModel):
         :return: the same, with observations of shape ``(batch_size, obs_dim)``
         """
         space = self.plain_space
-        one_step = replay_data.one_step_observations
-        return replay_data._replace(
-            observations=to_states(replay_data.observations, space),
-            next_observations=to_states(replay_data.next_observations, space),
-            one_step_observations=None if one_step is None else to_states(one_step, space),
-        )
+        observations = {
+            name: to_states(value, space)
+            for name, value in replay_data._asdict().items()
+            if name.endswith("observations") and value is not None
+        }
+        return replay_data._replace(**observations)
 
     def _update_target(self) -> None:
         polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)

@@ -54,6 +54,32 @@ def test_features_of_the_next_state_are_measured(make_intrinsic, batch, monkeypa
 
 
 @pytest.mark.parametrize("start", [0.0, 0.5])
+def test_with_a_window_averages_are_clustered(make_released, batch, monkeypatch, start):
+    """The entropy is still that of states, where distances are measured apart from clusters."""
+    window = {"cluster_window": 7, "distance_encoder": "identity", "constraint_kwargs": {"start": start}}
+    intrinsic = make_released(**window).intrinsic
+    averages = batch.observations + 1, batch.next_observations - 1
+    batch = batch._replace(average_observations=averages[0], average_next_observations=averages[1])
+    clustered, measured, learned = [], [], []
+    entropy, similarities = intrinsic.entropy.forward, intrinsic.prototypes.similarities
+    monkeypatch.setattr(intrinsic.prototypes, "similarities", lambda u: clustered.append(u) or similarities(u))
+    monkeypatch.setattr(intrinsic.entropy, "forward", lambda *args: measured.append(args[0]) or entropy(*args))
+    monkeypatch.setattr(intrinsic.encoder, "loss", lambda samples: learned.extend(samples))
+    relabelled = intrinsic.relabel(batch)
+    th.testing.assert_close(clustered[0], intrinsic.encoder(averages[1]))
+    th.testing.assert_close(measured[0], batch.next_observations)
+    th.testing.assert_close(relabelled.observations, batch.observations)
+    intrinsic.update(batch)
+    assert learned[0] is averages[0] and learned[2] is averages[1]
+    # Swapped prediction of the released setting: features of s and s'
+    monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *scores: scores[0].sum() + scores[1].sum())
+    scored, scores = [], intrinsic.prototypes.scores
+    monkeypatch.setattr(intrinsic.prototypes, "scores", lambda u: scored.append(u) or scores(u))
+    intrinsic.update_clusters(batch, relabelled.features)
+    th.testing.assert_close(scored[0], intrinsic.encoder(averages[0]).detach())
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
 def test_the_distance_encoder_measures_and_the_encoder_clusters(make_intrinsic, batch, monkeypatch, start):
     temporal = {"distance_encoder": "temporal", "distance_encoder_kwargs": {"net_arch": [8], "features_dim": 3}}
     intrinsic = make_intrinsic(**temporal, constraint_kwargs={"start": start})

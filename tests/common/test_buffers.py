@@ -67,6 +67,32 @@ def test_windows_equal_a_plain_loop(n_envs, n_added, n_steps):
         assert samples.skills[j].item() == history[time][2][env]
 
 
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("n_added", [15, 50, 73])
+@pytest.mark.parametrize("window", [2, 4, 60])
+def test_moving_averages_equal_a_plain_loop(n_envs, n_added, window):
+    """Of what is still in the ring of the same episode."""
+    buffer, history = fill(n_envs, 50, n_added)
+    buffer.average_window = window
+    np.random.seed(0)
+    samples = buffer.sample(300)
+    oldest = max(n_added - 50, 0)
+
+    def average(env, last, following):
+        """Go back from a transition to the start of its episode."""
+        times = [last]
+        while times[-1] > oldest and not history[times[-1] - 1][0][env] and len(times) + len(following) < window:
+            times.append(times[-1] - 1)
+        return np.mean([*times, *following])
+
+    for j in range(300):
+        env, time = samples.observations[j].int().tolist()
+        next_time = samples.next_observations[j][1].item()
+        last = int(np.ceil(next_time)) - 1
+        assert samples.average_observations[j].tolist() == pytest.approx([env, average(env, time, [])])
+        assert samples.average_next_observations[j].tolist() == pytest.approx([env, average(env, last, [next_time])])
+
+
 def test_ends_of_overwritten_episodes_make_room():
     """Many times the size of the buffer: as many last observations are kept as there are ends."""
     buffer, history = fill(3, 40, 1000)

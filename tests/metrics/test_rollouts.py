@@ -280,6 +280,21 @@ def test_moments_of_playing():
     ]  # fmt: skip
 
 
+def test_clusters_of_averages_are_those_of_each_rollout():
+    class Averaging(Compass):
+        cluster_window = 4
+
+        def predict_clusters(self, observations):
+            self.asked = observations
+            return np.zeros(len(observations), dtype=np.int64)
+
+    env, model = MazeVecEnv("square_a", 8), Averaging()
+    _, rollouts = play_and_measure(model, env, n_rollouts=2, n_steps=30)
+    paths, asked = rollouts.states, model.asked.reshape(4, 2, 31, 2)
+    for time in range(31):
+        assert asked[:, :, time] == pytest.approx(paths[:, :, max(time - 3, 0) : time + 1].mean(axis=2), abs=1e-6)
+
+
 def test_a_model_is_played_once_and_measured_to_the_end_of_its_episodes():
     class Clustered(Compass):
         n_calls = 0

@@ -79,6 +79,22 @@ def test_distinguishability_asks_about_rollouts_it_does_not_know():
     assert distinguishability(np.tile(points, (1, 1, 10, 1))) < 0.5
 
 
+def test_standardized_distances_know_no_units():
+    """Skills differ in a small entry; a large one, in other units, is noise, and a third never changes."""
+    rng = np.random.default_rng(0)
+    noise, constant = rng.normal(0, 1e6, (5, 20, 30, 1)), np.full((5, 20, 30, 1), 7.0)
+    states = np.concatenate([make_rollouts(2.0)[..., :1], noise, constant], axis=-1)
+    as_they_are, standardized = distinguishability(states), distinguishability(states, standardize=True)
+    assert as_they_are == pytest.approx(1 / 5, abs=0.04) and standardized > 0.95
+    assert distinguishability(states * (1, 1e-6, 1e5), standardize=True) == pytest.approx(standardized, abs=0.01)
+    # What is repeated after the end of an episode does not count
+    lengths = np.full((5, 20), 14)
+    repeated = states.copy()
+    repeated[:, :, 15:] = 1e9
+    cut = distinguishability(states[:, :, :15], standardize=True)
+    assert distinguishability(repeated, lengths=lengths, standardize=True) == cut
+
+
 def test_on_cluster_share():
     assert on_cluster_share(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1])) == 0.75
     assert on_cluster_share(np.array([1, 0]), np.array([0, 1])) == 0.0
