@@ -2,7 +2,7 @@
 The benchmark of robots: learn skills without a reward, then tasks from them, and the same tasks from scratch.
 
     python benchmarks/urlb.py --dry-run                                            # what would be done, and how long it takes
-    python benchmarks/urlb.py --methods cesd apt diayn scratch --seeds 3 --jobs 2  # Walker, laptop scale: 200k + 50k steps
+    python benchmarks/urlb.py --methods cesd apt diayn scratch --seeds 3 --jobs 2  # Walker, laptop scale: 300k + 50k steps
     python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --backend ray --address auto
     python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 SkillHalfCheetah-v0  # coverage and goals
 
@@ -29,7 +29,7 @@ from sb3_cesd.skill_ddpg.finetuning import PARTS
 #: What rows were done with that do not tell
 OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
-STEPS_PER_SECOND = {"laptop": (90.0, 200.0), "published": (3.0, 6.0)}
+STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
 #: The same of pre-training METRA's robots, which has fewer updates
 LOCOMOTION_STEPS_PER_SECOND = {"laptop": 1000.0, "published": 100.0}
 

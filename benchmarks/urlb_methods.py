@@ -89,7 +89,7 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     **{env_id: () for env_id in LOCOMOTION},
 }  # fmt: skip
 #: Scale -> steps of pre-training and of a task
-STEPS = {"laptop": (200_000, 50_000), "published": (2_000_000, 100_000)}
+STEPS = {"laptop": (300_000, 50_000), "published": (2_000_000, 100_000)}
 #: Steps of pre-training of METRA's robots, at either scale
 LOCOMOTION_STEPS = 2_000_000
 

@@ -110,7 +110,7 @@ COMMANDS = {
             "--pretrain-steps": positive,
             "--finetune-steps": lambda text: whole(10_000, text),
             "--from-steps": nothing,
-            "--save-at": lambda text: positive(text) and int(text) <= 200_000,
+            "--save-at": lambda text: positive(text) and int(text) <= 300_000,
             "--skill": lambda text: text in ("random", "best") or (text.isdecimal() and int(text) < 8),
             "--skill-episodes": positive,
             "--warm-up": one_of("random", "policy", "skills"),

@@ -46,7 +46,7 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--skill -1", "pass random, best or the index of a skill"),
         ("urlb", "--skill-episodes 0", "pass 1 or more"),
         ("urlb", "--save-at 0", "pass 1 or more"),
-        ("urlb", "--save-at 200001", "pre-training ends after 200000 steps, pass no more"),
+        ("urlb", "--save-at 300001", "pre-training ends after 300000 steps, pass no more"),
         ("urlb", "--from-steps 100", "pass --save-at 100 as well"),
         ("maze", "--steps 0", "pass 20 or more"),
         ("maze", "--steps -400", "pass 20 or more"),
@@ -70,7 +70,7 @@ def test_bad_arguments_are_refused_at_once(script, arguments, message, monkeypat
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--skill 7", "--eval-freq 50000", "--seeds 1 3", "--save-at 200000", "--tasks --eval-freq 60000 --skill 50"]
+    "arguments", ["--skill 7", "--eval-freq 50000", "--seeds 1 3", "--save-at 300000", "--tasks --eval-freq 60000 --skill 50"]
 )
 def test_good_ones_are_not(arguments, monkeypatch, tmp_path, capsys):
     main_of("urlb", f"{arguments} --dry-run --output {tmp_path / 'results'}", monkeypatch)
@@ -98,13 +98,13 @@ def done(output):
         ("maze", "maze", "--methods cesd --steps 36000", [(15, 15)]),
         ("maze", "maze", "--methods cesd --steps 800", [(15, 0)]),
         ("maze", "maze", "--methods cesd --mine --mine-iterations 10", [(15, 15), (15, 0)]),
-        ("urlb", "urlb", "--methods cesd scratch random", [(3, 3), (36, 36)]),
-        ("urlb", "urlb", "--methods cesd scratch random --eval-freq 5000", [(3, 3), (36, 12)]),
-        ("urlb", "urlb", "--methods cesd scratch random --n-eval-episodes 5", [(3, 3), (36, 0)]),
-        ("urlb", "urlb", "--methods cesd --skill best", [(3, 3), (12, 12)]),
-        ("urlb", "urlb", "--methods cesd --skill best --skill-episodes 3", [(3, 3), (12, 0)]),
-        ("urlb", "urlb", "--methods cesd --skill-episodes 3", [(3, 3), (12, 12)]),
-        ("urlb", "urlb", "--methods cesd --finetune-steps 20000", [(3, 3), (12, 0)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd scratch random", [(3, 3), (36, 36)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd scratch random --eval-freq 5000", [(3, 3), (36, 12)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd scratch random --n-eval-episodes 5", [(3, 3), (36, 0)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd --skill best", [(3, 3), (12, 12)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd --skill best --skill-episodes 3", [(3, 3), (12, 0)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd --skill-episodes 3", [(3, 3), (12, 12)]),
+        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd --finetune-steps 20000", [(3, 3), (12, 0)]),
     ],
 )
 def test_rows_that_ship_keep_their_meaning_and_others_are_other_runs(script, folder, arguments, expected, monkeypatch, capsys):

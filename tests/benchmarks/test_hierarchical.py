@@ -49,7 +49,7 @@ def test_pretraining_of_metras_robots_has_no_tasks(monkeypatch, capsys, tmp_path
     main_of("urlb", f"--domains SkillAnt-v0 Walker-v0 --methods cesd --seeds 1 --dry-run --output {tmp_path}", monkeypatch)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "method=" in line]
     steps = {line[1]: line[4] for line in lines if len(line) == 5}
-    assert steps == {"domain=SkillAnt-v0": "pretrain_steps=2000000", "domain=Walker-v0": "pretrain_steps=200000"}
+    assert steps == {"domain=SkillAnt-v0": "pretrain_steps=2000000", "domain=Walker-v0": "pretrain_steps=300000"}
     assert {line[1] for line in lines if len(line) > 5} == {"domain=Walker-v0"}
 
 

@@ -18,7 +18,16 @@ from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.zoo import hyperparams
-from sb3_cesd.zoo.hyperparams import configs, entries, find_config, hyperparams_folder, merge, read_entry, read_sections
+from sb3_cesd.zoo.hyperparams import (
+    compose,
+    configs,
+    entries,
+    find_config,
+    hyperparams_folder,
+    merge,
+    read_entry,
+    read_sections,
+)
 
 DOMAINS = ("Walker", "Quadruped", "Jaco")
 
@@ -47,7 +56,10 @@ def test_entries_hold_every_environment_and_a_default(config):
             assert entry["skill_duration"] is None and entry.get("skill_type", "discrete") == "discrete"
             continue
         is_task = env_id not in ("default", *LOCOMOTION, *(f"{domain}-v0" for domain in DOMAINS))
-        n_timesteps = (5e4 if is_task else 2e5) if "laptop" in config else (1e5 if is_task else 2e6)
+        is_robot = env_id != "default"
+        n_timesteps = (5e4 if is_task else 3e5 if is_robot else 2e5) if "laptop" in config else (1e5 if is_task else 2e6)
+        if "laptop" in config and is_robot and not is_task and env_id not in LOCOMOTION:
+            assert (entry["n_envs"], entry["train_freq"]) == (8, 16), "three times the states in half the time"
         if env_id in LOCOMOTION:
             n_timesteps = 2e6
             assert (entry["train_freq"], entry["learning_starts"]) == (32, 10_000), "METRA's ratio of updates"
@@ -57,7 +69,9 @@ def test_entries_hold_every_environment_and_a_default(config):
             (domain,) = (each for each in DOMAINS if env_id.startswith(each))
             file, scale = configs()[config]
             own = read_sections(file).get(f"{scale}_task") or {}
-            assert {**composed[f"{domain}-v0"], **own, "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
+            alike = compose([read_sections("common"), read_sections(file)], ["base", scale, domain.lower()])
+            assert {**alike, **own, "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
+            assert "n_envs" not in entry, "a task is learned in one environment"
 
 
 @pytest.mark.parametrize("config", configs())

@@ -6,7 +6,7 @@ environment merges the sections that apply to it, at any depth. A later section 
 the method wins over what is shared::
 
     any, e.g. Pendulum-v1    base, SCALE
-    Walker-v0                base, SCALE, walker
+    Walker-v0                base, SCALE, walker, SCALE_skills
     WalkerRun-v0             base, SCALE, walker, task, SCALE_task
     MazeTree-v0              maze, at either scale
 
@@ -31,7 +31,8 @@ Entry = dict[str, Any]
 
 COMMON = "common"
 SCALES = ("published", "laptop")
-SECTIONS = ("base", *SCALES, *HORIZONS, "task", *(f"{scale}_task" for scale in SCALES), "maze")
+OF_SCALES = tuple(f"{scale}_{part}" for scale in SCALES for part in ("skills", "task"))
+SECTIONS = ("base", *SCALES, *HORIZONS, "task", *OF_SCALES, "maze")
 
 
 def hyperparams_folder() -> Path:
@@ -76,7 +77,7 @@ def entries(config: str) -> dict[str, Entry]:
     sections = {"default": ["base", scale]}
     for env_id, (domain, _) in ROBOTS.items():
         is_task = env_id.lower() != f"{domain}-v0"
-        sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [])]
+        sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [f"{scale}_skills"])]
     sections.update({env_id: ["base", scale, domain] for env_id, domain in LOCOMOTION.items()})
     sections.update({env_id: ["maze"] for env_id in MAZES})
     return {env_id: compose(files, names) for env_id, names in sections.items()}
