@@ -11,7 +11,7 @@ UNDONE: dict[str, dict[str, Any]] = {
     "log1p=True": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True}}},
     "entropy=released": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True, "scale": "variance"}}},
     "shared_value=False": {"policy_kwargs": {"shared_value": False}},
-    "start=0": {"intrinsic_kwargs": {"constraint_kwargs": {"start": 0.0}}},
+    "start=0": {"intrinsic_kwargs": {"constraint_kwargs": {"start": 0.0, "freeze_clusters": False}}},
 }
 
 

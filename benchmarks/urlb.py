@@ -26,8 +26,9 @@ from sb3_cesd.common.allowed import WARM_UPS
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.skill_ddpg.finetuning import PARTS
 
-#: What rows were done with that do not tell
-OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1}
+#: What rows were done with that do not tell, of pre-training and of a task
+OF_OLD_PRETRAINING = {"n_envs": 1}
+OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
 #: The same of pre-training METRA's robots, which has fewer updates
@@ -137,8 +138,16 @@ def main() -> None:
         make_folder(parser, args.output)
     output = args.output.resolve()
     models = output / "models"
+    n_envs = {(name, domain): METHODS[name].n_envs(args.scale, domain) for name in args.methods for domain in args.domains}
     pretraining = [
-        {"method": method, "domain": domain, "scale": args.scale, "seed": seed, "pretrain_steps": pretrain_steps[domain]}
+        {
+            "method": method,
+            "domain": domain,
+            "scale": args.scale,
+            "seed": seed,
+            "pretrain_steps": pretrain_steps[domain],
+            "n_envs": n_envs[method, domain],
+        }
         for seed in seeds
         for domain in args.domains
         for method in args.methods
@@ -159,6 +168,7 @@ def main() -> None:
             "scale": args.scale,
             "seed": seed,
             "pretrain_steps": (args.from_steps or pretrain_steps[domain]) if method in ways else 0,
+            "pretrain_envs": n_envs[method, domain],
             "finetune_steps": finetune_steps,
             **ways.get(method, dict.fromkeys(("skill_choice", "warm_up", "transfer"), 0)),
             # Random actions are evaluated once
@@ -185,6 +195,7 @@ def main() -> None:
                 args.jobs,
                 args.dry_run,
                 estimate_pretraining,
+                OF_OLD_PRETRAINING,
             )
         if learning:
             print("Tasks: ", end="")

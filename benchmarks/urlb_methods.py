@@ -10,12 +10,16 @@ from sb3_cesd import registry
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.zoo.hyperparams import merge
 
-#: The ant and the half-cheetah as the other robots: distances in the features of the clusters, after exploration
+#: Clusters of states, which follow what skills do, and distances in their features, after exploration
 CONTRASTIVE_DISTANCE: dict[str, Any] = {
     "skill_duration": 50,
     "ent_coef": None,
     "policy_kwargs": {"layer_norm": True},
-    "intrinsic_kwargs": {"distance_encoder": "same", "constraint_kwargs": {"start": 0.8}},
+    "intrinsic_kwargs": {
+        "distance_encoder": "same",
+        "cluster_window": 1,
+        "constraint_kwargs": {"start": 0.8, "freeze_clusters": False},
+    },
 }
 #: The same with the released loss of the encoder; mazes have none that learns
 RELEASED_OBJECTIVE: dict[str, Any] = merge(
@@ -66,6 +70,16 @@ class Method(NamedTuple):
         if self.all_heads:
             arguments = merge(arguments, {"policy_kwargs": {"task_ensemble_size": arguments["n_skills"]}})
         return arguments
+
+    def n_envs(self, scale: str, domain: str) -> int:
+        """
+        Tell how many robots learn side by side.
+
+        :param scale: one of ``SCALES``
+        :param domain: one of ``DOMAINS``
+        :return: number of environments in pre-training; 1 without it
+        """
+        return self.arguments(scale, domain).get("n_envs", 1) if self.pretrained else 1
 
 
 METHODS: dict[str, Method] = {

@@ -106,7 +106,7 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     """
     Learn skills without a reward, then measure them.
 
-    :param run: ``method``, ``domain``, ``scale``, ``seed`` and ``pretrain_steps``
+    :param run: ``method``, ``domain``, ``scale``, ``seed``, ``pretrain_steps`` and ``n_envs``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
     :param n_task_episodes: episodes of each skill in each task, of which half choose the best skill and half measure it
@@ -117,8 +117,8 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
     entry = method.arguments(run["scale"], run["domain"])
     entry.pop("n_timesteps")
-    n_envs = entry.pop("n_envs", 1)
-    env = run["domain"] if n_envs == 1 else make_batched(run["domain"], n_envs, n_threads=1)
+    entry.pop("n_envs", None)
+    env = run["domain"] if run["n_envs"] == 1 else make_batched(run["domain"], run["n_envs"], n_threads=1)
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
     make_model = partial(registry.METHODS[method.algo], env=env, seed=run["seed"], device="cpu", **entry)
@@ -185,10 +185,11 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     """
     Learn a task, from skills or from scratch.
 
-    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``finetune_steps``; ``eval_freq``
-        (steps between two evaluations), ``n_eval_episodes`` (episodes of each) and ``n_skill_episodes`` (of each skill to tell
-        the best, if that is the choice and the warm-up does not tell); and for one with skills ``skill_choice``
-        (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as ``from_pretrained`` takes them
+    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``pretrain_envs`` (robots side by
+        side in pre-training), ``finetune_steps``; ``eval_freq`` (steps between two evaluations), ``n_eval_episodes``
+        (episodes of each) and ``n_skill_episodes`` (of each skill to tell the best, if that is the choice and the warm-up
+        does not tell); and for one with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and
+        ``transfer`` (joined by +), as ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;

@@ -34,10 +34,11 @@ def preset(
     Read the settings that RL Zoo trains a method with, from the same yml files::
 
         settings = preset("laptop", "Walker-v0")
-        model = CeSD("MlpPolicy", "Walker-v0", **settings).learn(settings.n_timesteps)
+        env = make_batched("Walker-v0", settings.n_envs)
+        model = CeSD("MlpPolicy", env, **settings).learn(settings.n_timesteps)
 
-    :param scale: ``"laptop"`` (200k steps, networks of 256) or ``"published"`` (2M steps, networks of 1024); mazes have one
-        scale for both
+    :param scale: ``"laptop"`` (networks of 256; 300k steps of a robot, 200k of any other environment) or ``"published"`` (2M
+        steps, networks of 1024); mazes have one scale for both
     :param env_id: id of the environment; one that the files don't name gets the settings of any other environment
     :param method: name or class of the method, or the name of a variant with a file of its own (``"cesd_released"``)
     :return: arguments of the constructor but policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes

@@ -386,14 +386,18 @@ class CeSD(SkillDDPG):
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         params = super().convert_hyperparams(drawn)
+        has_networks = params["distance_encoder"] not in ("identity", "fourier")
         own = {
             **pop_encoder(params),
             **pop(params, "distance_encoder", "alpha"),
-            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)},
+            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)} if has_networks else {},
             "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
             "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
             "constraint_kwargs": pop(params, "count", "start"),
         }
+        if own["constraint_kwargs"]["start"] == 0:
+            # Clusters that an entry freezes have to learn before
+            own["constraint_kwargs"]["freeze_clusters"] = False
         return {"intrinsic_kwargs": own, **params}
 
 

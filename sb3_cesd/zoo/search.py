@@ -103,14 +103,14 @@ class SearchSpace:
 
     def _complete(self, drawn: Params, has_own_sizes: bool) -> Params:
         """Add what the entry says about the reward, with sizes of its own if the actor has those of the entry."""
-        kept = dict(self.entry.get("intrinsic_kwargs") or {})
-        has_own_encoder = drawn.get("encoder") == self.entry_draws.get("encoder", self.fixed.get("encoder"))
-        if not has_own_encoder:
-            kept.pop("encoder_kwargs", None)
+        kept, drawn = dict(self.entry.get("intrinsic_kwargs") or {}), dict(drawn)
         if has_own_sizes:
-            drawn = {name: value for name, value in drawn.items() if name not in ("net_arch", "distance_encoder_kwargs")}
-            if has_own_encoder:
-                drawn.pop("encoder_kwargs", None)
+            drawn.pop("net_arch", None)
+        for name in ("encoder", "distance_encoder"):
+            if drawn.get(name) != self.entry_draws.get(name, self.fixed.get(name)):
+                kept.pop(f"{name}_kwargs", None)
+            elif has_own_sizes:
+                drawn.pop(f"{name}_kwargs", None)
         return merge(kept, drawn)
 
     def _paths(self) -> dict[str, Path]:

@@ -30,6 +30,7 @@ CESD_IN_MAZES = {
     "shared_value": True,
     "encoder": "FourierEncoder",
     "distance_encoder": None,
+    "average_window": 1,
     "features_dim": 64,
     "entropy.k": 4,
     "entropy.scale": "std",

@@ -21,7 +21,7 @@ def scripts_on_the_path(monkeypatch):
 
 def arguments_of(output, *arguments):
     return [
-        "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2012", "--finetune-steps", "2008", "--tasks", "WalkerRun-v0",
+        "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2176", "--finetune-steps", "2008", "--tasks", "WalkerRun-v0",
         "--eval-freq", "1004", "--n-eval-episodes", "2", "--output", str(output), *arguments,
     ]  # fmt: skip
 
@@ -34,11 +34,11 @@ def run(output, *arguments):
 @pytest.mark.slow
 def test_whole_benchmark_in_small(tmp_path):
     methods = ["cesd", "released", "apt", "scratch"]
-    arguments = ["--methods", *methods, "--save-at", "2006", "--from-steps", "2006"]
+    arguments = ["--methods", *methods, "--save-at", "2056", "--from-steps", "2056"]
     first = run(tmp_path, *arguments)
     assert first.returncode == 0, first.stderr
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
-    assert set(skills.index) == {"cesd", "released", "apt"} and (skills.n_updates == 6).all()
+    assert set(skills.index) == {"cesd", "released", "apt"} and (skills.n_updates == 16).all() and (skills.n_envs == 8).all()
     assert skills.on_cluster_share[["cesd", "released"]].between(0, 1).all() and pd.isna(skills.on_cluster_share["apt"])
     assert (skills.policy_coverage >= 1).all() and (skills.total_coverage >= 1).all() and (skills.training_entropy > 0).all()
     assert (skills.queue_coverage <= skills.total_coverage).all() and skills.moving_share.between(0, 1).all()
@@ -47,12 +47,12 @@ def test_whole_benchmark_in_small(tmp_path):
     assert [np.mean(json.loads(moves)) for moves in skills.moves] == skills.moving_share.tolist()
     assert skills[[f"best_skill_{task}" for task in ("stand", "walk", "run", "flip")]].gt(0).all(axis=None)
     assert (skills.best_skill_episodes == 2).all()
-    for steps in (2006, 2012):
+    for steps in (2056, 2176):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 
     tasks = pd.read_csv(tmp_path / "runs.csv").set_index("method")
     assert set(tasks.index) == set(methods) and (tasks.n_updates == 4).all()
-    assert tasks.pretrain_steps["cesd"] == 2006 and tasks.pretrain_steps["scratch"] == 0
+    assert tasks.pretrain_steps["cesd"] == 2056 and tasks.pretrain_steps["scratch"] == 0
     for method, row in tasks.iterrows():
         (file,) = tmp_path.glob(f"evaluations/{method}_*/evaluations.npz")
         evaluations = np.load(file)
@@ -67,7 +67,7 @@ def test_whole_benchmark_in_small(tmp_path):
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
 
     # Steps spent on the choice of a skill are told, and not counted among those of the task
-    best = run(tmp_path, "--methods", "cesd", "--save-at", "2006", "--from-steps", "2006", "--skill", "best")
+    best = run(tmp_path, "--methods", "cesd", "--save-at", "2056", "--from-steps", "2056", "--skill", "best")
     assert best.returncode == 0, best.stderr
     rows = pd.read_csv(tmp_path / "runs.csv").set_index("skill_choice")
     assert rows.zero_shot_steps["best"] == 8 * 1000 and pd.isna(rows.zero_shot_steps["random"]).all()
@@ -249,14 +249,18 @@ def test_names_of_rows_of_metras_robots_keep_meaning_the_same_settings(env_id):
     assert settings["cesd"] == {**settings["distance=contrastive"], **temporal}
 
 
+#: Clusters as the released code has them
+OF_STATES = {"average_window": 1, "distance_encoder": None, "skill_duration": 50, "constraint.freeze_clusters": False}
+
+
 @pytest.mark.parametrize(
     ("name", "different"),
     [
-        ("released", RELEASED),
+        ("released", {**RELEASED, **OF_STATES}),
         ("log1p=True", {"entropy.log1p": True}),
         ("entropy=released", {"entropy.log1p": True, "entropy.scale": "variance"}),
         ("shared_value=False", {"shared_value": False}),
-        ("start=0", {"constraint.start": 0.0}),
+        ("start=0", {"constraint.start": 0.0, "constraint.freeze_clusters": False}),
     ],
 )
 def test_names_of_rows_keep_meaning_the_same_settings(name, different):
@@ -266,6 +270,7 @@ def test_names_of_rows_keep_meaning_the_same_settings(name, different):
     def make(method):
         entry = method.arguments("laptop", "Walker-v0")
         entry.pop("n_timesteps")
+        assert entry.pop("n_envs") == method.n_envs("laptop", "Walker-v0") == 8
         return CeSD(env=RandomWalk("walker"), seed=0, device="cpu", **entry)
 
     default = settings_of(make(METHODS["cesd"]))
@@ -278,13 +283,18 @@ def test_names_of_rows_keep_meaning_the_same_settings(name, different):
         "ensemble_size": None,
         "shared_value": True,
         "encoder": "ContrastiveEncoder",
-        "encoder.objective": "released",
+        "encoder.objective": "infonce",
+        "distance_encoder": "IdentityEncoder",
+        "average_window": 50,
+        "skill_duration": 200,
+        "train_freq": 16,
         "entropy.k": 8,
         "entropy.scale": "std",
         "entropy.log1p": False,
         "alpha": 1.0,
         "prototypes.sinkhorn_iterations": 6,
-        "constraint.start": 0.8,
+        "constraint.start": 0.5,
+        "constraint.freeze_clusters": True,
     }
     assert default.items() >= expected.items()
     assert settings_of(make(METHODS[name])) == {**default, **different}

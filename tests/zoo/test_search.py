@@ -133,8 +133,21 @@ def test_what_the_entry_says_beside_the_draws_stays():
     laptop = space(given={})
     other = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "encoder": "fourier"}))
     assert other["intrinsic_kwargs"]["encoder_kwargs"] == {}
+    assert other["intrinsic_kwargs"]["cluster_window"] == 50
     own = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, "alpha": 3.0}))["intrinsic_kwargs"]
-    assert own["encoder_kwargs"] == {"net_arch": [256, 256], "objective": "released"} and own["alpha"] == 3.0
+    assert own["encoder_kwargs"] == {"net_arch": [256, 256]} and own["alpha"] == 3.0
+    assert own["constraint_kwargs"]["freeze_clusters"] and own["prototype_kwargs"]["sinkhorn_iterations"] == 6
+
+
+def test_draws_beside_what_the_entry_freezes_make_a_reward():
+    """The laptop entry has distances of observations, and clusters that freeze when the constraint starts."""
+    laptop = space(given={})
+    for draws in ({"distance_encoder": "temporal"}, {"start": 0.0}, {"distance_encoder": "same", "start": 0.8}):
+        own = laptop.draw(optuna.trial.FixedTrial({**laptop.entry_draws, **draws}))["intrinsic_kwargs"]
+        reward = build_reward(CeSD, {"intrinsic_kwargs": own})
+        assert reward.constraint.freeze_clusters == (draws.get("start") != 0.0) and reward.average_window == 50
+        if draws.get("distance_encoder") == "temporal":
+            assert own["distance_encoder_kwargs"] == {"net_arch": [256, 256]}, "not those of the published scale"
 
 
 def test_ranges_contain_what_the_entry_says():
