@@ -28,8 +28,8 @@ _OF_TASKS = ("finetune_steps", "skill_choice", "warm_up", "transfer", "eval_freq
 IDENTITIES: dict[tuple[str, ...], Row] = {
     ("method", "maze", "seed", "n_timesteps"): {},
     ("method", "maze", "seed", "n_timesteps", "n_iterations"): {"n_timesteps": 36_000},
-    ("method", "domain", "scale", "seed", "pretrain_steps"): {},
-    (*_OF_ROBOTS, *_OF_TASKS): {"eval_freq": 0, "n_skill_episodes": 1},
+    ("method", "domain", "scale", "seed", "pretrain_steps", "n_envs"): {"n_envs": 1},
+    (*_OF_ROBOTS, "pretrain_envs", *_OF_TASKS): {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1},
     (*_OF_ROBOTS, "controller", "n_timesteps", "eval_freq", "n_eval_episodes"): {},
 }
 #: Columns that may differ where a run was done twice

@@ -58,7 +58,7 @@ def test_rows_that_contradict_each_other_are_refused_and_nothing_is_written(tmp_
         main_of("join", [source, "--into", target], monkeypatch)
     message = " ".join(capsys.readouterr().err.split())
     assert end.value.code == 2 and "total_coverage 7 and 8): it was done twice. Delete one of them." in message
-    assert "method=metra domain=SkillAnt-v0 scale=laptop seed=0 pretrain_steps=10" in message
+    assert "method=metra domain=SkillAnt-v0 scale=laptop seed=0 pretrain_steps=10 n_envs=1" in message
     assert (target / "pretraining.csv").read_bytes() == before and [file.name for file in target.iterdir()] == [
         "pretraining.csv"
     ]
