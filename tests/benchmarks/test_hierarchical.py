@@ -25,7 +25,7 @@ def pretrained(tmp_path_factory):
     from urlb_run import pretrain
 
     folder = tmp_path_factory.mktemp("results")
-    run = {"method": "metra", "domain": "SkillAnt-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 300}
+    run = {"method": "metra", "domain": "SkillAnt-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 300, "n_envs": 8}
     row = pretrain(run, folder / "models")
     sys.path.remove(str(FOLDER))
     return folder, row
@@ -48,9 +48,9 @@ def test_metras_robots_are_measured_by_coverage_and_goals(pretrained):
 def test_pretraining_of_metras_robots_has_no_tasks(monkeypatch, capsys, tmp_path):
     main_of("urlb", f"--domains SkillAnt-v0 Walker-v0 --methods cesd --seeds 1 --dry-run --output {tmp_path}", monkeypatch)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "method=" in line]
-    steps = {line[1]: line[4] for line in lines if len(line) == 5}
+    steps = {line[1]: line[4] for line in lines if len(line) == 6}
     assert steps == {"domain=SkillAnt-v0": "pretrain_steps=2000000", "domain=Walker-v0": "pretrain_steps=300000"}
-    assert {line[1] for line in lines if len(line) > 5} == {"domain=Walker-v0"}
+    assert {line[1] for line in lines if len(line) > 6} == {"domain=Walker-v0"}
 
 
 def test_estimates_do_not_mix_robots_with_other_ratios_of_updates():

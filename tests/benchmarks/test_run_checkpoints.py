@@ -9,14 +9,15 @@ import pytest
 from sb3_cesd import DIAYN
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-PRETRAINING = {"method": "diayn", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2300}
+PRETRAINING = {"method": "diayn", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2304, "n_envs": 1}
 TASK = {
     "method": "diayn",
     "domain": "Walker-v0",
     "task": "WalkerRun-v0",
     "scale": "laptop",
     "seed": 0,
-    "pretrain_steps": 2300,
+    "pretrain_steps": 2304,
+    "pretrain_envs": 1,
     "finetune_steps": 2300,
     "skill_choice": "random",
     "warm_up": "skills",
@@ -76,11 +77,11 @@ def test_stopped_runs_go_on(urlb_run, monkeypatch, tmp_path):
         with pytest.raises(Stopped):
             urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
     [checkpoints] = stopped.glob("*.checkpoints")
-    assert [file.name for file in checkpoints.glob("*.pkl")] == ["gathered_1800.pkl"], "what older checkpoints had is deleted"
+    assert [file.name for file in checkpoints.glob("*.pkl")] == ["gathered_1808.pkl"], "what older checkpoints had is deleted"
     with monkeypatch.context() as patched:
         written = stop_after(patched, 9)
         row = urlb_run.pretrain(PRETRAINING, stopped, save_at=[500])
-        assert written == [2300], "it does not begin again"
+        assert written == [2304], "it does not begin again"
     assert without_time(row) == without_time(expected) and row["seconds"] > 0
     curves = [json.loads(row[name]) for name in ("coverage_steps", "total_coverage_curve", "queue_coverage_curve")]
     assert curves[0] == list(range(115, 2301, 115)) and {len(curve) for curve in curves} == {20}
@@ -106,7 +107,7 @@ def test_stopped_runs_go_on(urlb_run, monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_a_stopped_run_of_many_robots_goes_on(urlb_run, monkeypatch, tmp_path):
-    run = {**PRETRAINING, "domain": "SkillHalfCheetah-v0"}
+    run = {**PRETRAINING, "domain": "SkillHalfCheetah-v0", "n_envs": 8}
     read = urlb_run.METHODS["diayn"].arguments("laptop", run["domain"])
     assert read["n_envs"] == 8
     monkeypatch.setattr(type(urlb_run.METHODS["diayn"]), "arguments", lambda *_: {**read, "learning_starts": 500})
