@@ -381,6 +381,8 @@ class CeSD(SkillDDPG):
             "actor": trial.suggest_categorical("actor", ["skill", "random", "cluster"]),
             "count": trial.suggest_categorical("count", ["released", "paper"]),
             "start": trial.suggest_categorical("start", [0.0, 0.8]),
+            "freeze_clusters": trial.suggest_categorical("freeze_clusters", [False, True]),
+            "cluster_window": trial.suggest_categorical("cluster_window", [1, 50]),
         }
 
     @classmethod
@@ -389,14 +391,14 @@ class CeSD(SkillDDPG):
         has_networks = params["distance_encoder"] not in ("identity", "fourier")
         own = {
             **pop_encoder(params),
-            **pop(params, "distance_encoder", "alpha"),
+            **pop(params, "distance_encoder", "alpha", "cluster_window"),
             "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)} if has_networks else {},
             "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
             "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
-            "constraint_kwargs": pop(params, "count", "start"),
+            "constraint_kwargs": pop(params, "count", "start", "freeze_clusters"),
         }
         if own["constraint_kwargs"]["start"] == 0:
-            # Clusters that an entry freezes have to learn before
+            # Clusters have to learn before they freeze
             own["constraint_kwargs"]["freeze_clusters"] = False
         return {"intrinsic_kwargs": own, **params}
 

@@ -49,7 +49,12 @@ CASES = [
     Case("CeSD", "env", "Pendulums-v1", "There is no environment 'Pendulums-v1' .*: check its spelling"),
     Case("CeSD", "optimize_memory_usage", True, "optimize_memory_usage=True must be False: leave it out"),
     Case("CeSD", "intrinsic_kwargs", [1], "intrinsic_kwargs=.* must be a dictionary of arguments or None"),
-    Case("CeSD", "intrinsic_kwargs", {"Alpha": 1}, "intrinsic_kwargs has no 'Alpha': use some of alpha, constraint_kwargs"),
+    Case(
+        "CeSD",
+        "intrinsic_kwargs",
+        {"Alpha": 1},
+        "intrinsic_kwargs has no 'Alpha': use some of alpha, cluster_window, constraint_kwargs",
+    ),
     Case("CeSD", "intrinsic_kwargs", {"entropy_kwargs": {"K": 3}}, r"entropy_kwargs has no 'K': use some of .*\bk\b"),
     Case("CeSD", "policy_kwargs", {"net_arch": ""}, "net_arch='' must be sizes of hidden layers"),
     Case("CeSD", "policy_kwargs", {"n_critic": 1}, "policy_kwargs has no 'n_critic': use some of .*n_critics"),
