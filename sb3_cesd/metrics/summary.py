@@ -134,9 +134,10 @@ def skill_metrics(
     n_skills = len(rollouts.states)
     thinned = rollouts.thinned(N_STATES)
     seen = thinned if thinned.observations is None else thinned.as_seen()
-    metrics = {"knn_accuracy": _accuracy(seen), "particle_entropy": _entropy(seen.per_state()[0])}
+    metrics = {"knn_accuracy": _accuracy(seen)}
     if layout is None:
         metrics["knn_accuracy_standardized"] = _accuracy(seen, standardize=True)
+    metrics["particle_entropy"] = _entropy(seen.per_state()[0])
     if in_the_plane:
         places = metrics
         if not np.array_equal(seen.states, thinned.states):

@@ -14,7 +14,7 @@ COVERED = {MAZE: "share of the maze", ARM: "number of bins of 0.1 m", OTHER: "nu
 #: What metrics mean; N stands for a number in the name
 MEANINGS = {
     "knn_accuracy": "share of states whose observation tells the skill",
-    "knn_accuracy_standardized": "the same with each entry divided by its standard deviation",
+    "knn_accuracy_standardized": "the same, each entry divided by its standard deviation",
     "knn_accuracy_places": "share of states whose place tells the skill",
     "policy_coverage": "{covered} that these rollouts visit",
     "policy_coverage_N": "number of bins of 1 m on {number} trajectories without noise",
