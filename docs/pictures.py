@@ -9,8 +9,11 @@ The arm's skills are those of
 
     python benchmarks/urlb.py --domains Jaco-v0 --pretrain-steps 100000 --methods cesd --seeds 1 --tasks
 
-and those of the walker and the quadruped of the runs in benchmarks/results/urlb/README.md ("What makes skills of a walker
-move", "Eight quadrupeds side by side"), seed 100.
+with the laptop entry of commit 5349cf1, those of the walker of seed 0 of
+
+    python benchmarks/urlb.py --domains Walker-v0 --methods cesd --seeds 1 --tasks
+
+and those of the quadruped of seed 100 in benchmarks/results/urlb/README.md ("Eight quadrupeds side by side").
 """
 
 import argparse
