@@ -59,7 +59,10 @@ def variants(names: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
     for name in names:
         if name == "cesd":
             for phase, start in PHASES.items():
-                found[f"cesd, {phase}"] = (name, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start}}})
+                found[f"cesd, {phase}"] = (
+                    name,
+                    {"intrinsic_kwargs": {"constraint_kwargs": {"start": start, "freeze_clusters": False}}},
+                )
         else:
             found[name] = (name, {})
     return found
@@ -80,7 +83,8 @@ def make_model(
     :return: the model, with transitions in its replay buffer
     """
     arguments = METHODS[name].arguments(SCALES[size], f"{robot.capitalize()}-v0")
-    arguments.pop("n_timesteps")
+    for name_of_zoo in ("n_timesteps", "n_envs"):
+        arguments.pop(name_of_zoo, None)
     arguments |= {"skill_duration": 10, "learning_starts": N_TRANSITIONS, "buffer_size": N_TRANSITIONS, "reward": reward}
     arguments = merge(merge(arguments, overrides), sizes)
     model = registry.METHODS[name](env=RandomWalk(robot), seed=0, device="cpu", **arguments)

@@ -33,11 +33,14 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
     :param device: device of the models
     :return: models by name, with the sizes of the yml file; CeSD once for each phase of its training
     """
-    entry = read_entry(SIZES[size], env_id, {"buffer_size": buffer_size, "learning_starts": WARM_UP})
-    entry.pop("n_timesteps")
+    # One robot and an update for every two steps, whatever the entry has
+    changed = {"buffer_size": buffer_size, "learning_starts": WARM_UP, "train_freq": 2}
+    entry = read_entry(SIZES[size], env_id, changed)
+    for name in ("n_timesteps", "n_envs"):
+        entry.pop(name, None)
     models: dict[str, OffPolicyAlgorithm] = {}
     for phase, start in PHASES.items():
-        arguments = merge(entry, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start}}})
+        arguments = merge(entry, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start, "freeze_clusters": False}}})
         models[f"CeSD, {phase}"] = CeSD(env=env_id, seed=0, device=device, **arguments)
     cesd = models["CeSD, exploring"]
     assert isinstance(cesd, CeSD)
