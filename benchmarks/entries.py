@@ -15,6 +15,20 @@ UNDONE: dict[str, dict[str, Any]] = {
 }
 
 
+#: What of an entry RL Zoo takes, and no constructor
+OF_ZOO = ("n_timesteps", "n_envs")
+
+
+def of_constructor(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Leave out what no constructor takes.
+
+    :param entry: an entry of a yml file
+    :return: arguments of the constructor
+    """
+    return {name: value for name, value in entry.items() if name not in OF_ZOO}
+
+
 def read_entry(config: str, env_id: str, overrides: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """
     Read what an algorithm is trained with.

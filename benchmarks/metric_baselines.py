@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from arguments import at_least
-from entries import read_entry
+from entries import of_constructor, read_entry
 from gymnasium import spaces
 
 from sb3_cesd import CeSD
@@ -61,8 +61,8 @@ def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[st
     :param best_skills: measure what the best of them are worth in the tasks of the robot, too
     :return: kind -> metrics by name, means over seeds
     """
-    entry = read_entry("cesd" if env_id in MAZES else "cesd_laptop", env_id)
-    entry = {name: value for name, value in entry.items() if name not in ("n_timesteps", "n_envs", "buffer_size")}
+    entry = of_constructor(read_entry("cesd" if env_id in MAZES else "cesd_laptop", env_id))
+    entry.pop("buffer_size")
     play = IN_MAZE if env_id in MAZES else ELSEWHERE
     env = make_play_env(env_id, entry["n_skills"], play["n_rollouts"])
     means = {}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
+from entries import of_constructor
 from random_walk import RandomWalk
 from timing import PHASES
 from urlb_methods import METHODS
@@ -82,9 +83,7 @@ def make_model(
     :param sizes: arguments that differ from the yml file as well
     :return: the model, with transitions in its replay buffer
     """
-    arguments = METHODS[name].arguments(SCALES[size], f"{robot.capitalize()}-v0")
-    for name_of_zoo in ("n_timesteps", "n_envs"):
-        arguments.pop(name_of_zoo, None)
+    arguments = of_constructor(METHODS[name].arguments(SCALES[size], f"{robot.capitalize()}-v0"))
     arguments |= {"skill_duration": 10, "learning_starts": N_TRANSITIONS, "buffer_size": N_TRANSITIONS, "reward": reward}
     arguments = merge(merge(arguments, overrides), sizes)
     model = registry.METHODS[name](env=RandomWalk(robot), seed=0, device="cpu", **arguments)

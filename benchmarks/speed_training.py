@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch as th
-from entries import read_entry
+from entries import of_constructor, read_entry
 from sb3_contrib import TQC
 from stable_baselines3 import TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -35,9 +35,7 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
     """
     # One robot and an update for every two steps, whatever the entry has
     changed = {"buffer_size": buffer_size, "learning_starts": WARM_UP, "train_freq": 2}
-    entry = read_entry(SIZES[size], env_id, changed)
-    for name in ("n_timesteps", "n_envs"):
-        entry.pop(name, None)
+    entry = of_constructor(read_entry(SIZES[size], env_id, changed))
     models: dict[str, OffPolicyAlgorithm] = {}
     for phase, start in PHASES.items():
         arguments = merge(entry, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start, "freeze_clusters": False}}})

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
+from entries import of_constructor
 from run_checkpoints import forget, learn, start_or_resume
 from runs import Row
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
@@ -115,9 +116,7 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     """
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
-    entry = method.arguments(run["scale"], run["domain"])
-    entry.pop("n_timesteps")
-    entry.pop("n_envs", None)
+    entry = of_constructor(method.arguments(run["scale"], run["domain"]))
     env = run["domain"] if run["n_envs"] == 1 else make_batched(run["domain"], run["n_envs"], n_threads=1)
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
@@ -200,8 +199,7 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     folder = evaluations / "_".join(str(value) for value in run.values())
     if run["method"] == "random":
         return play_at_random(run, folder)
-    entry = method.arguments(run["scale"], run["task"])
-    entry.pop("n_timesteps")
+    entry = of_constructor(method.arguments(run["scale"], run["task"]))
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
     if method.pretrained:

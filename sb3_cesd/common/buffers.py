@@ -342,12 +342,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
             skills = self._at("skills", rows, envs)
             observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
             next_observations = self._next_observations(last_rows, envs)
-            averages = (
-                (None, None)
-                if self.average_window == 1
-                else (self._averages(rows, envs), self._averages(last_rows, envs, next_observations))
-            )
-            average_observations, average_next_observations = averages
+            averages = {}
+            if self.average_window > 1:
+                averages["average_observations"] = self._averages(rows, envs)
+                averages["average_next_observations"] = self._averages(last_rows, envs, next_observations)
             return SkillReplayBufferSamples(
                 observations=self._normalized(observations),
                 actions=self._at("actions", rows, envs),
@@ -357,8 +355,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
                 discounts=(self.gamma ** window[:, None].double()).float(),
                 skills=skills.long() if self.skill_space.discrete else skills,
                 one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
-                average_observations=average_observations,
-                average_next_observations=average_next_observations,
+                **averages,
             )
 
     def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
