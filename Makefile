@@ -22,7 +22,7 @@ test-slow: $(INSTALLED)
 
 # Warnings are errors: a link that leads nowhere, an unknown name
 docs: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -E -W --keep-going docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 lint: $(INSTALLED)
