@@ -18,20 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from arguments import existing, make_folder, output_folder
+from identities import IDENTITIES
 from runs import Row, keys_of, only_one, read_rows
 
 from sb3_cesd.common.files import write_text_whole
 
-_OF_ROBOTS = ("method", "domain", "task", "scale", "seed", "pretrain_steps")
-_OF_TASKS = ("finetune_steps", "skill_choice", "warm_up", "transfer", "eval_freq", "n_eval_episodes", "n_skill_episodes")
-#: Columns that identify a run -> what rows without one of them were done with: mazes, MINE, pre-training, tasks and goals
-IDENTITIES: dict[tuple[str, ...], Row] = {
-    ("method", "maze", "seed", "n_timesteps"): {},
-    ("method", "maze", "seed", "n_timesteps", "n_iterations"): {"n_timesteps": 36_000},
-    ("method", "domain", "scale", "seed", "pretrain_steps", "n_envs"): {"n_envs": 1},
-    (*_OF_ROBOTS, "pretrain_envs", *_OF_TASKS): {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1},
-    (*_OF_ROBOTS, "controller", "n_timesteps", "eval_freq", "n_eval_episodes"): {},
-}
 #: Columns that may differ where a run was done twice
 NOT_MEASURED = ("seconds", "versions")
 #: Files that are joined
@@ -44,7 +35,7 @@ def identity_of(rows: pd.DataFrame, path: Path) -> tuple[tuple[str, ...], Row]:
 
     :param rows: its rows
     :param path: its file
-    :return: one of :data:`IDENTITIES`, the longest whose columns it has, and what rows without a value were done with
+    :return: one of :data:`~identities.IDENTITIES`, the longest that fits, and what rows without a value were done with
     :raises ValueError: if the table is of no benchmark
     """
     fitting = [names for names, defaults in IDENTITIES.items() if set(names) - set(defaults) <= set(rows)]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 from arguments import at_least, make_folder, output_folder
 from cluster import use_backend
+from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, run_missing
 from urlb_methods import DOMAINS, METHODS, SCALES, STEPS, pretraining_steps
 from urlb_run import learn_task, pretrain
@@ -26,9 +27,6 @@ from sb3_cesd.common.allowed import WARM_UPS
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.skill_ddpg.finetuning import PARTS
 
-#: What rows were done with that do not tell, of pre-training and of a task
-OF_OLD_PRETRAINING = {"n_envs": 1}
-OF_OLD_ROWS = {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1}
 #: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
 #: The same of pre-training METRA's robots, which has fewer updates
@@ -210,7 +208,7 @@ def main() -> None:
                 args.jobs,
                 args.dry_run,
                 partial(estimate, steps="finetune_steps", steps_per_second=STEPS_PER_SECOND[args.scale][1]),
-                OF_OLD_ROWS,
+                OF_OLD_TASKS,
             )
 
 

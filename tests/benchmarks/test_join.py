@@ -102,11 +102,9 @@ def test_files_that_ship_stay_as_they_are(tmp_path, monkeypatch, folder, name):
     ],
 )
 def test_what_identifies_runs_is_what_the_benchmarks_say(script, arguments, monkeypatch, capsys, tmp_path):
-    from join import IDENTITIES
-    from urlb import OF_OLD_ROWS
+    from identities import IDENTITIES
 
     main_of(script, [*arguments.split(), "--dry-run", "--output", tmp_path], monkeypatch)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("  method=")]
     identities = {tuple(word.partition("=")[0] for word in line) for line in lines}
     assert identities and {frozenset(names) for names in identities} <= {frozenset(names) for names in IDENTITIES}
-    assert OF_OLD_ROWS in IDENTITIES.values()
