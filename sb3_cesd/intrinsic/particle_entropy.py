@@ -4,6 +4,7 @@ from torch import nn
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Aggregate, DistanceScale
 from sb3_cesd.common.running_mean_std import RunningVariance
+from sb3_cesd.intrinsic.neighbors import nearest_distances
 
 
 class ParticleEntropy(nn.Module):
@@ -71,10 +72,7 @@ class ParticleEntropy(nn.Module):
         """
         same_group = groups[:, None] == groups  # (batch_size, batch_size)
         large = same_group.sum(dim=1) > self.k  # (batch_size,)
-        # The inner-product expansion would cancel near distance zero
-        distances = th.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
-        distances = distances.masked_fill(~same_group, th.inf)
-        nearest = distances.topk(self.k, largest=False).values  # ||u - NN_k(u)||, (batch_size, k)
+        nearest = nearest_distances(features, same_group, self.k)  # ||u - NN_k(u)||, (batch_size, k)
         if self.aggregate == "kth":
             nearest = nearest[:, -1:]
         nearest = th.where(large[:, None], nearest, 0.0)
