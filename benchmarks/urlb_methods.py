@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from entries import UNDONE, read_entry
+from urlb_arms import ARMS
 
 from sb3_cesd import registry
 from sb3_cesd.envs.robots.ids import LOCOMOTION
@@ -88,7 +89,7 @@ METHODS: dict[str, Method] = {
     **{name: Method(name) for name in registry.METHODS if name != "cesd"},
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
-    **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
+    **{name: Method("cesd", overrides) for name, overrides in {**UNDONE, **ARMS}.items()},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }

@@ -21,7 +21,6 @@ from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import (
     TrainingCoverage,
-    best_skill_scores,
     draw_goals,
     env_positions,
     measure_motion,
@@ -29,9 +28,11 @@ from sb3_cesd.metrics import (
     play_and_measure,
     play_and_score,
     policy_coverage,
+    task_returns,
     zero_shot_goals,
 )
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN
+from sb3_cesd.metrics.tasks import score_best_skills
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_ROLLOUTS, N_STEPS = 8, 250
@@ -147,7 +148,8 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
     :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, what a study would maximise,
         and its factor ``coarse_coverage``; of each skill, as JSON, ``moves`` (0 or 1) and ``<part>_speeds``; the
         ``random_speeds`` of random actions; ``best_skill_<task>``, what a user gets for nothing, and ``best_skill_episodes``,
-        which is ``n_task_episodes`` (rows without it had two); of the ant and the half-cheetah ``policy_coverage_48`` and the
+        which is ``n_task_episodes`` (rows without it had two); of each skill, as JSON, ``<task>_returns``, mean over these
+        episodes; of the ant and the half-cheetah ``policy_coverage_48`` and the
         metrics of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the
         observations of training
     """
@@ -165,7 +167,9 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
         metrics["policy_coverage_48"] = policy_coverage(model, env)
         metrics |= zero_shot_goals(model, env, draw_goals(env)).metrics()
     else:
-        metrics |= best_skill_scores(model, domain, n_task_episodes, n_threads=1)
+        returns = task_returns(model, domain, n_task_episodes, n_threads=1)
+        metrics |= score_best_skills(returns, domain)
+        of_skills |= {f"{task}_returns": json.dumps(of_task.mean(axis=1).round(1).tolist()) for task, of_task in returns.items()}
         metrics["best_skill_episodes"] = n_task_episodes
     env.close()
     assert model.replay_buffer is not None

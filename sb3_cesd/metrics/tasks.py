@@ -1,5 +1,7 @@
 """What skills are worth in the tasks of a robot, as they are."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -97,7 +99,17 @@ def best_skill_scores(
     :raises ValueError: if it is no robot with tasks
     """
     check_arguments("best_skill_scores", locals())
-    returns = task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads)
+    return score_best_skills(task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads), env_id)
+
+
+def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[str, float]:
+    """
+    Score the best skill in each task, see :func:`best_skill_scores`.
+
+    :param returns: task -> returns of the skills, shape ``(n_skills, n_episodes)``, see :func:`task_returns`
+    :param env_id: see :func:`task_returns`
+    :return: ``best_skill_<task>`` by name: the return as a share of an expert's
+    """
     experts = {task: EXPERT_RETURNS[task_id] for task, task_id in tasks_of(env_id).items()}
     return {f"best_skill_{task}": held_out_best(of_task) / experts[task] for task, of_task in returns.items()}
 

@@ -47,6 +47,8 @@ def test_whole_benchmark_in_small(tmp_path):
     assert [np.mean(json.loads(moves)) for moves in skills.moves] == skills.moving_share.tolist()
     assert skills[[f"best_skill_{task}" for task in ("stand", "walk", "run", "flip")]].gt(0).all(axis=None)
     assert (skills.best_skill_episodes == 2).all()
+    for returns, best in zip(skills.walk_returns.map(json.loads), skills.best_skill_walk, strict=True):
+        assert len(returns) == 8 and min(returns) > 0 and best * 971 <= 2 * max(returns) + 0.1
     for steps in (2056, 2176):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 
@@ -298,3 +300,43 @@ def test_names_of_rows_keep_meaning_the_same_settings(name, different):
     }
     assert default.items() >= expected.items()
     assert settings_of(make(METHODS[name])) == {**default, **different}
+
+
+IN_ICM = {"distance_encoder": "ICMEncoder"}
+
+
+@pytest.mark.parametrize(
+    ("name", "different"),
+    [
+        ("start=1", {"constraint.start": 1.0}),
+        ("distance=identity", {"distance_encoder": "IdentityEncoder"}),
+        ("distance=icm", IN_ICM),
+        ("distance=icm,start=1", {**IN_ICM, "constraint.start": 1.0}),
+        (
+            "distance=icm,start=1,entropy=apt",
+            {**IN_ICM, "constraint.start": 1.0, "entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0},
+        ),
+        ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
+        ("distance=icm,alpha=0.3", {**IN_ICM, "alpha": 0.3}),
+        ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
+        ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
+    ],
+)
+def test_names_of_arms_mean_what_they_say(name, different):
+    from random_walk import RandomWalk
+    from urlb_methods import METHODS
+
+    def make(method):
+        entry = method.arguments("laptop", "Quadruped-v0")
+        entry.pop("n_timesteps")
+        entry.pop("n_envs")
+        return CeSD(env=RandomWalk("quadruped"), seed=0, device="cpu", **entry)
+
+    default, model = settings_of(make(METHODS["cesd"])), make(METHODS[name])
+    settings = settings_of(model)
+    settings.pop("encoder.objective", None)
+    default = {key: value for key, value in default.items() if key in settings}
+    assert settings == {**default, **different}
+    if "icm" in name:
+        features = model.intrinsic.encoder if name == "encoder=icm" else model.intrinsic.distance_encoder
+        assert features.features_dim == 256
