@@ -169,7 +169,9 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
     else:
         returns = task_returns(model, domain, n_task_episodes, n_threads=1)
         metrics |= score_best_skills(returns, domain)
-        of_skills |= {f"{task}_returns": json.dumps(of_task.mean(axis=1).round(1).tolist()) for task, of_task in returns.items()}
+        of_skills |= {
+            f"{task}_returns": json.dumps(of_task.mean(axis=1).round(1).tolist()) for task, of_task in returns.items()
+        }
         metrics["best_skill_episodes"] = n_task_episodes
     env.close()
     assert model.replay_buffer is not None
