@@ -308,7 +308,8 @@ IN_ICM = {"distance_encoder": "ICMEncoder"}
 @pytest.mark.parametrize(
     ("name", "different"),
     [
-        ("start=1", {"constraint.start": 1.0}),
+        ("distance=same,start=1", {"constraint.start": 1.0}),
+        ("distance=same,train_freq=8", {"train_freq": 8}),
         ("distance=identity", {"distance_encoder": "IdentityEncoder"}),
         ("distance=icm", IN_ICM),
         ("distance=icm,start=1", {**IN_ICM, "constraint.start": 1.0}),
@@ -317,9 +318,10 @@ IN_ICM = {"distance_encoder": "ICMEncoder"}
             {**IN_ICM, "constraint.start": 1.0, "entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0},
         ),
         ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
-        ("distance=icm,alpha=0.3", {**IN_ICM, "alpha": 0.3}),
         ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
+        ("distance=icm,kappa=0.25,train_freq=8", {**IN_ICM, "relabelling.kappa": 0.25, "train_freq": 8}),
         ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
+        ("encoder=icm,kappa=0.3", {"encoder": "ICMEncoder", "features_dim": 256, "relabelling.kappa": 0.3}),
     ],
 )
 def test_names_of_arms_mean_what_they_say(name, different):
@@ -332,11 +334,11 @@ def test_names_of_arms_mean_what_they_say(name, different):
         entry.pop("n_envs")
         return CeSD(env=RandomWalk("quadruped"), seed=0, device="cpu", **entry)
 
-    default, model = settings_of(make(METHODS["cesd"])), make(METHODS[name])
+    default, model = settings_of(make(METHODS["distance=same"])), make(METHODS[name])
     settings = settings_of(model)
     settings.pop("encoder.objective", None)
     default = {key: value for key, value in default.items() if key in settings}
     assert settings == {**default, **different}
     if "icm" in name:
-        features = model.intrinsic.encoder if name == "encoder=icm" else model.intrinsic.distance_encoder
+        features = model.intrinsic.encoder if name.startswith("encoder") else model.intrinsic.distance_encoder
         assert features.features_dim == 256
