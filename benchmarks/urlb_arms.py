@@ -8,7 +8,8 @@ from typing import Any
 
 from sb3_cesd.zoo.hyperparams import merge
 
-#: What all of them depart from, the laptop entry: clusters and distances in the same contrastive features, half of the training to explore
+#: What all of them depart from, the laptop entry: clusters and distances in the same contrastive features, and half of the
+#: training to explore
 SAME: dict[str, Any] = {
     "train_freq": 16,
     "intrinsic_kwargs": {
