@@ -4,21 +4,18 @@ Arms of CeSD in the benchmark of robots, which were tried to choose the entries 
 Each states all that arms differ in: what a name means does not change with the entry.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sb3_cesd.zoo.hyperparams import merge
 
 #: What all of them depart from, the laptop entry: clusters and distances in the same contrastive features, and half of the
 #: training to explore
 SAME: dict[str, Any] = {
-    "train_freq": 16,
-    "intrinsic_kwargs": {
-        "encoder": "contrastive",
-        "distance_encoder": "same",
-        "distance_encoder_kwargs": None,
-        "constraint_kwargs": {"start": 0.5, "freeze_clusters": False},
-        "relabel_kwargs": {"kappa": 0.0},
-    },
+    "encoder": "contrastive",
+    "distance_encoder": "same",
+    "distance_encoder_kwargs": None,
+    "constraint_kwargs": {"start": 0.5, "freeze_clusters": False},
+    "relabel_kwargs": {"kappa": 0.0},
 }
 #: Features of the dynamics, of the size that APT has
 OF_DYNAMICS: dict[str, Any] = {"features_dim": 256, "net_arch": [256]}
@@ -28,24 +25,36 @@ NEVER: dict[str, Any] = {"constraint_kwargs": {"start": 1.0}}
 #: The logarithm and the scale of APT
 ENTROPY_OF_APT: dict[str, Any] = {"log1p": True, "scale": "mean", "clip": 0.0}
 
-_INTRINSIC: dict[str, dict[str, Any]] = {
-    "distance=same": {},
-    "distance=same,start=1": NEVER,
-    "distance=identity": {"distance_encoder": "identity"},
-    "distance=icm": ICM,
-    "distance=icm,start=1": {**ICM, **NEVER},
-    "distance=icm,start=1,entropy=apt": {**ICM, **NEVER, "entropy_kwargs": ENTROPY_OF_APT},
-    "distance=icm,frozen": {**ICM, "constraint_kwargs": {"freeze_clusters": True}},
-    "distance=icm,kappa=0.5": {**ICM, "relabel_kwargs": {"kappa": 0.5}},
-    "distance=icm64": {"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}},
-    "encoder=icm": CLUSTERS_IN_ICM,
-    "encoder=icm,kappa=0.3": {**CLUSTERS_IN_ICM, "relabel_kwargs": {"kappa": 0.3}},
+
+class Arm(NamedTuple):
+    """
+    What is tried.
+
+    :param own: entries of ``intrinsic_kwargs`` that differ from :data:`SAME`
+    :param train_freq: steps of a robot per update in pre-training; tasks are learned as ever
+    """
+
+    own: dict[str, Any]
+    train_freq: int = 16
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return {"intrinsic_kwargs": merge(SAME, self.own)}
+
+
+ARMS: dict[str, Arm] = {
+    "distance=same": Arm({}),
+    "distance=same,start=1": Arm(NEVER),
+    "distance=same,train_freq=8": Arm({}, train_freq=8),
+    "distance=identity": Arm({"distance_encoder": "identity"}),
+    "distance=icm": Arm(ICM),
+    "distance=icm,start=1": Arm({**ICM, **NEVER}),
+    "distance=icm,start=1,entropy=apt": Arm({**ICM, **NEVER, "entropy_kwargs": ENTROPY_OF_APT}),
+    "distance=icm,frozen": Arm({**ICM, "constraint_kwargs": {"freeze_clusters": True}}),
+    "distance=icm,kappa=0.5": Arm({**ICM, "relabel_kwargs": {"kappa": 0.5}}),
+    "distance=icm,kappa=0.25,train_freq=8": Arm({**ICM, "relabel_kwargs": {"kappa": 0.25}}, train_freq=8),
+    "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),
+    "encoder=icm": Arm(CLUSTERS_IN_ICM),
+    "encoder=icm,kappa=0.3": Arm({**CLUSTERS_IN_ICM, "relabel_kwargs": {"kappa": 0.3}}),
 }
-#: Name -> arguments of the constructor that differ from the entry
-ARMS: dict[str, dict[str, Any]] = {name: merge(SAME, {"intrinsic_kwargs": own}) for name, own in _INTRINSIC.items()}
-#: Twice the updates
-OFTEN: dict[str, Any] = {"train_freq": 8}
-ARMS["distance=same,train_freq=8"] = merge(SAME, OFTEN)
-ARMS["distance=icm,kappa=0.25,train_freq=8"] = merge(
-    ARMS["distance=icm,kappa=0.5"], {**OFTEN, "intrinsic_kwargs": {"relabel_kwargs": {"kappa": 0.25}}}
-)

@@ -52,12 +52,14 @@ class Method(NamedTuple):
     :param overrides: arguments of the constructor that differ from its yml file, see :func:`~entries.read_entry`
     :param pretrained: whether skills are learned first
     :param all_heads: whether all heads of CeSD learn a task, not one alone
+    :param of_pretraining: more such arguments, of pre-training alone
     """
 
     algo: str
     overrides: Mapping[str, Any] = MappingProxyType({})
     pretrained: bool = True
     all_heads: bool = False
+    of_pretraining: Mapping[str, Any] = MappingProxyType({})
 
     def arguments(self, scale: str, env_id: str) -> dict[str, Any]:
         """
@@ -67,7 +69,8 @@ class Method(NamedTuple):
         :param env_id: id of the environment
         :return: arguments of the constructor, ``n_timesteps``, and ``n_envs`` where it is not 1
         """
-        arguments = read_entry(f"{self.algo}{SCALES[scale]}", env_id, self.overrides)
+        overrides = merge(self.overrides, self.of_pretraining) if env_id in DOMAINS else self.overrides
+        arguments = read_entry(f"{self.algo}{SCALES[scale]}", env_id, overrides)
         if self.all_heads:
             arguments = merge(arguments, {"policy_kwargs": {"task_ensemble_size": arguments["n_skills"]}})
         return arguments
@@ -89,7 +92,8 @@ METHODS: dict[str, Method] = {
     **{name: Method(name) for name in registry.METHODS if name != "cesd"},
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
-    **{name: Method("cesd", overrides) for name, overrides in {**UNDONE, **ARMS}.items()},
+    **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
+    **{name: Method("cesd", arm.overrides, of_pretraining={"train_freq": arm.train_freq}) for name, arm in ARMS.items()},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }

@@ -342,3 +342,16 @@ def test_names_of_arms_mean_what_they_say(name, different):
     if "icm" in name:
         features = model.intrinsic.encoder if name.startswith("encoder") else model.intrinsic.distance_encoder
         assert features.features_dim == 256
+
+
+def test_arms_learn_tasks_as_the_entry_does():
+    """Their ratio of updates is of pre-training."""
+    from urlb_arms import ARMS
+    from urlb_methods import METHODS
+
+    def without_reward(name, env_id):
+        return {key: value for key, value in METHODS[name].arguments("laptop", env_id).items() if key != "intrinsic_kwargs"}
+
+    for name, arm in ARMS.items():
+        assert without_reward(name, "QuadrupedWalk-v0") == without_reward("cesd", "QuadrupedWalk-v0")
+        assert without_reward(name, "Quadruped-v0") == {**without_reward("cesd", "Quadruped-v0"), "train_freq": arm.train_freq}
