@@ -319,7 +319,6 @@ IN_ICM = {"distance_encoder": "ICMEncoder"}
         ),
         ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
         ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
-        ("distance=icm,kappa=0.25,train_freq=8", {**IN_ICM, "relabelling.kappa": 0.25, "train_freq": 8}),
         ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
         ("encoder=icm,kappa=0.3", {"encoder": "ICMEncoder", "features_dim": 256, "relabelling.kappa": 0.3}),
     ],
