@@ -4,15 +4,17 @@ from runs import Row
 
 #: What rows of urlb.py were done with that do not tell, of pre-training and of a task
 OF_OLD_PRETRAINING: Row = {"n_envs": 1}
-OF_OLD_TASKS: Row = {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1}
+OF_OLD_TASKS: Row = {"eval_freq": 0, "n_skill_episodes": 1, "pretrain_envs": 1, "repeat": 0}
 
 _OF_ROBOTS = ("method", "domain", "task", "scale", "seed", "pretrain_steps")
 _OF_TASKS = ("finetune_steps", "skill_choice", "warm_up", "transfer", "eval_freq", "n_eval_episodes", "n_skill_episodes")
+#: Columns that identify a task that was learned
+OF_TASK = (*_OF_ROBOTS, "pretrain_envs", *_OF_TASKS, "repeat")
 #: Columns that identify a run -> what rows without one of them were done with: mazes, MINE, pre-training, tasks and goals
 IDENTITIES: dict[tuple[str, ...], Row] = {
     ("method", "maze", "seed", "n_timesteps"): {},
     ("method", "maze", "seed", "n_timesteps", "n_iterations"): {"n_timesteps": 36_000},
     ("method", "domain", "scale", "seed", "pretrain_steps", "n_envs"): OF_OLD_PRETRAINING,
-    (*_OF_ROBOTS, "pretrain_envs", *_OF_TASKS): OF_OLD_TASKS,
+    OF_TASK: OF_OLD_TASKS,
     (*_OF_ROBOTS, "controller", "n_timesteps", "eval_freq", "n_eval_episodes"): {},
 }

@@ -4,7 +4,8 @@ Tables and figures of runs on the tasks of robots.
     python benchmarks/report.py results/urlb/runs.csv --output results/urlb
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
-Scores are final returns as a share of an expert's. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
+Scores are final returns as a share of an expert's; of a task that was learned from the same model several times, the mean is
+one run. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
 ``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
@@ -16,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from aggregates import AGGREGATES, Estimate, estimate, performance_profile, probability_of_improvement
-from arguments import existing, make_folder, output_folder
+from arguments import at_least, existing, make_folder, output_folder
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from urlb_scores import expert_returns, normalise, published, read_runs, samples
+from urlb_scores import expert_returns, normalise, of_last, published, read_runs, samples
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
@@ -155,21 +156,25 @@ def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     return pd.concat([rows[rows.method == method] for method in methods], ignore_index=True)
 
 
-def report(rows: pd.DataFrame, output: Path) -> str:
+def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
     """
     Write the report, its tables and its figures.
 
     :param rows: runs
     :param output: where to write
+    :param n_last: evaluations at the end of a run, of which the mean is its final return
     :return: the report, in Markdown
+    :raises ValueError: if a run has fewer, or its task has no expert
     """
-    rows = normalise(rows)
+    rows = normalise(of_last(rows, n_last))
     methods = list(dict.fromkeys(rows.method))
     tasks = [task for task in expert_returns() if task in set(rows.task)]
     output.mkdir(parents=True, exist_ok=True)
     scores = rows[["method", "task", "seed", "final_return", "score"]]
     write_text_whole(output / "scores.csv", scores.to_csv(index=False))
     lines = ["## Final returns", "", "Mean ± standard deviation over seeds; published ones after 2M + 100k steps.", ""]
+    if n_last > 1:
+        lines[2] += f" Of each run the mean of the last {n_last} evaluations."
     lines += [*table_of_returns(rows, methods, tasks), ""]
 
     complete = [method for method in methods if set(tasks) == set(rows.task[rows.method == method])]
@@ -225,6 +230,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=existing, help="runs.csv of urlb.py (several are joined), folders of RL Zoo")
     parser.add_argument("--methods", nargs="+", help="in this order; default: all")
     parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="runs with it alone")
+    parser.add_argument("--last", type=at_least(1), default=1, help="score the mean of so many evaluations")
     parser.add_argument("--output", type=output_folder, default=Path("report"))
     args = parser.parse_args()
     try:
@@ -232,7 +238,7 @@ def main() -> None:
         if args.methods is not None:
             rows = select(rows, args.methods)
         make_folder(parser, args.output)
-        print(report(rows, args.output))
+        print(report(rows, args.output, args.last))
     except ValueError as error:
         parser.error(str(error))
 

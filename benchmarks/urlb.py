@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="how many, or first and one after the last"
     )
+    parser.add_argument("--repeats", type=at_least(1), default=1, help="how often a task is learned from the same model")
     parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="sizes of networks and batches, and steps")
     parser.add_argument("--pretrain-steps", type=at_least(1))
     parser.add_argument("--finetune-steps", type=at_least(1))
@@ -174,8 +175,10 @@ def main() -> None:
             "n_eval_episodes": args.n_eval_episodes,
             # No episodes are played but to tell the best skill
             "n_skill_episodes": args.skill_episodes if plays_skills and method in ways else 1,
+            "repeat": repeat,
         }
         for seed in seeds
+        for repeat in range(args.repeats)
         for domain in args.domains
         for task in DOMAINS[domain]
         if task in tasks

@@ -51,6 +51,7 @@ ARMS: dict[str, Arm] = {
     "distance=icm": Arm(ICM),
     "distance=icm,start=1": Arm({**ICM, **NEVER}),
     "distance=icm,start=1,entropy=apt": Arm({**ICM, **NEVER, "entropy_kwargs": ENTROPY_OF_APT}),
+    "distance=icm,entropy=apt": Arm({**ICM, "entropy_kwargs": ENTROPY_OF_APT}),
     "distance=icm,frozen": Arm({**ICM, "constraint_kwargs": {"freeze_clusters": True}}),
     "distance=icm,kappa=0.5": Arm({**ICM, "relabel_kwargs": {"kappa": 0.5}}),
     "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),

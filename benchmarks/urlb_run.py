@@ -40,6 +40,8 @@ N_ROLLOUTS, N_STEPS = 8, 250
 N_PARTICLES = 2000
 #: Points of the curves of coverage
 N_CURVE = 20
+#: What is added to the seed of a run for its evaluation, and for each time that its task is repeated
+OF_EVALUATION, OF_REPEAT = 10_000, 100_000
 #: What SB3's EvalCallback has gathered
 OF_EVALUATIONS = ("evaluations_results", "evaluations_timesteps", "evaluations_length", "best_mean_reward", "last_mean_reward")
 #: What a loaded model has of its own
@@ -192,9 +194,10 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
 
     :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``pretrain_envs`` (robots side by
         side in pre-training), ``finetune_steps``; ``eval_freq`` (steps between two evaluations), ``n_eval_episodes``
-        (episodes of each) and ``n_skill_episodes`` (of each skill to tell the best, if that is the choice and the warm-up
-        does not tell); and for one with skills ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and
-        ``transfer`` (joined by +), as ``from_pretrained`` takes them
+        (episodes of each), ``n_skill_episodes`` (of each skill to tell the best, if that is the choice and the warm-up does
+        not tell) and ``repeat`` (how often the task was learned from the same model before); and for one with skills
+        ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
+        ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;
@@ -203,8 +206,9 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     th.set_num_threads(1)
     method = METHODS[run["method"]]
     folder = evaluations / "_".join(str(value) for value in run.values())
+    seed = run["seed"] + OF_REPEAT * run["repeat"]
     if run["method"] == "random":
-        return play_at_random(run, folder)
+        return play_at_random(run, seed, folder)
     entry = of_constructor(method.arguments(run["scale"], run["task"]))
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
@@ -217,15 +221,15 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
             run["skill_choice"],
             run["transfer"].split("+"),
             n_eval_episodes=run["n_skill_episodes"],
-            seed=run["seed"],
+            seed=seed,
             device="cpu",
             **{**arguments, "warm_up": run["warm_up"]},
         )
     else:
-        make_model = partial(model_class, env=run["task"], seed=run["seed"], device="cpu", **entry)
+        make_model = partial(model_class, env=run["task"], seed=seed, device="cpu", **entry)
     model, resumed = start_or_resume(folder / "checkpoints", make_model, run["task"])
     n_eval_episodes = run["n_eval_episodes"]
-    eval_env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
+    eval_env = make_batched(run["task"], n_eval_episodes, seed=OF_EVALUATION + seed, n_threads=1)
     callback = EvalCallback(
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=run["eval_freq"], log_path=str(folder), verbose=0, warn=False
     )
@@ -258,17 +262,18 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     }
 
 
-def play_at_random(run: Row, folder: Path) -> Row:
+def play_at_random(run: Row, seed: int, folder: Path) -> Row:
     """
     Play uniform random actions: what a task gives without learning depends on the start of the episode alone.
 
-    :param run: ``task``, ``seed``, ``finetune_steps`` and ``n_eval_episodes``
+    :param run: ``task``, ``finetune_steps`` and ``n_eval_episodes``
+    :param seed: seed of the actions, and with :data:`OF_EVALUATION` of the episodes
     :param folder: for the returns of all episodes
     :return: as :func:`learn_task`, the same returns at the first and the last step
     """
     n_eval_episodes = run["n_eval_episodes"]
-    env = make_batched(run["task"], n_eval_episodes, seed=10_000 + run["seed"], n_threads=1)
-    env.action_space.seed(run["seed"])
+    env = make_batched(run["task"], n_eval_episodes, seed=OF_EVALUATION + seed, n_threads=1)
+    env.action_space.seed(seed)
     env.reset()
     returns, alive, n_steps = np.zeros(n_eval_episodes), np.ones(n_eval_episodes, dtype=bool), 0
     start = time.perf_counter()

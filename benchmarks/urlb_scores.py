@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+from identities import OF_TASK
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
@@ -62,7 +63,7 @@ def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd
             raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
         for name in ("steps", "returns"):
             rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-        return name_variants(_keep(rows, where))
+        return name_variants(mean_of_repeats(_keep(rows, where)))
     files = sorted(path.rglob("evaluations.npz"))
     if not files:
         raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
@@ -81,6 +82,36 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
             there = ", ".join(sorted(set(values) - {NOT_APPLICABLE}))
             raise ValueError(f"No run has {setting}={wanted}: choose from {there}.")
     return rows
+
+
+def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
+    """
+    Join the runs that learned a task from the same model: they share its luck, and must not pass for as many seeds.
+
+    :param rows: runs
+    :return: one row for each model and task, with the mean of the returns; the same rows if nothing was repeated
+    """
+    identity = [name for name in OF_TASK if name in rows and name != "repeat"]
+    if "repeat" not in rows or not rows.duplicated(identity).any():
+        return rows
+    groups = rows.groupby(identity, sort=False, dropna=False)
+    means = groups[["returns", "final_return"]].agg(lambda values: sum(values) / len(values))
+    return groups.first().assign(**means).reset_index()
+
+
+def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
+    """
+    Take the end of each run: returns jump between two evaluations.
+
+    :param rows: runs
+    :param n_evaluations: number of evaluations
+    :return: the same, with the mean of the last ones as ``final_return``
+    :raises ValueError: if a run has fewer
+    """
+    fewest = min(len(returns) for returns in rows.returns)
+    if n_evaluations > fewest:
+        raise ValueError(f"Some run has {fewest} evaluations: pass --last {fewest} at most.")
+    return rows.assign(final_return=[float(returns[-n_evaluations:].mean()) for returns in rows.returns])
 
 
 def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.DataFrame:

@@ -133,6 +133,26 @@ def test_runs_of_other_settings_are_no_seeds(tmp_path):
     assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
 
 
+def test_repeats_of_a_task_are_no_seeds(tmp_path):
+    row = {"method": "cesd", "task": "WalkerRun-v0", "steps": "[1, 2]"}
+    runs = [
+        {**row, "seed": seed, "repeat": repeat, "returns": f"[0, {end}]", "final_return": end}
+        for seed, repeat, end in ((0, 0, 100.0), (0, 1, 300.0), (1, 0, 400.0))
+    ]
+    path = tmp_path / "runs.csv"
+    pd.DataFrame(runs).to_csv(path, index=False)
+    run(path, "--output", tmp_path / "report")
+    scores = pd.read_csv(tmp_path / "report/scores.csv")
+    assert scores.seed.tolist() == [0, 1] and scores.final_return.tolist() == [200.0, 400.0]
+
+
+def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
+    zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20, 60])
+    text = run(tmp_path / "logs", "--last", "2", "--output", tmp_path / "report").stdout
+    assert "| WalkerRun-v0 | 40 | 796 |" in text and "Of each run the mean of the last 2 evaluations." in text
+    assert "Some run has 3 evaluations: pass --last 3 at most." in run(tmp_path / "logs", "--last", "4").stderr
+
+
 @pytest.mark.slow
 def test_runs_are_chosen_by_their_settings(tmp_path):
     row = {"seed": 0, "steps": "[1, 2]", "returns": "[1, 2]", "final_return": 79.6, "domain": "Walker-v0"}

@@ -127,6 +127,13 @@ def test_random_actions_are_reported_beside(tmp_path):
     assert row["final_return"] == pytest.approx(evaluations["results"][0].mean()) and 5 < row["final_return"] < 100
     assert not list(tmp_path.glob("models/*"))
 
+    # Repeated: the same row, and others beside it. Rows from before tasks were repeated are of the first time
+    pd.DataFrame([row]).drop(columns="repeat").to_csv(tmp_path / "runs.csv", index=False)
+    repeated = run(tmp_path, "--methods", "random", "--repeats", "3")
+    assert "3 runs, 1 of them done already" in repeated.stdout, repeated.stderr
+    rows = pd.read_csv(tmp_path / "runs.csv")
+    assert rows.repeat.tolist()[1:] == [1, 2] and rows.final_return.nunique() == 3
+
 
 @pytest.mark.parametrize("scale", ["laptop", "published"])
 def test_every_method_has_an_entry_at_every_scale(scale):
@@ -303,6 +310,7 @@ def test_names_of_rows_keep_meaning_the_same_settings(name, different):
 
 
 IN_ICM = {"distance_encoder": "ICMEncoder"}
+OF_APT = {"entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -313,10 +321,8 @@ IN_ICM = {"distance_encoder": "ICMEncoder"}
         ("distance=identity", {"distance_encoder": "IdentityEncoder"}),
         ("distance=icm", IN_ICM),
         ("distance=icm,start=1", {**IN_ICM, "constraint.start": 1.0}),
-        (
-            "distance=icm,start=1,entropy=apt",
-            {**IN_ICM, "constraint.start": 1.0, "entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0},
-        ),
+        ("distance=icm,entropy=apt", {**IN_ICM, **OF_APT}),
+        ("distance=icm,start=1,entropy=apt", {**IN_ICM, "constraint.start": 1.0, **OF_APT}),
         ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
         ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
         ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
