@@ -317,8 +317,20 @@ def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tupl
     """
     names = list(names)
     known = {name: rows[name] if name in rows else pd.Series(index=rows.index, dtype=object) for name in names}
-    filled = {name: column.fillna(defaults[name]) if name in defaults else column for name, column in known.items()}
-    return {_key(row, names) for row in pd.DataFrame(filled).to_dict("records")}
+    return {_key(row, names) for row in fill(pd.DataFrame(known), defaults).to_dict("records")}
+
+
+def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:
+    """
+    Say what rows were done with that do not tell.
+
+    :param rows: rows of the CSV file
+    :param defaults: what rows without a value in one of these columns were done with
+    :return: the same rows, without gaps in these columns
+    """
+    # A column of text takes no number
+    known = {name: rows[name].astype(object).fillna(value) for name, value in defaults.items() if name in rows}
+    return rows.assign(**known)
 
 
 def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:

@@ -11,8 +11,11 @@ it at any time and go on with the same command. Each run has one thread. Runs of
 """
 
 import argparse
+import ast
+import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from arguments import at_least, make_folder, output_folder
@@ -46,6 +49,21 @@ def skill_choice(text: str) -> int | str:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r}: pass random, best or the index of a skill")
     return int(text)
+
+
+def argument(text: str) -> tuple[str, Any]:
+    """
+    Parse an argument of a constructor, written as for RL Zoo.
+
+    :param text: ``NAME:VALUE``
+    :return: name and value
+    :raises argparse.ArgumentTypeError: if it is no such text
+    """
+    name, _, value = text.partition(":")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no argument with a value: write it like learning_starts:4000") from None
 
 
 def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) -> float:
@@ -100,6 +118,9 @@ def main() -> None:
     parser.add_argument("--skill-episodes", type=at_least(1), default=1, help="episodes of each skill to tell the best")
     parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
     parser.add_argument("--transfer", nargs="+", choices=PARTS, help="what tasks take from the model (default: as published)")
+    parser.add_argument(
+        "--task-params", type=argument, nargs="+", default=[], metavar="NAME:VALUE", help="arguments of tasks that differ"
+    )
     parser.add_argument("--eval-freq", type=at_least(1), default=10_000)
     parser.add_argument(
         "--n-eval-episodes", type=at_least(1), default=10, help="of a task, and of each skill of which the best is to be found"
@@ -152,6 +173,8 @@ def main() -> None:
         for method in args.methods
         if METHODS[method].pretrained
     ]
+    # A row that was done as the yml file says has 0, as rows have for what they do not have
+    task_params = json.dumps(dict(args.task_params), sort_keys=True) if args.task_params else 0
     plays_skills = args.skill == "best" and args.warm_up != "skills"
     learned = [name for name in args.methods if METHODS[name].pretrained]
     parts = {name: args.transfer or registry.METHODS[METHODS[name].algo].published_transfer for name in learned}
@@ -176,6 +199,7 @@ def main() -> None:
             # No episodes are played but to tell the best skill
             "n_skill_episodes": args.skill_episodes if plays_skills and method in ways else 1,
             "repeat": repeat,
+            "task_params": task_params,
         }
         for seed in seeds
         for repeat in range(args.repeats)

@@ -1,6 +1,7 @@
 """One run of the benchmark of robots: skills without a reward, or a task that starts from them."""
 
 import json
+import re
 import time
 import warnings
 from collections.abc import Collection
@@ -195,9 +196,9 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``pretrain_envs`` (robots side by
         side in pre-training), ``finetune_steps``; ``eval_freq`` (steps between two evaluations), ``n_eval_episodes``
         (episodes of each), ``n_skill_episodes`` (of each skill to tell the best, if that is the choice and the warm-up does
-        not tell) and ``repeat`` (how often the task was learned from the same model before); and for one with skills
-        ``skill_choice`` (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as
-        ``from_pretrained`` takes them
+        not tell), ``repeat`` (how often the task was learned from the same model before) and ``task_params`` (arguments of
+        the constructor that differ from the yml file, as JSON; 0 for none); and for one with skills ``skill_choice``
+        (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;
@@ -205,11 +206,12 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     """
     th.set_num_threads(1)
     method = METHODS[run["method"]]
-    folder = evaluations / "_".join(str(value) for value in run.values())
+    folder = evaluations / re.sub(r'[{}": ]', "", "_".join(str(value) for value in run.values()))
     seed = run["seed"] + OF_REPEAT * run["repeat"]
     if run["method"] == "random":
         return play_at_random(run, seed, folder)
     entry = of_constructor(method.arguments(run["scale"], run["task"]))
+    entry.update(json.loads(run["task_params"]) if run["task_params"] else {})
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
     if method.pretrained:

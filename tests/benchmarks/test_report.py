@@ -132,6 +132,11 @@ def test_runs_of_other_settings_are_no_seeds(tmp_path):
     names = read_runs(tmp_path / "runs.csv").method.tolist()
     assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
 
+    # Rows from before tasks had arguments of their own have none
+    old, new = {**row, "method": "apt"}, {**row, "method": "apt", "task_params": '{"tau": 0.1}'}
+    pd.DataFrame([old, new]).to_csv(tmp_path / "runs.csv", index=False)
+    assert read_runs(tmp_path / "runs.csv").method.tolist() == ["apt, task_params=0", 'apt, task_params={"tau": 0.1}']
+
 
 def test_repeats_of_a_task_are_no_seeds(tmp_path):
     row = {"method": "cesd", "task": "WalkerRun-v0", "steps": "[1, 2]"}

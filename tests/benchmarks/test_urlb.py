@@ -83,6 +83,16 @@ def test_whole_benchmark_in_small(tmp_path):
     assert rows.final_return["policy"] != rows.final_return["random"]
 
 
+@pytest.mark.slow
+def test_tasks_have_arguments_of_their_own(tmp_path):
+    arguments = ["--methods", "scratch", "--task-params"]
+    result = run(tmp_path, *arguments, "learning_starts:2002", "train_freq:1")
+    assert result.returncode == 0, result.stderr
+    assert "1 runs, 0 of them done already" in run(tmp_path, *arguments, "train_freq:3", "--dry-run").stdout
+    (row,) = pd.read_csv(tmp_path / "runs.csv").to_dict("records")
+    assert json.loads(row["task_params"]) == {"learning_starts": 2002, "train_freq": 1} and row["n_updates"] == 6
+
+
 def test_dry_run_lists_and_estimates(tmp_path):
     listed = call("urlb", *arguments_of(tmp_path, "--methods", "cesd", "scratch", "--dry-run")).stdout
     assert listed.count("method=") == 3 and "task=WalkerRun-v0" in listed and "hours for 1 jobs" in listed
@@ -97,6 +107,8 @@ def test_dry_run_lists_and_estimates(tmp_path):
         (["--transfer", "head"], "'actor', 'critic_trunk'"),
         (["--skill", "first"], "pass random, best or the index of a skill"),
         (["--seeds", "1", "2", "3"], "pass how many"),
+        (["--task-params", "tau"], "write it like learning_starts:4000"),
+        (["--task-params", "tau:fast"], "write it like learning_starts:4000"),
     ],
 )
 def test_misuse_names_the_remedy(tmp_path, arguments, message):
@@ -325,6 +337,8 @@ OF_APT = {"entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0}
         ("distance=icm,start=1,entropy=apt", {**IN_ICM, "constraint.start": 1.0, **OF_APT}),
         ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
         ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
+        ("distance=icm,train_freq=8", {**IN_ICM, "train_freq": 8}),
+        ("distance=icm,kappa=0.3,train_freq=8", {**IN_ICM, "relabelling.kappa": 0.3, "train_freq": 8}),
         ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
         ("encoder=icm,kappa=0.3", {"encoder": "ICMEncoder", "features_dim": 256, "relabelling.kappa": 0.3}),
     ],

@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripts import call
+from small import make_small
+
+from sb3_cesd import CeSD
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+
+
+def test_gain_is_a_share_of_what_a_choice_can_bring():
+    from skill_choice import gain
+
+    values = np.array([0.0, 30.0, 90.0])
+    assert gain(values, np.array([2, 2])) == 1 and gain(values, np.array([0, 1, 2])) == 0
+    assert gain(values, np.array([2, 1])) == pytest.approx(20 / 50) and gain(values, np.array([0])) == -40 / 50
+
+
+def test_a_warm_up_is_that_of_a_task(tmp_path):
+    """Without noise, against the turns of a model that learns the task in the same episode."""
+    import skill_choice
+
+    make_small(CeSD, "Walker-v0", exploration_noise=0.0).learn(60).save(tmp_path / "model.zip")
+    model = CeSD.from_pretrained(
+        tmp_path / "model.zip", "WalkerStand-v0", "best", learning_starts=40, device="cpu", seed=skill_choice.OF_WARM_UPS
+    )
+    expected = model.learn(40).skill_turns.mean_rewards()
+    assert len(set(expected)) == 4
+    (turns,) = skill_choice.warm_up(CeSD.load(tmp_path / "model.zip", device="cpu"), "WalkerStand-v0", 40, 1)
+    assert turns.over and turns.mean_rewards() == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_table(tmp_path):
+    make_small(CeSD, "Jaco-v0").learn(60).save(tmp_path / "model.zip")
+    arguments = ["--env", "Jaco-v0", "--steps", "8", "80", "--episodes", "2", "--warm-ups", "3"]
+    result = call("skill_choice", tmp_path / "model.zip", *arguments)
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith("| chosen in 8 steps | chosen in 80 steps |") and len(lines) == 6, result.stderr
