@@ -25,6 +25,7 @@ BAD = [
     ({"tau": NAN}, "tau=nan .* pass a number from 0 to 1"),
     ({"tau": "1e-2"}, "tau='1e-2' must be a share: pass a number from 0 to 1"),
     ({"tau": -0.1}, "tau=-0.1 .* pass a number from 0 to 1"),
+    ({"actor_learning_starts": 1.5}, "actor_learning_starts=1.5 .* pass a number from 0 to 1, or a whole number above 1"),
     ({"gamma": NAN}, "gamma=nan .* pass a number from 0 to 1"),
     ({"gamma": 1.01}, "pass a number from 0 to 1"),
     ({"n_steps": 1.5}, "pass a positive integer, e.g. n_steps=2"),

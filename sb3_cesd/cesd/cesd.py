@@ -1,4 +1,3 @@
-import math
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -13,8 +12,9 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build, check_names
 from sb3_cesd.common.choices import DistanceEncoderName, EncoderName
 from sb3_cesd.common.observations import TensorObservation
+from sb3_cesd.common.progress import step_of
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.tensors import frozen, minimum, one_hot
+from sb3_cesd.common.tensors import minimum, one_hot
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
@@ -290,17 +290,15 @@ class CeSD(SkillDDPG):
         critic_loss = self.critic_loss(batch)
         self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
 
-        # Actor: maximise the value of each skill (eq. 2); the gradient flows through the critic, but not into it
-        with frozen(self.critic.own_parameters()):
-            actor_loss = self.actor_loss(batch)
-        self._gradient_steps.take("actor loss", self.actor.optimizer, actor_loss)  # type: ignore[arg-type]
+        # Actor: maximise the value of each skill (eq. 2)
+        self._improve_actor(batch)
 
         # Prototypes, by swapped prediction (eq. 4)
         if isinstance(intrinsic, CeSDReward) and batch.features is not None:
             intrinsic.update_clusters(states, batch.features)
 
         self._update_target()
-        self._log_update(critic_loss, actor_loss)
+        self._log_update(critic_loss)
 
     def critic_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
         """
@@ -359,11 +357,11 @@ class CeSD(SkillDDPG):
         return self.intrinsic.is_constrained
 
     def cost_phases(self) -> list[CostPhase]:
-        if not isinstance(self.intrinsic, CeSDReward):
-            return []
-        start = self.intrinsic.constraint.start
-        step = math.ceil(start * self._total_timesteps) if start <= 1 else int(start)
-        return [CostPhase(step, COST_OF_CONSTRAINT, "the constraint")]
+        phases = super().cost_phases()
+        if isinstance(self.intrinsic, CeSDReward):
+            step = step_of(self.intrinsic.constraint.start, self._total_timesteps)
+            phases.append(CostPhase(step, COST_OF_CONSTRAINT, "the constraint"))
+        return sorted(phases)
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@ import torch as th
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Count
+from sb3_cesd.common.progress import has_come
 from sb3_cesd.common.tensors import one_hot
 
 
@@ -42,7 +43,7 @@ class ClusterConstraint:
         :param num_timesteps: environment steps of the training so far
         :return: whether skills are constrained to their clusters by now
         """
-        return (1.0 - progress_remaining if self.start <= 1 else num_timesteps) >= self.start
+        return has_come(self.start, progress_remaining, num_timesteps)
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
         """

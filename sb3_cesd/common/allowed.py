@@ -106,6 +106,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "learning_rate": LEARNING_RATE,
     "buffer_size": POSITIVE_INTEGER,
     "learning_starts": WHOLE,
+    "actor_learning_starts": SHARE_OR_STEPS,
     "batch_size": POSITIVE_INTEGER,
     "tau": SHARE,
     "gamma": SHARE,

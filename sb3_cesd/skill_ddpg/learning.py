@@ -13,11 +13,15 @@ from sb3_cesd.common.choices import LogInterval
 from sb3_cesd.common.logging import LogSchedule, MeanLogs, n_logs_for
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import entries_of
+from sb3_cesd.common.progress import step_of
 from sb3_cesd.skill_ddpg import checks
 from sb3_cesd.skill_ddpg.acting import ActingSkillModel
 from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
 from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
 from sb3_cesd.skill_ddpg.finetuning import ZeroShot
+
+#: Time of an update with a step of the actor, as a multiple of that of the critic alone: a rough figure
+COST_OF_ACTOR = 1.5
 
 SelfLearningSkillModel = TypeVar("SelfLearningSkillModel", bound="LearningSkillModel")
 
@@ -26,6 +30,7 @@ class LearningSkillModel(ActingSkillModel):
     """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns a run of ``learn``: logs, callbacks and costs."""
 
     noise_correlation: float
+    actor_learning_starts: float
     #: What playing all skills to find the best one came to
     zero_shot: ZeroShot | None
     #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
@@ -131,7 +136,8 @@ class LearningSkillModel(ActingSkillModel):
 
         :return: later phases of the training, in their order
         """
-        return []
+        step = step_of(self.actor_learning_starts, self._total_timesteps)
+        return [CostPhase(step, COST_OF_ACTOR, "the actor")] if step > self.learning_starts else []
 
     def dump_logs(self) -> None:
         self._mean_logs.flush(self.logger)

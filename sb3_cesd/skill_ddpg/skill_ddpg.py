@@ -21,6 +21,7 @@ from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import TensorObservation, to_states
+from sb3_cesd.common.progress import has_come
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import check_n_skills
@@ -58,6 +59,9 @@ class SkillDDPG(LearningSkillModel):
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
     :param learning_starts: environment steps that are only collected, before learning starts
+    :param actor_learning_starts: when the actor starts to learn, before which the critic learns alone: up to 1 a share of the
+        training budget, above it a number of environment steps. A pre-trained actor then does not follow a critic that knows
+        nothing of the task yet
     :param batch_size: transitions of each gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor, between 0 and 1
@@ -130,6 +134,7 @@ class SkillDDPG(LearningSkillModel):
         learning_rate: float | Schedule = 1e-4,
         buffer_size: int = 1_000_000,  # 1e6
         learning_starts: int = 4000,
+        actor_learning_starts: float = 0.0,
         batch_size: int = 1024,
         tau: float = 0.01,
         gamma: float = 0.99,
@@ -207,6 +212,7 @@ class SkillDDPG(LearningSkillModel):
             supported_action_spaces=(spaces.Box,),
             support_multi_env=True,
         )
+        self.actor_learning_starts = plain(actor_learning_starts)
         self.n_steps = n_steps
         self.exploration_noise = exploration_noise
         self.noise_correlation = noise_correlation
@@ -313,7 +319,7 @@ class SkillDDPG(LearningSkillModel):
         self.intrinsic.check_batch_size(batch_size)
         self.policy.set_training_mode(True)
         self.intrinsic.train()
-        phase, n_batches = self._follow_progress(), self.intrinsic.n_batches
+        phase, n_batches = (self._follow_progress(), self._actor_learns), self.intrinsic.n_batches
         rewards_optimizers = [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
         self._update_runner.prepare([self.actor.optimizer, self.critic.optimizer, *rewards_optimizers])  # type: ignore[list-item]
         self._update_learning_rate(
@@ -382,13 +388,29 @@ class SkillDDPG(LearningSkillModel):
         critic_loss = self.critic_loss(replay_data)
         self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
 
-        # The gradient flows through the critic, but not into it
-        with frozen(self.critic.own_parameters()):
-            actor_loss = self.actor_loss(replay_data)
-        self._gradient_steps.take("actor loss", self.actor.optimizer, actor_loss)  # type: ignore[arg-type]
+        self._improve_actor(replay_data)
 
         self._update_target()
-        self._log_update(critic_loss, actor_loss)
+        self._log_update(critic_loss)
+
+    @property
+    def _actor_learns(self) -> bool:
+        """Whether the actor learns by now, not the critic alone."""
+        return has_come(self.actor_learning_starts, self._current_progress_remaining, self.num_timesteps)
+
+    def _improve_actor(self, batch: Any) -> None:
+        """
+        Take a step of the actor, once it learns.
+
+        :param batch: as :meth:`actor_loss` takes it
+        """
+        if not self._actor_learns:
+            return
+        # The gradient flows through the critic, but not into it
+        with frozen(self.critic.own_parameters()):
+            loss = self.actor_loss(batch)
+        self._gradient_steps.take("actor loss", self.actor.optimizer, loss)  # type: ignore[arg-type]
+        self._mean_logs.add({"train/actor_loss": loss.detach()})
 
     def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
@@ -503,9 +525,8 @@ class SkillDDPG(LearningSkillModel):
         # Copy running stats, see SB3's TD3
         polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
 
-    def _log_update(self, critic_loss: th.Tensor, actor_loss: th.Tensor) -> None:
-        losses = {"train/critic_loss": critic_loss.detach(), "train/actor_loss": actor_loss.detach()}
-        self._mean_logs.add({**losses, **self.intrinsic.logs})
+    def _log_update(self, critic_loss: th.Tensor) -> None:
+        self._mean_logs.add({"train/critic_loss": critic_loss.detach(), **self.intrinsic.logs})
 
     def _follow_progress(self) -> Hashable:
         """
