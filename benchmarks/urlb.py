@@ -199,7 +199,7 @@ def main() -> None:
             # No episodes are played but to tell the best skill
             "n_skill_episodes": args.skill_episodes if plays_skills and method in ways else 1,
             "repeat": repeat,
-            "task_params": task_params,
+            "task_params": task_params if METHODS[method].algo else 0,
         }
         for seed in seeds
         for repeat in range(args.repeats)
