@@ -106,9 +106,11 @@ def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
 
     :param rows: runs
     :param n_evaluations: number of evaluations
-    :return: the same, with the mean of the last ones as ``final_return``
+    :return: the same, with the mean of the last ones as ``final_return``; that of one is there, with all its digits
     :raises ValueError: if a run has fewer
     """
+    if n_evaluations == 1:
+        return rows
     fewest = min(len(returns) for returns in rows.returns)
     if n_evaluations > fewest:
         raise ValueError(f"Some run has {fewest} evaluations: pass --last {fewest} at most.")

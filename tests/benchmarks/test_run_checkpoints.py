@@ -25,6 +25,8 @@ TASK = {
     "eval_freq": 700,
     "n_eval_episodes": 2,
     "n_skill_episodes": 1,
+    "repeat": 0,
+    "task_params": 0,
 }
 
 
