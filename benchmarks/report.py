@@ -5,8 +5,7 @@ Tables and figures of runs on the tasks of robots.
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
 Scores are final returns as a share of an expert's; of a task that was learned from the same model several times, the mean is
-one run. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
-``aggregates.png``, ``profiles.png`` and ``curves.png``.
+one run. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``, ``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
 import argparse
