@@ -32,15 +32,22 @@ class Arm(NamedTuple):
 
     :param own: entries of ``intrinsic_kwargs`` that differ from :data:`SAME`
     :param train_freq: steps of a robot per update in pre-training; tasks are learned as ever
+    :param skill_duration: steps for which a skill is kept in pre-training, ``None`` for whole episodes
     """
 
     own: dict[str, Any]
     train_freq: int = 16
+    skill_duration: int | None = 50
 
     @property
     def overrides(self) -> dict[str, Any]:
         """Arguments of the constructor."""
         return {"intrinsic_kwargs": merge(SAME, self.own)}
+
+    @property
+    def of_pretraining(self) -> dict[str, Any]:
+        """Arguments of the constructor for pre-training alone."""
+        return {"train_freq": self.train_freq, "skill_duration": self.skill_duration}
 
 
 ARMS: dict[str, Arm] = {
@@ -55,6 +62,7 @@ ARMS: dict[str, Arm] = {
     "distance=icm,frozen": Arm({**ICM, "constraint_kwargs": {"freeze_clusters": True}}),
     "distance=icm,kappa=0.5": Arm({**ICM, "relabel_kwargs": {"kappa": 0.5}}),
     "distance=icm,train_freq=8": Arm(ICM, train_freq=8),
+    "distance=icm,train_freq=8,skill_duration=None": Arm(ICM, train_freq=8, skill_duration=None),
     "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),
     "encoder=icm": Arm(CLUSTERS_IN_ICM),
     "encoder=icm,kappa=0.3": Arm({**CLUSTERS_IN_ICM, "relabel_kwargs": {"kappa": 0.3}}),

@@ -93,7 +93,7 @@ METHODS: dict[str, Method] = {
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
-    **{name: Method("cesd", arm.overrides, of_pretraining={"train_freq": arm.train_freq}) for name, arm in ARMS.items()},
+    **{name: Method("cesd", arm.overrides, of_pretraining=arm.of_pretraining) for name, arm in ARMS.items()},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }

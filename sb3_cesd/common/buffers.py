@@ -129,10 +129,20 @@ class SkillReplayBuffer(NStepReplayBuffer):
     @property
     def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
+        following = self.next_observations_of(*np.indices((self.buffer_size, self.n_envs)).reshape(2, -1))
+        return {name: value.reshape(self.observations[name].shape) for name, value in following.items()}
+
+    def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
+        """
+        Look up the next observations of some transitions, as they were stored.
+
+        :param rows: shape ``(n,)``
+        :param envs: environments, shape ``(n,)``
+        :return: entries of shape ``(n, *shape)``
+        """
         self._update_tensors()
-        rows, envs = np.indices((self.buffer_size, self.n_envs)).reshape(2, -1)
         following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
-        return {name: value.cpu().numpy().reshape(self.observations[name].shape) for name, value in following.items()}
+        return {name: value.cpu().numpy() for name, value in following.items()}
 
     def visited_observations(self) -> np.ndarray:
         """

@@ -1,4 +1,5 @@
 import time
+from collections.abc import Iterable
 
 import numpy as np
 import torch as th
@@ -127,6 +128,16 @@ class MeanLogs:
                 logger.record(name, float(mean[0]))
             else:
                 record_per_skill(logger, name, mean)
+
+
+def listed(values: Iterable[float]) -> str:
+    """
+    Write a value of each skill in a line.
+
+    :param values: the values
+    :return: with four digits each
+    """
+    return ", ".join(f"{value:.4g}" for value in values)
 
 
 class SkillRewards:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.observations import Observation, entries_of, plain_form
@@ -67,6 +68,25 @@ def play(
         if normalize is not None:
             rewards = normalize.get_original_reward()
         yield Moment(_reached(observations, dones, infos), rewards, dones)
+
+
+def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    """
+    Make noise that :func:`play` adds to actions.
+
+    :param space: bounded space of the actions
+    :param std: standard deviation, as a share of half their range
+    :param rng: where it is drawn from
+    :return: what adds it to actions, within their bounds
+    """
+    assert isinstance(space, spaces.Box)
+    low, high = space.low, space.high
+
+    def perturb(actions: np.ndarray) -> np.ndarray:
+        noise = std * (high - low) / 2 * rng.standard_normal(actions.shape)
+        return np.clip(actions + noise, low, high).astype(actions.dtype)
+
+    return perturb
 
 
 def _reached(observations: Observation, dones: np.ndarray, infos: list[dict[str, Any]]) -> Observation:

@@ -7,7 +7,7 @@ import numpy as np
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import SkillOrder
-from sb3_cesd.common.logging import SkillRewards
+from sb3_cesd.common.logging import SkillRewards, listed
 from sb3_cesd.common.skills import SkillName, SkillSpace, check_skill
 
 #: Attributes of a clock that change as time goes by
@@ -88,7 +88,7 @@ class SkillTurns:
         return self.best() if self.then is None else self.then
 
     def __str__(self) -> str:
-        return ", ".join(f"{reward:.4g}" for reward in self.mean_rewards())
+        return listed(self.mean_rewards())
 
 
 class SkillClock:

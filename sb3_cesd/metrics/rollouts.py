@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, to_states
-from sb3_cesd.common.playing import SkillModel, play
+from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
 from sb3_cesd.metrics.places import env_positions
 
 
@@ -125,14 +125,7 @@ def collect_rollouts(
     :return: the rollouts
     """
     check_arguments("collect_rollouts", locals())
-    assert isinstance(env.action_space, spaces.Box)
-    low, high = env.action_space.low, env.action_space.high
-    rng = np.random.default_rng(seed)
-
-    def add_noise(actions: np.ndarray) -> np.ndarray:
-        noise = noise_std * (high - low) / 2 * rng.standard_normal(actions.shape)
-        return np.clip(actions + noise, low, high).astype(actions.dtype)
-
+    add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     if seed is not None:
         env.seed(int(seed))
     skills = np.repeat(np.arange(model.n_skills), n_rollouts)

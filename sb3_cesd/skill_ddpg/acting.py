@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.choices import Reward, SkillType, WarmUp
-from sb3_cesd.common.logging import SkillRewards
+from sb3_cesd.common.logging import SkillRewards, listed
 from sb3_cesd.common.observations import (
     SKILL,
     Observation,
@@ -31,6 +31,7 @@ from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, saved_files
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saving import SavedSkillModel
+from sb3_cesd.skill_ddpg.skill_states import expected_rewards
 
 
 class ActingSkillModel(SavedSkillModel):
@@ -254,10 +255,27 @@ class ActingSkillModel(SavedSkillModel):
 
         :param turns: the warm-up in which all skills acted
         """
-        self._follow(turns.next_skill())
+        how = "as chosen before"
+        if turns.then is None:
+            turns.then, how = self._choose_skill(turns)
+        # They have told what they had to
+        self.skill_states = self.skill_states[:0]
+        self._follow(turns.then)
         if self.verbose >= 1:
-            chosen = "the best in the warm-up" if turns.then is None else "as chosen before"
-            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {chosen}")
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.then}, {how}")
+
+    def _choose_skill(self, turns: SkillTurns) -> tuple[SkillName, str]:
+        """
+        Choose the skill that learns the task.
+
+        :param turns: the warm-up in which all skills acted
+        :return: the skill, and how it was found
+        """
+        if len(self.skill_states) == 0:
+            return turns.best(), "the best in the warm-up"
+        assert self.replay_buffer is not None
+        expected = expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
+        return int(expected.argmax()), f"the best by what is expected of each in the states it visits: {listed(expected)}"
 
     @property
     def cluster_window(self) -> int:

@@ -14,6 +14,7 @@ from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Part
+from sb3_cesd.common.logging import listed
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
@@ -44,8 +45,7 @@ class ZeroShot(NamedTuple):
     n_timesteps: int
 
     def __str__(self) -> str:
-        returns = ", ".join(f"{value:.4g}" for value in self.returns)
-        return f"{returns} (took {self.n_timesteps} steps, not part of num_timesteps)"
+        return f"{listed(self.returns)} (took {self.n_timesteps} steps, not part of num_timesteps)"
 
 
 def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
@@ -211,6 +211,7 @@ def make_task_model(
             f"policy_kwargs={shown(kwargs.get('policy_kwargs'))} makes networks of other shapes than those of {path}: leave "
             "policy_kwargs out, or train on the task from scratch."
         ) from error
+    model.skill_states = pretrained.skill_states
     model._take_over(pretrained)
     model._follow(chosen)
     if verbose >= 1:

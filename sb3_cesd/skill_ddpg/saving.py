@@ -20,7 +20,7 @@ from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.skill_ddpg import checks, finetuning, saved_files
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
 
 SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
 
@@ -37,6 +37,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     #: Arguments that shape the networks: a saved model keeps them
     fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim", "ent_coef")
+
+    #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
+    skill_states: th.Tensor
 
     #: In ``save``, which writes equal tensors once
     _is_saving: bool = False
@@ -64,10 +67,12 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
         :param path: path to the zip file (or a file-like) of the pre-trained model
         :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
-        :param skill: the skill to go on with: ``"random"``, an index (or the vector of a continuous skill), or ``"best"``: the
-            one with the highest mean reward in the warm-up, known after ``learning_starts`` steps. With another ``warm_up``
-            than ``"skills"``, ``"best"`` plays every skill and takes the one with the highest return; ``zero_shot`` then holds
-            what came out and the number of steps that took, which are not part of ``num_timesteps``.
+        :param skill: the skill to go on with: ``"random"``, an index (or the vector of a continuous skill), or ``"best"``: by
+            the rewards of the warm-up, the one for whose states the highest mean reward is expected, known after
+            ``learning_starts`` steps (see :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`; where a file has no such
+            states, the one with the highest mean reward in the warm-up). With another ``warm_up`` than ``"skills"``, every
+            skill is played and the one with the highest return taken; ``zero_shot`` then holds what came out and the number
+            of steps that took, which are not part of ``num_timesteps``.
         :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
             ``"optimizers"`` (for the parts that are loaded) and ``"no_target"`` (the target critic starts fresh); ``None`` for
             the ``published_transfer`` of the method, which is actor and trunk of the critic unless its docs say otherwise
@@ -176,6 +181,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if self.env is not None:
             normalize = self.get_vec_normalize_env()
             self.trained_normalized = normalize is not None and normalize.norm_obs
+        self._remember_states()
         self._is_saving = True
         try:
             if isinstance(path, str | pathlib.Path):
@@ -185,6 +191,14 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 super().save(path, exclude, include)
         finally:
             self._is_saving = False
+
+    def _remember_states(self) -> None:
+        """Let a pre-trained model know what its skills do, unless the replay buffer is too empty to tell."""
+        if self.replay_buffer is None or self.replay_buffer.reward == "extrinsic":
+            return
+        states = skill_states.recent_states(self.replay_buffer)
+        if states is not None:
+            self.skill_states = th.from_numpy(states).to(self.device)
 
     def get_parameters(self) -> dict[str, dict]:
         parameters = super().get_parameters()
@@ -287,4 +301,4 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizer_names]
-        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], []
+        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]

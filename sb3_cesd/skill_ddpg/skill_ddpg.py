@@ -276,6 +276,7 @@ class SkillDDPG(LearningSkillModel):
         self.replay_buffer.average_window = self.intrinsic.average_window
         if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
             self.skill_turns = SkillTurns(self.n_skills, self.learning_starts)
+        self.skill_states = th.empty(0, device=self.device)
         self._follow(self.skill)
         self._create_aliases()
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch as th
 from scripts import call
 from small import make_small
 
@@ -31,14 +32,24 @@ def test_a_warm_up_is_that_of_a_task(tmp_path):
     )
     expected = model.learn(40).skill_turns.mean_rewards()
     assert len(set(expected)) == 4
-    (turns,) = skill_choice.warm_up(CeSD.load(tmp_path / "model.zip", device="cpu"), "WalkerStand-v0", 40, 1)
-    assert turns.over and turns.mean_rewards() == pytest.approx(expected)
+    (found,) = skill_choice.warm_up(CeSD.load(tmp_path / "model.zip", device="cpu"), "WalkerStand-v0", 40, 1)
+    assert found.turns.over and found.turns.mean_rewards() == pytest.approx(expected)
+    buffer = model.replay_buffer
+    np.testing.assert_allclose(found.rewards, buffer.rewards[:40, 0], rtol=1e-5)
+    rows, envs = np.arange(40), np.zeros(40, dtype=np.int64)
+    np.testing.assert_allclose(found.states, buffer.next_observations_of(rows, envs)["observation"], atol=1e-4)
 
 
 @pytest.mark.slow
-def test_table(tmp_path):
-    make_small(CeSD, "Jaco-v0").learn(60).save(tmp_path / "model.zip")
+@pytest.mark.parametrize("states", [False, True])
+def test_table(tmp_path, states):
+    model = make_small(CeSD, "Jaco-v0").learn(60)
+    if states:
+        model.skill_states = th.randn(4, 10, model.obs_dim)
+    model.save(tmp_path / "model.zip")
     arguments = ["--env", "Jaco-v0", "--steps", "8", "80", "--episodes", "2", "--warm-ups", "3"]
     result = call("skill_choice", tmp_path / "model.zip", *arguments)
     lines = result.stdout.splitlines()
-    assert lines[0].endswith("| chosen in 8 steps | chosen in 80 steps |") and len(lines) == 6, result.stderr
+    by = ["rewards", "states"] if states else ["rewards"]
+    assert lines[0].endswith("".join(f" | by {name}, {n} steps" for n in (8, 80) for name in by) + " |"), result.stderr
+    assert len(lines) == 6

@@ -363,7 +363,7 @@ def test_names_of_arms_mean_what_they_say(name, different):
 
 
 def test_arms_learn_tasks_as_the_entry_does():
-    """Their ratio of updates is of pre-training."""
+    """Their ratio of updates and the time for which they keep a skill are of pre-training."""
     from urlb_arms import ARMS
     from urlb_methods import METHODS
 
@@ -372,4 +372,4 @@ def test_arms_learn_tasks_as_the_entry_does():
 
     for name, arm in ARMS.items():
         assert without_reward(name, "QuadrupedWalk-v0") == without_reward("cesd", "QuadrupedWalk-v0")
-        assert without_reward(name, "Quadruped-v0") == {**without_reward("cesd", "Quadruped-v0"), "train_freq": arm.train_freq}
+        assert without_reward(name, "Quadruped-v0") == {**without_reward("cesd", "Quadruped-v0"), **arm.of_pretraining}

@@ -1,0 +1,107 @@
+"""What skills do, as states they visit; and what that is worth in a task, by rewards that were seen elsewhere."""
+
+import numpy as np
+import torch as th
+
+from sb3_cesd.common.buffers import SkillReplayBuffer
+
+#: Newest transitions of each skill of which states are kept, and how many
+N_RECENT, N_KEPT = 8000, 1000
+#: Numbers that all states together may have: there are fewer of long observations, as of images
+MAX_NUMBERS = 4_000_000
+#: Transitions of a warm-up from which rewards are predicted, at most
+N_REWARDS = 4000
+#: Standardised entries of states are limited to this
+CLIP = 5.0
+#: Variance of the noise of rewards, as a share of that of the function
+NOISE = 0.2
+
+
+def recent_states(buffer: SkillReplayBuffer) -> np.ndarray | None:
+    """
+    Collect states that skills have visited lately.
+
+    :param buffer: a replay buffer of pre-training
+    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if skills are continuous, or there are too few of
+        one of them
+    """
+    if not buffer.skill_space.discrete:
+        return None
+    size = buffer.size()
+    rows = (buffer.pos + np.arange(size)) % size if buffer.full else np.arange(size)
+    skills = buffer.skills[rows].ravel()  # From the oldest to the newest
+    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
+    n_kept = min(N_KEPT, max(MAX_NUMBERS // (buffer.skill_space.n_skills * obs_dim), 1))
+    states = []
+    for skill in range(buffer.skill_space.n_skills):
+        recent = np.flatnonzero(skills == skill)[-N_RECENT:]
+        if len(recent) < N_KEPT:
+            return None
+        kept = recent[np.linspace(0, len(recent) - 1, n_kept).astype(np.int64)]
+        places = rows[kept // buffer.n_envs], kept % buffer.n_envs
+        states.append(_joined({name: values[places] for name, values in buffer.observations.items()}))
+    return np.stack(states)
+
+
+def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.ndarray:
+    """
+    Predict the mean reward per step of skills in a task, from the transitions of a warm-up.
+
+    A Gaussian process with the sum of a linear and a squared exponential kernel predicts the rewards of the states that skills
+    visit (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, equation 2.25). A few steps of a task tell
+    what is rewarded, but not which skill gets there: that depends on how an episode starts.
+
+    :param buffer: a replay buffer with transitions of the task
+    :param skill_states: states of each skill, shape ``(n_skills, n, obs_dim)``
+    :return: shape ``(n_skills,)``
+    """
+    size = buffer.size()
+    chosen = np.linspace(0, size * buffer.n_envs - 1, min(size * buffer.n_envs, N_REWARDS)).astype(np.int64)
+    rows, envs = chosen // buffer.n_envs, chosen % buffer.n_envs
+    reached = _joined(buffer.next_observations_of(rows, envs))
+    return predict_mean_rewards(reached, buffer.rewards[rows, envs], skill_states)
+
+
+def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: np.ndarray) -> np.ndarray:
+    """
+    Predict the mean reward of skills, see :func:`expected_rewards`.
+
+    :param states: states of the task, shape ``(n, obs_dim)``
+    :param rewards: rewards of these, shape ``(n,)``
+    :param skill_states: states of each skill, shape ``(n_skills, m, obs_dim)``
+    :return: shape ``(n_skills,)``
+    """
+    mean, std = states.mean(axis=0, dtype=np.float64), states.std(axis=0, dtype=np.float64)
+    # What never changed in the task tells nothing
+    scale = np.divide(1.0, std * np.sqrt(len(mean)), out=np.zeros_like(std), where=std > 1e-6)
+    limit = CLIP / np.sqrt(len(mean))
+
+    def standardized(values: np.ndarray) -> th.Tensor:
+        return th.from_numpy(np.clip((values - mean) * scale, -limit, limit))
+
+    known = standardized(states)
+    centred = th.from_numpy(rewards - rewards.mean(dtype=np.float64))
+    weights = th.linalg.solve(_kernel(known, known) + NOISE * th.eye(len(known), dtype=known.dtype), centred)
+    values = [float((_kernel(standardized(of_skill), known) @ weights).mean()) for of_skill in skill_states]
+    return np.array(values) + rewards.mean(dtype=np.float64)
+
+
+def _kernel(first: th.Tensor, second: th.Tensor) -> th.Tensor:
+    """
+    Compare states.
+
+    :param first: shape ``(n, obs_dim)``
+    :param second: shape ``(m, obs_dim)``
+    :return: shape ``(n, m)``
+    """
+    return first @ second.T + (-th.cdist(first, second).square() / 2).exp()
+
+
+def _joined(observations: dict[str, np.ndarray]) -> np.ndarray:
+    """
+    Join the entries of observations.
+
+    :param observations: entries of shape ``(n, *shape)``
+    :return: shape ``(n, obs_dim)``
+    """
+    return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1, dtype=np.float32)

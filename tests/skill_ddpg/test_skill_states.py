@@ -1,0 +1,112 @@
+"""What skills do is remembered, and tells which of them does a task best."""
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.env_util import make_vec_env
+from tuning import saved
+
+from sb3_cesd import CeSD
+from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.observations import skill_observation_space
+from sb3_cesd.common.skills import make_skill_space
+from sb3_cesd.skill_ddpg import skill_states
+from sb3_cesd.skill_ddpg.skill_states import predict_mean_rewards, recent_states
+
+GOAL = np.array([0.5, -0.5])
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Three states of the six newest transitions of each skill are enough."""
+    monkeypatch.setattr(skill_states, "N_RECENT", 6)
+    monkeypatch.setattr(skill_states, "N_KEPT", 3)
+
+
+def make_buffer(n_steps, n_envs=2, skill_type="discrete"):
+    """A ring for 20 steps, whose observations count steps and tell the environment, with two skills by turns."""
+    space = make_skill_space(skill_type, 2, 2)
+    box = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    observation_space = skill_observation_space(box, space)
+    buffer = SkillReplayBuffer(20 * n_envs, observation_space, spaces.Box(-1, 1, (1,)), "cpu", n_envs, skill_space=space)
+    observe = lambda step: np.stack([np.full(n_envs, step), np.arange(n_envs)], axis=1).astype(np.float32)  # noqa: E731
+    for step in range(n_steps):
+        skills = {"skill": space.vectors[(np.arange(n_envs) + step) % 2]}
+        entries = ({"observation": observe(at), **skills} for at in (step, step + 1))
+        buffer.add(*entries, np.zeros((n_envs, 1)), np.zeros(n_envs), np.zeros(n_envs, dtype=bool), [{}] * n_envs)
+    return buffer
+
+
+@pytest.mark.parametrize("n_steps", [20, 33])
+def test_the_newest_states_of_each_skill(few, n_steps):
+    states = recent_states(make_buffer(n_steps))
+    assert states.shape == (2, 3, 2) and states.dtype == np.float32
+    for skill, of_skill in enumerate(states):
+        # It acts in one environment at a time
+        newest = [(step, (skill - step) % 2) for step in range(n_steps - 6, n_steps)]
+        assert of_skill.tolist() == [list(newest[index]) for index in (0, 2, 5)]
+
+
+def test_too_few_states_are_none(few):
+    assert recent_states(make_buffer(2)) is None
+    assert recent_states(make_buffer(20, skill_type="sphere")) is None
+    assert recent_states(make_buffer(3)) is not None
+
+
+def test_long_observations_take_no_more_room(few, monkeypatch):
+    monkeypatch.setattr(skill_states, "MAX_NUMBERS", 9)
+    assert recent_states(make_buffer(20)).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "reward", [lambda states: 2 * states[:, 0] - states[:, 1], lambda states: np.exp(-8 * ((states - GOAL) ** 2).sum(axis=1))]
+)
+def test_rewards_are_predicted_where_skills_are(reward):
+    """Also if it is amid what was seen, where no direction leads."""
+    rng = np.random.default_rng(0)
+    seen = rng.uniform(-1, 1, (500, 2))
+    # An entry that never changes tells nothing
+    padded = np.column_stack([seen, np.full(500, 3.0)])
+    centres = np.array([[0.9, 0.9], [-0.9, 0.9], [0.5, -0.5], [0.9, -0.9]])
+    of_skills = centres[:, None] + 0.1 * rng.standard_normal((4, 100, 2))
+    predicted = predict_mean_rewards(padded, reward(seen), np.concatenate([of_skills, np.full((4, 100, 1), 4.0)], axis=2))
+    true = np.array([reward(of_skill).mean() for of_skill in of_skills])
+    assert predicted.argmax() == true.argmax() and np.corrcoef(predicted, true)[0, 1] > 0.95
+
+
+def test_states_are_saved_with_the_model(make_model, few):
+    model = make_model(skill_duration=5).learn(100)
+    assert len(model.skill_states) == 0
+    file = saved(model)
+    loaded = CeSD.load(file, device="cpu")
+    expected = recent_states(model.replay_buffer)
+    assert expected.shape == (4, 3, 3) and (loaded.skill_states.numpy() == expected).all()
+    again = CeSD.load(saved(loaded), device="cpu")
+    assert (again.skill_states.numpy() == expected).all(), "without a replay buffer that knows better"
+
+
+def test_the_best_skill_is_that_of_the_best_states(pretrained, finetune, capsys):
+    """One skill has been upright, whatever it does in the warm-up."""
+    hanging, upright = th.tensor([-1.0, 0.0, 0.0]), th.tensor([1.0, 0.0, 0.0])
+    for best in range(4):
+        pretrained.skill_states = th.stack([upright if skill == best else hanging for skill in range(4)])[:, None]
+        model = finetune(skill="best", warm_up="skills", learning_starts=400, verbose=1)
+        model.learn(410)
+        assert model.skill == model.policy.skill == best
+        assert (model.replay_buffer.skills[401:410] == best).all()
+        assert len(model.skill_states) == 0, "they are of no more use"
+        out = capsys.readouterr().out
+        assert f"Fine-tuning skill {best}, the best by what is expected of each in the states it visits: " in out
+
+
+def test_goes_on_after_it_was_saved_amid_the_turns(pretrained, finetune, tmp_path):
+    states = th.tensor([[-1.0, 0.0, 0.0]] * 3 + [[1.0, 0.0, 0.0]])[:, None]
+    pretrained.skill_states = states
+    model = finetune(skill="best", warm_up="skills", learning_starts=400).learn(100)
+    model.save_replay_buffer(tmp_path / "buffer")
+    loaded = CeSD.load(saved(model), env=make_vec_env("Pendulum-v1"), device="cpu")
+    assert th.equal(loaded.skill_states, states)
+    loaded.load_replay_buffer(tmp_path / "buffer")
+    loaded.learn(310, reset_num_timesteps=False)
+    assert loaded.skill == 3
