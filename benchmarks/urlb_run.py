@@ -201,7 +201,8 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
         (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as ``from_pretrained`` takes them
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
-    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings;
+    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings; ``chosen_by``, what
+        told the skill in the warm-up (``"states"`` of skills, their ``"rewards"``, or ``"features"``), 0 if it was known;
         ``zero_shot_steps``, those spent on the choice of the best skill, which are not part of ``steps``
     """
     th.set_num_threads(1)
@@ -256,6 +257,7 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     return {
         "seconds": round(seconds, 1),
         "skill": model.skill,
+        "chosen_by": (model.skill_turns.chosen_by if model.skill_turns is not None else None) or 0,
         **settings(model),
         "steps": json.dumps(callback.evaluations_timesteps),
         "returns": json.dumps([round(value, 3) for value in returns]),

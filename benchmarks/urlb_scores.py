@@ -9,13 +9,15 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
-from runs import fill
+from runs import Row, fill
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
 #: Settings of a run
-SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice", "warm_up", "transfer", "task_params")
+SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice", "chosen_by", "warm_up", "transfer", "task_params")
+#: What rows do not tell that are older than a choice of the skill by its states
+CHOSEN_BEFORE: Row = {"chosen_by": 0}
 #: Value of a setting that a method does not have
 NOT_APPLICABLE = "0"
 
@@ -58,7 +60,7 @@ def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd
     :raises ValueError: if there is nothing to read
     """
     if path.is_file() and path.suffix == ".csv":
-        rows = fill(pd.read_csv(path), OF_OLD_TASKS)
+        rows = fill(pd.read_csv(path), {**OF_OLD_TASKS, **CHOSEN_BEFORE})
         missing = sorted(set(COLUMNS) - set(rows.columns))
         if missing:
             raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")

@@ -37,6 +37,8 @@ class SkillTurns:
         self.n_timesteps = n_timesteps
         #: The skill that acts afterwards; which vectors there are, the clock knows
         self.then = check_skill(then, n_skills) if then is not None and np.ndim(then) == 0 else then  # type: ignore[arg-type]
+        #: What told which skill that is: ``"states"``, ``"rewards"`` or ``"features"``; ``None`` if it was known before
+        self.chosen_by: str | None = None
         self.n_done = 0
         self._rewards = SkillRewards(n_skills)
 

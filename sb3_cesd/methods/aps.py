@@ -8,7 +8,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build
 from sb3_cesd.common.choices import Regression
 from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -149,13 +149,14 @@ class APS(SkillDDPG):
         assert isinstance(self.intrinsic, APSTask)
         self.intrinsic.pretrained.load_state_dict(pretrained.intrinsic.state_dict())
 
-    def _choose_skill(self, turns: SkillTurns) -> tuple[SkillName, str]:
+    def _choose_skill(self, turns: SkillTurns) -> str:
         assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
         samples = self._as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
         skill = self.intrinsic.pretrained.regress(samples)
         if skill is None:
             return super()._choose_skill(turns)
-        return self.skill_space.name_of(skill.cpu().numpy()), "by regression on its rewards"
+        turns.then, turns.chosen_by = self.skill_space.name_of(skill.cpu().numpy()), "features"
+        return "by regression of the rewards on its features"
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

@@ -257,25 +257,27 @@ class ActingSkillModel(SavedSkillModel):
         """
         how = "as chosen before"
         if turns.then is None:
-            turns.then, how = self._choose_skill(turns)
+            how = self._choose_skill(turns)
         # They have told what they had to
         self.skill_states = self.skill_states[:0]
-        self._follow(turns.then)
+        self._follow(turns.next_skill())
         if self.verbose >= 1:
-            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.then}, {how}")
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {how}")
 
-    def _choose_skill(self, turns: SkillTurns) -> tuple[SkillName, str]:
+    def _choose_skill(self, turns: SkillTurns) -> str:
         """
         Choose the skill that learns the task.
 
-        :param turns: the warm-up in which all skills acted
-        :return: the skill, and how it was found
+        :param turns: the warm-up in which all skills acted, which is told what comes out
+        :return: how it was found
         """
         if len(self.skill_states) == 0:
-            return turns.best(), "the best in the warm-up"
+            turns.then, turns.chosen_by = turns.best(), "rewards"
+            return "the best in the warm-up"
         assert self.replay_buffer is not None
         expected = expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
-        return int(expected.argmax()), f"the best by what is expected of each in the states it visits: {listed(expected)}"
+        turns.then, turns.chosen_by = int(expected.argmax()), "states"
+        return f"the best by what is expected of each in the states it visits: {listed(expected)}"
 
     @property
     def cluster_window(self) -> int:

@@ -93,7 +93,7 @@ def test_the_best_skill_is_that_of_the_best_states(pretrained, finetune, capsys)
         pretrained.skill_states = th.stack([upright if skill == best else hanging for skill in range(4)])[:, None]
         model = finetune(skill="best", warm_up="skills", learning_starts=400, verbose=1)
         model.learn(410)
-        assert model.skill == model.policy.skill == best
+        assert model.skill == model.policy.skill == best and model.skill_turns.chosen_by == "states"
         assert (model.replay_buffer.skills[401:410] == best).all()
         assert len(model.skill_states) == 0, "they are of no more use"
         out = capsys.readouterr().out

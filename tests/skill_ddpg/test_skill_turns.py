@@ -80,6 +80,7 @@ def test_the_best_of_them_goes_on(make_model, finetune, capsys, n_envs, normaliz
     pushes = [scaled[acting == skill].mean() for skill in range(4)]
     np.testing.assert_allclose(model.skill_turns.mean_rewards(), pushes, rtol=1e-4, atol=1e-5)
     assert model.skill == model.policy.skill == np.argmax(pushes) and len(set(pushes)) == 4
+    assert model.skill_turns.chosen_by == "rewards"
     assert f"Fine-tuning skill {model.skill}, the best in the warm-up\n" in capsys.readouterr().out
     assert (model.replay_buffer.skills[: 80 // n_envs] == acting).all() and learning_skills(model) == {model.skill}
     assert (skills_of(model._last_obs) == model.skill).all()
