@@ -62,6 +62,7 @@ ARMS: dict[str, Arm] = {
     "distance=icm,frozen": Arm({**ICM, "constraint_kwargs": {"freeze_clusters": True}}),
     "distance=icm,kappa=0.5": Arm({**ICM, "relabel_kwargs": {"kappa": 0.5}}),
     "distance=icm,train_freq=8": Arm(ICM, train_freq=8),
+    "distance=icm,skill_duration=None": Arm(ICM, skill_duration=None),
     "distance=icm,train_freq=8,skill_duration=None": Arm(ICM, train_freq=8, skill_duration=None),
     "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),
     "encoder=icm": Arm(CLUSTERS_IN_ICM),
