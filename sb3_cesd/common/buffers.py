@@ -12,7 +12,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Reward
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
-from sb3_cesd.common.observations import SKILL, entries_of, plain_form, plain_space
+from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
@@ -151,11 +151,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :return: in no order, shape ``(n, obs_dim)``
         """
         size = self.size()
-        visited = []
-        for observations in (self.observations, self.next_observations):
-            rows = [values[:size].reshape(size * self.n_envs, -1) for values in observations.values()]
-            visited.append(np.concatenate(rows, axis=1))
-        return np.concatenate(visited)
+        return np.concatenate(
+            [
+                joined({name: values[:size].reshape(-1, *values.shape[2:]) for name, values in observations.items()})
+                for observations in (self.observations, self.next_observations)
+            ]
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Save the rows in use only: the arrays are as large as the buffer can get

@@ -1,5 +1,6 @@
 """The layout of an observation with a skill: a dictionary, as that of HER is."""
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -164,6 +165,16 @@ def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
         assert isinstance(space, spaces.Dict)
         return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)
     return features.flatten(1) if features.dim() != 2 else features
+
+
+def joined(observations: Mapping[str, np.ndarray]) -> np.ndarray:
+    """
+    Join the entries of observations as they are, without scaling images.
+
+    :param observations: entries of shape ``(n, *shape)``
+    :return: shape ``(n, obs_dim)``
+    """
+    return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1)
 
 
 def state_dim(space: spaces.Space) -> int:

@@ -1,10 +1,13 @@
 """What a training takes: told at its start, and its time once some updates were measured."""
 
+import math
 import time
 from typing import Any, NamedTuple
 
 import torch as th
 from stable_baselines3.common.type_aliases import TrainFrequencyUnit
+
+from sb3_cesd.skill_ddpg.skill_states import kept_shape
 
 #: Updates that are measured, after some that warm up; they take at least this long [s]
 WARM_UP, MEASURED, SHORTEST = 5, 20, 1.0
@@ -142,7 +145,8 @@ def n_bytes(tensors: Any) -> int:
 
 def model_bytes(model: Any) -> int:
     """
-    Tell how large a saved model gets: networks with the target critic, and two moments of Adam for each parameter that learns.
+    Tell how large a saved model gets: networks with the target critic, two moments of Adam for each parameter that learns, and
+    states of each skill of a pre-training.
 
     :param model: a model
     :return: size at the end of training; with another optimizer, about that [bytes]
@@ -150,7 +154,8 @@ def model_bytes(model: Any) -> int:
     modules, optimizers = modules_and_optimizers(model)
     networks = sum(n_bytes(module.state_dict().values()) for module in modules)
     learning = sum(n_bytes(group["params"]) for optimizer in optimizers for group in optimizer.param_groups)
-    return networks + 2 * learning
+    states = 4 * math.prod(kept_shape(model.replay_buffer)) if model.reward == "intrinsic" else 0
+    return networks + 2 * learning + states
 
 
 def n_parameters(model: Any) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 import torch as th
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.observations import joined
 
 #: Newest transitions of each skill of which states are kept, and how many
 N_RECENT, N_KEPT = 8000, 1000
@@ -17,6 +18,21 @@ CLIP = 5.0
 NOISE = 0.2
 
 
+def kept_shape(buffer: SkillReplayBuffer) -> tuple[int, int, int]:
+    """
+    Tell how many states are kept.
+
+    :param buffer: a replay buffer of pre-training
+    :return: number of skills, of states of each (0 if skills are continuous, or it has no room for enough transitions) and of
+        numbers of a state
+    """
+    n_skills = buffer.skill_space.n_skills
+    is_kept = buffer.skill_space.discrete and buffer.buffer_size * buffer.n_envs >= n_skills * N_KEPT
+    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
+    n_kept = min(N_KEPT, max(MAX_NUMBERS // (n_skills * obs_dim), 1)) if is_kept else 0
+    return n_skills, n_kept, obs_dim
+
+
 def recent_states(buffer: SkillReplayBuffer) -> np.ndarray | None:
     """
     Collect states that skills have visited lately.
@@ -25,22 +41,21 @@ def recent_states(buffer: SkillReplayBuffer) -> np.ndarray | None:
     :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if skills are continuous, or there are too few of
         one of them
     """
-    if not buffer.skill_space.discrete:
+    n_skills, n_kept, _ = kept_shape(buffer)
+    if n_kept == 0:
         return None
-    size = buffer.size()
-    rows = (buffer.pos + np.arange(size)) % size if buffer.full else np.arange(size)
-    skills = buffer.skills[rows].ravel()  # From the oldest to the newest
-    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
-    n_kept = min(N_KEPT, max(MAX_NUMBERS // (buffer.skill_space.n_skills * obs_dim), 1))
+    # From the oldest to the newest
+    rows = (buffer.pos + np.arange(buffer.size())) % max(buffer.size(), 1)
+    skills = buffer.skills[rows].ravel()
     states = []
-    for skill in range(buffer.skill_space.n_skills):
+    for skill in range(n_skills):
         recent = np.flatnonzero(skills == skill)[-N_RECENT:]
         if len(recent) < N_KEPT:
             return None
         kept = recent[np.linspace(0, len(recent) - 1, n_kept).astype(np.int64)]
         places = rows[kept // buffer.n_envs], kept % buffer.n_envs
-        states.append(_joined({name: values[places] for name, values in buffer.observations.items()}))
-    return np.stack(states)
+        states.append(joined({name: values[places] for name, values in buffer.observations.items()}))
+    return np.stack(states).astype(np.float32)
 
 
 def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.ndarray:
@@ -58,7 +73,7 @@ def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.
     size = buffer.size()
     chosen = np.linspace(0, size * buffer.n_envs - 1, min(size * buffer.n_envs, N_REWARDS)).astype(np.int64)
     rows, envs = chosen // buffer.n_envs, chosen % buffer.n_envs
-    reached = _joined(buffer.next_observations_of(rows, envs))
+    reached = joined(buffer.next_observations_of(rows, envs))
     return predict_mean_rewards(reached, buffer.rewards[rows, envs], skill_states)
 
 
@@ -95,13 +110,3 @@ def _kernel(first: th.Tensor, second: th.Tensor) -> th.Tensor:
     :return: shape ``(n, m)``
     """
     return first @ second.T + (-th.cdist(first, second).square() / 2).exp()
-
-
-def _joined(observations: dict[str, np.ndarray]) -> np.ndarray:
-    """
-    Join the entries of observations.
-
-    :param observations: entries of shape ``(n, *shape)``
-    :return: shape ``(n, obs_dim)``
-    """
-    return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1, dtype=np.float32)

@@ -338,6 +338,8 @@ OF_APT = {"entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0}
         ("distance=icm,frozen", {**IN_ICM, "constraint.freeze_clusters": True}),
         ("distance=icm,kappa=0.5", {**IN_ICM, "relabelling.kappa": 0.5}),
         ("distance=icm,train_freq=8", {**IN_ICM, "train_freq": 8}),
+        ("distance=icm,skill_duration=None", {**IN_ICM, "skill_duration": None}),
+        ("distance=icm,train_freq=8,skill_duration=None", {**IN_ICM, "train_freq": 8, "skill_duration": None}),
         ("encoder=icm", {"encoder": "ICMEncoder", "features_dim": 256}),
         ("encoder=icm,kappa=0.3", {"encoder": "ICMEncoder", "features_dim": 256, "relabelling.kappa": 0.3}),
     ],

@@ -12,7 +12,8 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.skill_ddpg import skill_states
-from sb3_cesd.skill_ddpg.skill_states import predict_mean_rewards, recent_states
+from sb3_cesd.skill_ddpg.estimate import model_bytes
+from sb3_cesd.skill_ddpg.skill_states import kept_shape, predict_mean_rewards, recent_states
 
 GOAL = np.array([0.5, -0.5])
 
@@ -41,7 +42,7 @@ def make_buffer(n_steps, n_envs=2, skill_type="discrete"):
 @pytest.mark.parametrize("n_steps", [20, 33])
 def test_the_newest_states_of_each_skill(few, n_steps):
     states = recent_states(make_buffer(n_steps))
-    assert states.shape == (2, 3, 2) and states.dtype == np.float32
+    assert states.shape == kept_shape(make_buffer(0)) == (2, 3, 2) and states.dtype == np.float32
     for skill, of_skill in enumerate(states):
         # It acts in one environment at a time
         newest = [(step, (skill - step) % 2) for step in range(n_steps - 6, n_steps)]
@@ -73,6 +74,17 @@ def test_rewards_are_predicted_where_skills_are(reward):
     predicted = predict_mean_rewards(padded, reward(seen), np.concatenate([of_skills, np.full((4, 100, 1), 4.0)], axis=2))
     true = np.array([reward(of_skill).mean() for of_skill in of_skills])
     assert predicted.argmax() == true.argmax() and np.corrcoef(predicted, true)[0, 1] > 0.95
+
+
+def test_a_buffer_without_room_for_enough_keeps_none():
+    assert kept_shape(make_buffer(20)) == (2, 0, 2) and recent_states(make_buffer(20)) is None
+
+
+def test_the_estimate_of_the_file_counts_them(make_model, few):
+    model = make_model(skill_duration=5).learn(100)
+    without = model_bytes(make_model(skill_duration=5, buffer_size=11))
+    saved(model)
+    assert model_bytes(model) == without + model.skill_states.numel() * 4 and len(model.skill_states) == 4
 
 
 def test_states_are_saved_with_the_model(make_model, few):
