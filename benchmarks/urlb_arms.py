@@ -53,6 +53,7 @@ class Arm(NamedTuple):
 ARMS: dict[str, Arm] = {
     "distance=same": Arm({}),
     "distance=same,start=1": Arm(NEVER),
+    "distance=same,train_freq=2": Arm({}, train_freq=2),
     "distance=same,train_freq=8": Arm({}, train_freq=8),
     "distance=identity": Arm({"distance_encoder": "identity"}),
     "distance=icm": Arm(ICM),

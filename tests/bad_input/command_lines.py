@@ -81,7 +81,7 @@ def importable(text):
 
 
 natural, positive, two = partial(whole, 0), partial(whole, 1), partial(whole, 2)
-METHODS_THAT_SHIP = set(pd.read_csv(BENCHMARKS / "results/urlb/runs.csv").method)
+METHODS_THAT_SHIP = set(pd.read_csv(BENCHMARKS / "results/urlb/one_robot/runs.csv").method)
 ROBOTS = ("walker", "quadruped", "jaco")
 COMMANDS = {
     "maze.py": Command(
@@ -201,7 +201,7 @@ COMMANDS = {
         "report",
         ("report",),
         {"runs": nothing, "--methods": one_of(*METHODS_THAT_SHIP), "--where": nothing, "--output": folder},
-        (str(BENCHMARKS / "results/urlb/runs.csv"),),
+        (str(BENCHMARKS / "results/urlb/one_robot/runs.csv"),),
     ),
     "faults.py": Command(
         "faults",

@@ -329,6 +329,7 @@ OF_APT = {"entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0}
     ("name", "different"),
     [
         ("distance=same,start=1", {"constraint.start": 1.0}),
+        ("distance=same,train_freq=2", {"train_freq": 2}),
         ("distance=same,train_freq=8", {"train_freq": 8}),
         ("distance=identity", {"distance_encoder": "IdentityEncoder"}),
         ("distance=icm", IN_ICM),

@@ -69,7 +69,8 @@ def test_entries_hold_every_environment_and_a_default(config):
             (domain,) = (each for each in DOMAINS if env_id.startswith(each))
             file, scale = configs()[config]
             own = read_sections(file).get(f"{scale}_task") or {}
-            alike = compose([read_sections("common"), read_sections(file)], ["base", scale, domain.lower()])
+            sections = ["base", scale, domain.lower(), f"{scale}_{domain.lower()}"]
+            alike = compose([read_sections("common"), read_sections(file)], sections)
             assert {**alike, **own, "n_timesteps": n_timesteps, "reward": "extrinsic"} == entry
             assert "n_envs" not in entry, "a task is learned in one environment"
 
@@ -102,19 +103,22 @@ def test_files_state_differences_only(name):
 def test_sections_are_merged_at_any_depth(tmp_path, monkeypatch):
     monkeypatch.setattr(hyperparams, "hyperparams_folder", lambda: tmp_path)
     (tmp_path / "common.yml").write_text(
-        "base: {policy_kwargs: {net_arch: [8], n_critics: 2}}\nlaptop: {policy_kwargs: {n_critics: 3}}\nlaptop_task: {tau: 1}"
+        "base: {policy_kwargs: {net_arch: [8], n_critics: 2}}\nlaptop: {policy_kwargs: {n_critics: 3}}\n"
+        "laptop_task: {tau: 1}\npublished_walker: {tau: 2}\nlaptop_walker: {tau: 3, gamma: 0.7}"
     )
     (tmp_path / "rnd.yml").write_text("base: {gamma: 0.5}\nwalker: {policy_kwargs: {net_arch: [4, 4]}, gamma: 0.6}\nlaptop:")
     composed = entries("rnd_laptop")
     assert composed["default"] == {"policy_kwargs": {"net_arch": [8], "n_critics": 3}, "gamma": 0.5}
-    walker = {"policy_kwargs": {"net_arch": [4, 4], "n_critics": 3}, "gamma": 0.6}
+    walker = {"policy_kwargs": {"net_arch": [4, 4], "n_critics": 3}, "gamma": 0.7, "tau": 3}
     assert composed["Walker-v0"] == walker and composed["WalkerRun-v0"] == {**walker, "tau": 1}
+    assert entries("rnd")["Walker-v0"] == {"policy_kwargs": {"net_arch": [4, 4], "n_critics": 2}, "gamma": 0.6, "tau": 2}
     assert composed["Jaco-v0"] == composed["default"]
     # Entries share nothing that a user could change
     composed["Jaco-v0"]["policy_kwargs"]["net_arch"].append(8)
     assert composed["default"]["policy_kwargs"]["net_arch"] == [8]
     # A method without a file has what is shared
-    assert entries("diayn_laptop")["Walker-v0"] == {"policy_kwargs": {"net_arch": [8], "n_critics": 3}}
+    shared = {"policy_kwargs": {"net_arch": [8], "n_critics": 3}, "gamma": 0.7, "tau": 3}
+    assert entries("diayn_laptop")["Walker-v0"] == shared
 
     (tmp_path / "rnd.yml").write_text("waker: {gamma: 0.6}")
     with pytest.raises(ValueError, match="unknown sections, waker: use base, published"):

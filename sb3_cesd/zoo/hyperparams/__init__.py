@@ -6,8 +6,8 @@ environment merges the sections that apply to it, at any depth. A later section 
 the method wins over what is shared::
 
     any, e.g. Pendulum-v1    base, SCALE
-    Walker-v0                base, SCALE, walker, SCALE_skills
-    WalkerRun-v0             base, SCALE, walker, task, SCALE_task
+    Walker-v0                base, SCALE, walker, SCALE_walker, SCALE_skills
+    WalkerRun-v0             base, SCALE, walker, SCALE_walker, task, SCALE_task
     MazeTree-v0              maze, at either scale
 
 Each method has the configs ``NAME`` (SCALE is ``published``) and ``NAME_laptop``; a variant has a file and a config of its own
@@ -31,7 +31,7 @@ Entry = dict[str, Any]
 
 COMMON = "common"
 SCALES = ("published", "laptop")
-OF_SCALES = tuple(f"{scale}_{part}" for scale in SCALES for part in ("skills", "task"))
+OF_SCALES = tuple(f"{scale}_{part}" for scale in SCALES for part in (*HORIZONS, "skills", "task"))
 SECTIONS = ("base", *SCALES, *HORIZONS, "task", *OF_SCALES, "maze")
 
 
@@ -77,8 +77,9 @@ def entries(config: str) -> dict[str, Entry]:
     sections = {"default": ["base", scale]}
     for env_id, (domain, _) in ROBOTS.items():
         is_task = env_id.lower() != f"{domain}-v0"
-        sections[env_id] = ["base", scale, domain, *(["task", f"{scale}_task"] if is_task else [f"{scale}_skills"])]
-    sections.update({env_id: ["base", scale, domain] for env_id, domain in LOCOMOTION.items()})
+        of_kind = ["task", f"{scale}_task"] if is_task else [f"{scale}_skills"]
+        sections[env_id] = ["base", scale, domain, f"{scale}_{domain}", *of_kind]
+    sections.update({env_id: ["base", scale, domain, f"{scale}_{domain}"] for env_id, domain in LOCOMOTION.items()})
     sections.update({env_id: ["maze"] for env_id in MAZES})
     return {env_id: compose(files, names) for env_id, names in sections.items()}
 
