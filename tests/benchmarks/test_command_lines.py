@@ -91,6 +91,9 @@ def done(output):
     return [(int(words[0]), int(words[2])) for words in lines]
 
 
+OF_THE_TABLE = "--domains Quadruped-v0 --methods cesd apt --seeds 1 --warm-up skills"
+
+
 @pytest.mark.parametrize(
     ("script", "folder", "arguments", "expected"),
     [
@@ -98,11 +101,13 @@ def done(output):
         ("maze", "maze", "--methods cesd --steps 36000", [(15, 15)]),
         ("maze", "maze", "--methods cesd --steps 800", [(15, 0)]),
         ("maze", "maze", "--methods cesd --mine --mine-iterations 10", [(15, 15), (15, 0)]),
-        ("urlb", "urlb", "--pretrain-steps 200000 --methods cesd scratch random", [(3, 0), (36, 24)]),
-        ("urlb", "urlb", "--methods scratch random --eval-freq 5000", [(24, 12)]),
-        ("urlb", "urlb", "--methods scratch random --n-eval-episodes 5", [(24, 0)]),
-        ("urlb", "urlb", "--methods scratch random", [(24, 24)]),
-        ("urlb", "urlb", "--methods scratch random --finetune-steps 20000", [(24, 0)]),
+        ("urlb", "urlb/one_robot", "--pretrain-steps 200000 --methods cesd scratch random", [(3, 0), (36, 24)]),
+        ("urlb", "urlb/one_robot", "--methods scratch random --eval-freq 5000", [(24, 12)]),
+        ("urlb", "urlb/one_robot", "--methods scratch random --n-eval-episodes 5", [(24, 0)]),
+        ("urlb", "urlb/one_robot", "--methods scratch random", [(24, 24)]),
+        ("urlb", "urlb/one_robot", "--methods scratch random --finetune-steps 20000", [(24, 0)]),
+        ("urlb", "urlb", f"{OF_THE_TABLE} --skill best", [(2, 2), (8, 8)]),
+        ("urlb", "urlb", OF_THE_TABLE, [(2, 2), (8, 0)]),
     ],
 )
 def test_rows_that_ship_keep_their_meaning_and_others_are_other_runs(script, folder, arguments, expected, monkeypatch, capsys):
