@@ -13,7 +13,7 @@ with the laptop entry of commit 5349cf1, those of the walker of seed 0 of
 
     python benchmarks/urlb.py --domains Walker-v0 --methods cesd --seeds 1 --tasks
 
-and those of the quadruped of seed 100 in benchmarks/results/urlb/side_by_side/README.md ("Eight quadrupeds side by side").
+and those of the quadruped of seed 0 in benchmarks/results/urlb/README.md ("The table").
 """
 
 import argparse
