@@ -43,6 +43,7 @@ def make_reward(reward_class, skill_space, obs_dim=4, action_dim=2, **kwargs):
     th.manual_seed(1)
     reward = reward_class(obs_dim, action_dim, skill_space, **kwargs)
     reward.set_optimizers(lambda parameters: th.optim.Adam(parameters, lr=1e-2))
+    reward.set_own_learning_rates()
     return reward
 
 

@@ -177,6 +177,10 @@ def test_nested_spaces(make_model):
         ({"relabel_kwargs": {"mode": "union"}}, "relabel_kwargs has no 'mode'"),
         ({"distance_encoder": "vae"}, "choose 'same', 'contrastive', 'fourier', 'icm', 'identity' or 'temporal'"),
         ({"distance_encoder": "temporal", "distance_encoder_kwargs": {"horizon": 0}}, "set horizon above 0"),
+        (
+            {"distance_encoder": "temporal", "distance_encoder_kwargs": {"slak": 1}},
+            "distance_encoder_kwargs has no 'slak': use some of .*slack",
+        ),
         ({"encoder": "vae"}, "choose one of 'contrastive', 'fourier', 'icm', 'identity', 'temporal'"),
         ({"encoder_kwargs": {"temperature": -1}}, "set temperature above 0"),
         ({"replay_buffer_class": ReplayBuffer}, "leave replay_buffer_class out, or subclass SkillReplayBuffer"),

@@ -53,6 +53,13 @@ def test_the_distance_encoder_is_saved(make_model, tmp_path):
     assert any(".distance_encoder.log_lambda" in name for name in state_of(loaded))
 
 
+def test_a_learning_rate_of_the_prototypes_can_be_changed_on_load(make_model, tmp_path):
+    make_model(prototype_kwargs={"learning_rate": 1e-3}).learn(100).save(tmp_path / "model")
+    intrinsic_kwargs = {"prototype_kwargs": {"learning_rate": 0.5}}
+    loaded = CeSD.load(tmp_path / "model.zip", "Pendulum-v1", device="cpu", intrinsic_kwargs=intrinsic_kwargs).learn(100)
+    assert loaded.intrinsic.prototype_optimizer.param_groups[0]["lr"] == 0.5
+
+
 def test_training_goes_on_as_if_it_had_never_stopped(trained, tmp_path):
     trained.save(tmp_path / "model.zip")
     trained.save_replay_buffer(tmp_path / "buffer.pkl")

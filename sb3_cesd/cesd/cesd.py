@@ -48,8 +48,8 @@ class CeSDReward(IntrinsicReward):
         ("infonce")
     :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` as the
         clusters, as published, or one of the above
-    :param distance_encoder_kwargs: its arguments; for ``"temporal"`` ``features_dim`` (4), ``net_arch`` ([1024, 1024]),
-        ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
+    :param distance_encoder_kwargs: its arguments, not used with ``"same"``; for ``"temporal"`` ``features_dim`` (4),
+        ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
     :param cluster_window: if above 1, clusters are not of states but of moving averages: a state is on the cluster of the mean
         observation over up to so many steps of its episode, the last of which it is. All states of a gait then lie on one
         cluster, which a skill can keep to without standing still
@@ -101,7 +101,7 @@ class CeSDReward(IntrinsicReward):
         self.distance_encoder: Encoder | None = None
         if distance_encoder != "same":
             self.distance_encoder = make_encoder(
-                distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}
+                distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}, "distance_encoder"
             )
         shapes = {"n_prototypes": self.n_skills, "features_dim": self.encoder.features_dim}
         self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, shapes)
@@ -119,15 +119,9 @@ class CeSDReward(IntrinsicReward):
         if self.distance_encoder is not None and any(True for _ in self.distance_encoder.parameters()):
             self.distance_optimizer = make_optimizer(list(self.distance_encoder.parameters()))
         self.prototype_optimizer = make_optimizer(list(self.prototypes.parameters()))
-        if self.prototype_learning_rate is not None:
-            for group in self.prototype_optimizer.param_groups:
-                group["lr"] = self.prototype_learning_rate
 
-    def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
-        optimizers = super().scheduled_optimizers()
-        if self.prototype_learning_rate is not None:
-            optimizers.remove(self.prototype_optimizer)
-        return optimizers
+    def own_learning_rates(self) -> dict[str, float]:
+        return {} if self.prototype_learning_rate is None else {"prototype_optimizer": self.prototype_learning_rate}
 
     def check_batch_size(self, batch_size: int) -> None:
         self.entropy.check_batch_size(batch_size)

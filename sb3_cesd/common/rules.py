@@ -249,7 +249,6 @@ def _example(value: Any) -> int:
     return math.ceil(value) if is_number(value) and value > 0 else 1
 
 
-NUMBER = Rule("a finite number", "pass a finite number", is_number)
 POSITIVE = Rule("a positive number", "set {name} above 0", lambda value: is_number(value) and value > 0)
 NOT_NEGATIVE = Rule("zero or a positive number", "pass 0 or more", lambda value: is_number(value) and value >= 0)
 SHARE = Rule("a share", "pass a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)

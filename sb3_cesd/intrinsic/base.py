@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch as th
 from torch import nn
 
+from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.gradient_steps import GradientSteps
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -148,6 +149,24 @@ class IntrinsicReward(nn.Module, ABC):
         """Names of the attributes that are optimizers."""
         return [name for name, value in vars(self).items() if isinstance(value, th.optim.Optimizer)]
 
+    def own_learning_rates(self) -> dict[str, float]:
+        """
+        Tell which optimizers have a learning rate of their own.
+
+        :return: learning rate by name of the optimizer; the others follow that of the algorithm
+        """
+        return {}
+
     def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
-        """Optimizers that follow the learning rate of the algorithm (those without a learning rate of their own)."""
-        return [getattr(self, name) for name in self.optimizer_names]
+        """
+        List the optimizers that follow the learning rate of the algorithm.
+
+        :return: those without a learning rate of their own
+        """
+        own = self.own_learning_rates()
+        return [getattr(self, name) for name in self.optimizer_names if name not in own]
+
+    def set_own_learning_rates(self) -> None:
+        """Give the other optimizers theirs, as loading a model brings back those that it was saved with."""
+        for name, learning_rate in self.own_learning_rates().items():
+            set_learning_rate(getattr(self, name), learning_rate)

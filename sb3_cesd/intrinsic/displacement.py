@@ -1,6 +1,6 @@
 """The reward of METRA and its relatives: how far a step leads in the direction of the skill."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch as th
 from torch import nn
@@ -10,19 +10,6 @@ from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-
-#: How METRA (Park et al., 2024) trains, which its relatives are compared by: arguments of the algorithm
-METRA_DEFAULTS: dict[str, Any] = {
-    "skill_duration": None,
-    "skill_type": "sphere",
-    "skill_dim": 2,
-    "learning_starts": 10_000,
-    "batch_size": 256,
-    "tau": 0.005,
-    "train_freq": 32,
-    "n_steps": 1,
-    "ent_coef": "auto_0.01",
-}
 
 
 class DisplacementReward(IntrinsicReward):

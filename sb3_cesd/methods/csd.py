@@ -10,8 +10,7 @@ from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
-from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS
-from sb3_cesd.methods.metra import METRAReward
+from sb3_cesd.methods.metra import METRA_DEFAULTS, METRAReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 

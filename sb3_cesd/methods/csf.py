@@ -6,7 +6,8 @@ from stable_baselines3.common.policies import BasePolicy
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
+from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 from sb3_cesd.skill_ddpg.successor_features import SuccessorCritic, SuccessorPolicy

@@ -5,7 +5,8 @@ from torch import nn
 
 from sb3_cesd.common.torch_layers import create_spectral_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
+from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 

@@ -9,9 +9,22 @@ from sb3_cesd.common.choices import FeatureNorm
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
-from sb3_cesd.intrinsic.displacement import METRA_DEFAULTS, DisplacementReward
+from sb3_cesd.intrinsic.displacement import DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+
+#: How METRA (Park et al., 2024) trains, which its relatives are compared by: arguments of the algorithm
+METRA_DEFAULTS: dict[str, Any] = {
+    "skill_duration": None,
+    "skill_type": "sphere",
+    "skill_dim": 2,
+    "learning_starts": 10_000,
+    "batch_size": 256,
+    "tau": 0.005,
+    "train_freq": 32,
+    "n_steps": 1,
+    "ent_coef": "auto_0.01",
+}
 
 
 class METRAReward(DisplacementReward):

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import SkillTerm
-from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -108,11 +107,9 @@ class SMMReward(IntrinsicReward):
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         self.vae_optimizer = make_optimizer(list(self.vae.parameters()))
         self.discriminator_optimizer = make_optimizer(list(self.discriminator.parameters()))
-        set_learning_rate(self.vae_optimizer, self.vae_learning_rate)
-        set_learning_rate(self.discriminator_optimizer, self.discriminator_learning_rate)
 
-    def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
-        return []
+    def own_learning_rates(self) -> dict[str, float]:
+        return {"vae_optimizer": self.vae_learning_rate, "discriminator_optimizer": self.discriminator_learning_rate}
 
     def update(self, samples: SkillReplayBufferSamples) -> None:
         squared_errors, divergences = self.vae(self._states_and_skills(samples))

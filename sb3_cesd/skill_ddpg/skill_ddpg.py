@@ -306,6 +306,7 @@ class SkillDDPG(LearningSkillModel):
             return ExtrinsicReward(**sizes)  # type: ignore[arg-type]
         intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, sizes)
         intrinsic.set_optimizers(lambda parameters: self.policy.make_optimizer(parameters, self.lr_schedule))
+        intrinsic.set_own_learning_rates()
         return intrinsic
 
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
@@ -326,6 +327,7 @@ class SkillDDPG(LearningSkillModel):
         self._update_learning_rate(
             [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
         )
+        self.intrinsic.set_own_learning_rates()
 
         statistics = self._running_statistics.copy()
         try:

@@ -18,7 +18,14 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def make_encoder(name: str, obs_dim: int, action_dim: int, skill_space: SkillSpace, kwargs: dict[str, Any]) -> Encoder:
+def make_encoder(
+    name: str,
+    obs_dim: int,
+    action_dim: int,
+    skill_space: SkillSpace,
+    kwargs: dict[str, Any],
+    argument: str = "encoder",
+) -> Encoder:
     """
     Make an encoder by its name.
 
@@ -27,9 +34,8 @@ def make_encoder(name: str, obs_dim: int, action_dim: int, skill_space: SkillSpa
     :param action_dim: size of the action
     :param skill_space: space of the skills
     :param kwargs: arguments of the encoder
+    :param argument: name of the argument that chose it, for messages
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
-    return choose(
-        "encoder", name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space}
-    )
+    return choose(argument, name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space})
