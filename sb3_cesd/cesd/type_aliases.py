@@ -84,6 +84,8 @@ def all_heads(n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> SkillPairs
     """
     Train every transition on all heads, with the actions of the skill that learns the task (the released code).
 
+    Head i learns with skill i, that of the skill that learns the task with that skill, which also is an input of the trunk.
+
     :param n_heads: number of heads
     :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``
     :param rewards: shape ``(batch_size, 1)``
@@ -91,5 +93,6 @@ def all_heads(n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> SkillPairs
     """
     rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
     heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
-    rewards = rewards.repeat(n_heads, 1)
-    return SkillPairs(rows, heads, skills.repeat(n_heads), rewards, th.ones_like(rewards))
+    skills, rewards = skills.repeat(n_heads), rewards.repeat(n_heads, 1)
+    pair_skills = th.where(heads == skills % n_heads, skills, heads)
+    return SkillPairs(rows, pair_skills, skills, rewards, th.ones_like(rewards))

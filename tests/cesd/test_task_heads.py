@@ -122,6 +122,20 @@ def test_pretraining_does_not_ask_for_the_number_of_heads_of_a_task(make_release
     assert scratch.policy.n_heads == 2
 
 
+@pytest.mark.parametrize("skill", [1, 3])
+def test_the_skill_that_learns_the_task_is_one_of_those_that_its_critic_learns_with(make_released, samples, skill):
+    """The trunk sees the skill, too: the actor follows the value of skill 3, not that of skill 1, which has the same head."""
+    pretrained = make_released(policy_kwargs={"net_arch": [16, 16]}, shared_value=True).learn(60)
+    policy_kwargs = {"net_arch": [16, 16], "shared_value": True, "task_ensemble_size": 2}
+    model = CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", skill, device="cpu", policy_kwargs=policy_kwargs)
+    model.policy.double()
+    assert model.critic.shared_value
+    batch = model._task_batch(model.intrinsic.relabel(samples))
+    assert (batch.actor_skills == skill).all()
+    assert batch.pairs.skills.tolist() == [0] * 10 + [skill] * 10, "head 0, head 1"
+    assert (batch.pairs.target_skills == skill).all()
+
+
 @pytest.mark.parametrize("task_ensemble_size", [3, 0, 8])
 def test_heads_of_a_task_serve_equally_many_skills(make_task, task_ensemble_size):
     with pytest.raises(ValueError, match="task_ensemble_size"):
