@@ -81,6 +81,8 @@ class ExportedPolicy(SkillPolicy):
             features_extractor_kwargs=description["features_extractor_kwargs"],
             normalize_images=description["normalize_images"],
             skill=description["skill"],
+            # Files from before it could be left out do not tell
+            layer_norm=description.get("layer_norm", True),
         )
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -230,6 +232,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "features_extractor_class": extractor.__name__,
         "features_extractor_kwargs": kwargs,
         "normalize_images": policy.normalize_images,
+        "layer_norm": policy.layer_norm,
         "clip_obs": None if vec_normalize is None else float(vec_normalize.clip_obs),
         "epsilon": None if vec_normalize is None else float(vec_normalize.epsilon),
     }

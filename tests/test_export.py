@@ -95,6 +95,26 @@ def test_images_and_vectors(tmp_path):
     assert policy.plain_space == model.plain_space
 
 
+@pytest.mark.parametrize("kwargs", [{"layer_norm": False}, {"layer_norm": True}, {"net_arch": []}], ids=str)
+@pytest.mark.parametrize("ent_coef", [None, "auto_0.1"])
+def test_layers_are_those_of_the_model(make_model, tmp_path, kwargs, ent_coef):
+    """Of the entries of METRA's robots among others, which have no LayerNorm."""
+    model = make_model(ent_coef=ent_coef, policy_kwargs={"net_arch": [8, 8], "activation_fn": th.nn.ELU, **kwargs})
+    policy = import_policy(export_policy(model, tmp_path))
+    expected, _ = model.predict(OBS, skill=[1, 3], deterministic=True)
+    # The mean alone, and so of another size and rounding
+    np.testing.assert_allclose(policy.predict(OBS, skill=[1, 3])[0], expected, atol=1e-6)
+    made_of, original = (each.actor._get_constructor_parameters() for each in (policy, model))
+    assert all(made_of[name] == original[name] for name in made_of.keys() - {"features_extractor"})
+
+
+def test_a_file_that_tells_nothing_of_layer_norm_is_of_a_policy_with_it(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr("sb3_cesd.export._checksum", lambda text, tensors: "the same")
+    path = export_policy(trained, tmp_path)
+    rewritten(path, lambda description, tensors: description.pop("layer_norm"))
+    assert (import_policy(path).predict(OBS, skill=1)[0] == trained.predict(OBS, skill=1)[0]).all()
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_statistics_of_vec_normalize_are_inside(make_model, tmp_path, given):
     env = VecNormalize(make_vec_env("Pendulum-v1", 2), clip_obs=1.5)
