@@ -30,7 +30,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     :param kwargs: arguments of the constructor to change (the run is another one then, but for those of logging)
     :return: the model
     :raises FileNotFoundError: if there is no checkpoint
-    :raises ValueError: if it is damaged, or does not fit the environment
+    :raises ValueError: if it is damaged, or does not fit the environment or the arguments
     """
     check_arguments("resume", locals())
     folder = find_checkpoint(path)
@@ -44,8 +44,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         raise ValueError(f"{folder} is of {manifest['n_envs']} environments, not of {model.n_envs}: pass as many.")
     with open(folder / STATE, "rb") as file:
         state = load_with_checksum(file, folder / STATE, REMEDY)
-    model.replay_buffer = read_with_arrays(folder / BUFFER)
-    model.replay_buffer.device = model.device
+    model._adopt_buffer(read_with_arrays(folder / BUFFER), folder / BUFFER)
     model._goes_on = partial(set_training_state, state=state)
     return model
 

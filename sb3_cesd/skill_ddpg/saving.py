@@ -267,8 +267,18 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 file.close()
         if saved_files.is_of_pretraining(self, path, loaded):
             return
+        self._adopt_buffer(loaded, path)
+
+    def _adopt_buffer(self, loaded: object, path: object) -> None:
+        """
+        Go on with a replay buffer; what was given to ``load`` counts, not what the buffer was filled with.
+
+        :param loaded: a replay buffer that was saved
+        :param path: its file
+        :raises ValueError: if it does not fit the model
+        """
         saved_files.check_buffer_fits(self, path, loaded)
-        # What was given to load() counts, not what the buffer was filled with
+        assert isinstance(loaded, SkillReplayBuffer)
         arguments = {"handle_timeout_termination": True, **self.replay_buffer_kwargs}
         for name in ("n_steps", "gamma", "one_step", "handle_timeout_termination"):
             setattr(loaded, name, arguments[name])

@@ -201,3 +201,16 @@ def test_environments_without_state_end_their_episodes(tmp_path):
 def test_environments_of_other_processes_end_their_episodes(tmp_path):
     with pytest.warns(UserWarning, match="The state of SubprocVecEnv can't be read .* all episodes end"):
         compare(tmp_path, partial(make_env, "Pendulum-v1", 2, vec_env_cls=SubprocVecEnv))
+
+
+def test_changed_arguments_reach_the_replay_buffer(tmp_path):
+    model = make_small(CeSD, make_maze(2), gamma=0.9, n_steps=3)
+    model.learn(60, ResumableCheckpoint(tmp_path))
+    changes = {"gamma": 0.5, "n_steps": 1, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
+    for kwargs, expected in (({}, (0.9, 3, True)), (changes, (0.5, 1, False))):
+        buffer = resume(tmp_path, make_maze(2), device="cpu", **kwargs).replay_buffer
+        assert (buffer.gamma, buffer.n_steps, buffer.handle_timeout_termination) == expected
+    samples = buffer.sample(32)
+    assert (samples.discounts == 0.5).all(), "windows of one step"
+    with pytest.raises(ValueError, match=r"room for 1000 transitions, .* for 4000: load the model with buffer_size=1000"):
+        resume(tmp_path, make_maze(2), device="cpu", buffer_size=4000)
