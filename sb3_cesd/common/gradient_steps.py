@@ -20,7 +20,8 @@ class GradientSteps:
     state of the optimizer stay as they were.
 
     The CPU sees at once which step it left out. A GPU leaves it out by itself and counts, so that neither the host waits nor
-    a captured graph needs it; :meth:`left_out` reads what it counted.
+    a captured graph needs it; :meth:`left_out` reads what it counted. An optimizer that is not fused and counts its steps on the
+    host counts those, too.
 
     :param modules: what learns, by name, to tell in words which tensor is not finite
     """
@@ -45,7 +46,7 @@ class GradientSteps:
         # A sum is finite only if all terms are; squared, as Adam squares gradients
         total = th.stack([loss.detach(), *(th._foreach_norm(gradients) if gradients else ())]).sum().square()
         if not shapes_may_vary(loss.device):
-            self._step_on_device(name, optimizer, gradients, total)
+            self._step_on_device(name, optimizer, total)
         elif math.isfinite(total.item()):
             optimizer.step()
         else:
@@ -66,7 +67,7 @@ class GradientSteps:
                     self._counts[name].zero_()
         return found
 
-    def _step_on_device(self, name: str, optimizer: th.optim.Optimizer, gradients: list[th.Tensor], total: th.Tensor) -> None:
+    def _step_on_device(self, name: str, optimizer: th.optim.Optimizer, total: th.Tensor) -> None:
         is_bad = (total - total) != 0  # NaN for what is not finite
         if name not in self._counts:
             self._counts[name] = th.zeros((), device=total.device)
@@ -77,9 +78,14 @@ class GradientSteps:
             optimizer.step()
             del optimizer.found_inf  # type: ignore[attr-defined]
         else:
-            for gradient in gradients:
-                gradient.masked_fill_(is_bad, 0.0)
+            before = {id(tensor): tensor.detach().clone() for tensor in _changed_by(optimizer)}
             optimizer.step()
+            for tensor in _changed_by(optimizer):
+                # A counter on the host goes on, as the host does not wait
+                if tensor.device == is_bad.device:
+                    # The first step makes states, of zeros
+                    old = before.get(id(tensor), th.zeros((), dtype=tensor.dtype, device=tensor.device))
+                    tensor.detach().copy_(th.where(is_bad, old, tensor))
 
     def _describe(self, name: str, optimizer: th.optim.Optimizer, loss: th.Tensor) -> str:
         if not loss.isfinite():
@@ -106,6 +112,12 @@ def parameters_of(optimizer: th.optim.Optimizer) -> list[nn.Parameter]:
     :return: its parameters
     """
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _changed_by(optimizer: th.optim.Optimizer) -> list[th.Tensor]:
+    """List what a step changes: parameters, and the state that the optimizer keeps of each."""
+    states = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, th.Tensor)]
+    return [*parameters_of(optimizer), *states]
 
 
 class RunningStatistics:
