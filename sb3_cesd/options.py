@@ -11,6 +11,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
+from sb3_cesd.common.vec_env import normalize_entries
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
@@ -92,10 +93,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         terminated = truncated = False
         info: dict[str, Any] = {}
         while n_steps < self.duration and not (terminated or truncated):
-            observation = self._shown(self._observation)
-            if self.vec_normalize is not None:
-                observation = self.vec_normalize.normalize_obs(observation)
-            primitive_action, _ = self.model.predict(observation, deterministic=True, skill=skill)
+            primitive_action, _ = self.model.predict(self._shown(self._observation), deterministic=True, skill=skill)
             self._observation, reward, terminated, truncated, info = self.env.step(primitive_action)
             total_reward += discount * float(reward)
             discount *= self.gamma
@@ -104,13 +102,16 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
 
     def _shown(self, observation: Observation) -> Observation:
         """
-        Leave out what skills were not trained with.
+        Leave out what skills were not trained with, and normalise the rest.
 
         :param observation: observation of the task
         :return: the part that the model knows, in its layout
         """
-        entries = entries_of(observation)
-        return plain_form({name: entries[name] for name in self._seen})  # type: ignore[return-value]
+        known = entries_of(observation)
+        entries = {name: known[name] for name in self._seen}
+        if self.vec_normalize is not None:
+            entries = normalize_entries(self.vec_normalize, entries)
+        return plain_form(entries)  # type: ignore[return-value]
 
     def _chosen(self, action: int | np.ndarray) -> int | np.ndarray:
         """

@@ -11,7 +11,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CIC, CeSD
+from sb3_cesd import CIC, CeSD, VecSkillObservation
 from sb3_cesd.export import ExportedPolicy, export_policy, import_policy
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
@@ -130,6 +130,14 @@ def test_statistics_of_vec_normalize_are_inside(make_model, tmp_path, given):
     assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all()
     with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
     assert (policy.predict(with_skill)[0] == model.predict(normalized, skill=[2, 0])[0]).all()
+
+
+def test_statistics_around_the_skill(make_model, tmp_path):
+    env = VecNormalize(VecSkillObservation(make_vec_env("Pendulum-v1", 2), 4), norm_obs_keys=["observation"])
+    model = make_model(env).learn(60)
+    policy = import_policy(export_policy(model, tmp_path))
+    normalized = env.normalize_obs({"observation": OBS})["observation"]
+    assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all() and (normalized != OBS).any()
 
 
 def test_statistics_of_other_observations(trained, tmp_path):

@@ -9,7 +9,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import APT, DADS, SkillOptions
+from sb3_cesd import APT, DADS, SkillOptions, VecSkillObservation
 
 
 class Counter(gym.Env):
@@ -87,6 +87,20 @@ def test_observations_are_normalised_for_the_model_alone(make_model):
     expected, _ = model.predict(vec_normalize.normalize_obs(observation), skill=2)
     assert (env.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
     assert observation[0] == 0
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_statistics_may_be_of_either_layout(make_model, around):
+    """Inside of the skill, or around it and of all but the skill."""
+    env = make_vec_env("Pendulum-v1")
+    env = VecNormalize(VecSkillObservation(env, 4), norm_obs_keys=["observation"]) if around else VecNormalize(env)
+    model = make_model(env).learn(60)
+    options = SkillOptions(Counter(), model, duration=1, vec_normalize=env)
+    observation, _ = options.reset()
+    options.step(2)
+    seen = env.normalize_obs({"observation": observation} if around else observation)
+    expected, _ = model.predict(seen["observation"] if around else seen, skill=2)
+    assert (options.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
 
 
 def test_other_algorithms_learn_on_top(model):

@@ -8,7 +8,16 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import SkillOrder
-from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, short, skill_observation_space
+from sb3_cesd.common.observations import (
+    OBSERVATION,
+    SKILL,
+    Observation,
+    add_skill,
+    entries_of,
+    plain_form,
+    short,
+    skill_observation_space,
+)
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
 
@@ -205,6 +214,33 @@ def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     :return: mean and variance by the name of the entry; those of a Box space have one of that name, too
     """
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
+
+
+def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """
+    Normalise observations, be ``VecNormalize`` inside of the skill or around it.
+
+    :param vec_normalize: what normalises
+    :param entries: entries of observations, without a skill
+    :return: the same as a model sees them
+    """
+    return entries_of(vec_normalize.normalize_obs(_in_layout_of(vec_normalize, entries)))
+
+
+def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """
+    Undo :func:`normalize_entries`.
+
+    :param vec_normalize: what has normalised
+    :param entries: entries of observations as a model sees them, without a skill
+    :return: the same as environments return them
+    """
+    return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
+
+
+def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
+    """Give entries the form that ``VecNormalize`` takes: around the skill, of dictionaries always."""
+    return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
 
 
 def _shapes(shapes: dict[str, tuple[int, ...]]) -> str:

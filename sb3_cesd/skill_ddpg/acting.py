@@ -26,7 +26,7 @@ from sb3_cesd.common.observations import (
 )
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, saved_files
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -178,11 +178,7 @@ class ActingSkillModel(SavedSkillModel):
         :return: its entries without the skill
         """
         entries = entries_of(observation)
-        if self._vec_normalize_env is None:
-            return entries
-        if isinstance(self._vec_normalize_env.observation_space, spaces.Dict):
-            return entries_of(self._vec_normalize_env.unnormalize_obs(entries))
-        return entries_of(self._vec_normalize_env.unnormalize_obs(plain_form(entries)))  # type: ignore[arg-type]
+        return entries if self._vec_normalize_env is None else unnormalize_entries(self._vec_normalize_env, entries)
 
     def predict(
         self,
@@ -247,7 +243,7 @@ class ActingSkillModel(SavedSkillModel):
             else:
                 wrapper.take_turns(turns)
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
-            self.intrinsic.skill = th.as_tensor(self.skill, device=self.device)
+            self.intrinsic.follow(self.skill, self.device)
 
     def _end_skill_turns(self, turns: SkillTurns) -> None:
         """

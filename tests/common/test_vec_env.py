@@ -11,9 +11,10 @@ from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
+from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills, make_skill_space
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, normalize_entries, unnormalize_entries
 
 SKILLS, SPHERE = DiscreteSkills(4), SphereSkills(3, 4)
 each_type = pytest.mark.parametrize("skill_type", ["discrete", "sphere", "cube", "unit_cube"])
@@ -195,6 +196,25 @@ def test_normalising_the_rest_is_accepted(kwargs):
         obs, _, _, _ = env.step(np.zeros((2, 1)))
         assert (obs["skill"] == SKILLS.encode(env.skills, (2,))).all(), "one-hot still"
     assert (obs["observation"] != env.get_original_obs()["observation"]).any() == ("norm_obs_keys" in kwargs)
+
+
+@pytest.mark.parametrize("norm_obs", [True, False])
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize(("env_class", "name"), [(Counter, "observation"), (Entries, "place")])
+def test_entries_are_normalised_and_back_in_either_layout(env_class, name, around, norm_obs):
+    env = counters(2, env_class)
+    env = VecSkillObservation(env, SKILLS) if around else env
+    keys = {"norm_obs_keys": [name]} if isinstance(env.observation_space, spaces.Dict) else {}
+    env = VecNormalize(env, norm_obs=norm_obs, **keys)
+    env.reset()
+    seen = [env.step(np.zeros((2, 1)))[0] for _ in range(4)][-1]
+    original, expected = entries_of(env.get_original_obs()), entries_of(seen)
+    normalized = normalize_entries(env, original)
+    back = unnormalize_entries(env, normalized)
+    assert normalized.keys() == expected.keys() == back.keys() == entries_of(original).keys()
+    for key, value in expected.items():
+        assert (normalized[key] == value).all() and (value != original[key]).any() == (norm_obs and key == name)
+        assert back[key] == pytest.approx(original[key], abs=1e-5)
 
 
 def test_turns_compare_rewards_that_are_not_normalised():
