@@ -171,6 +171,9 @@ class SkillMetricsCallback(BaseCallback):
                 # Wrappers may have learned since
                 self._env.close()
                 self._env = self._make_env()
+            else:
+                # A resumed run has read its statistics since
+                self._env = normalize_like_training(self._env, self.model.get_vec_normalize_env())
             metrics, _ = play_and_measure(
                 self.model,
                 self._env,

@@ -16,7 +16,7 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 from sb3_cesd import METHODS, CeSD
-from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.checkpoints import remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.envs import make_batched
@@ -214,3 +214,15 @@ def test_changed_arguments_reach_the_replay_buffer(tmp_path):
     assert (samples.discounts == 0.5).all(), "windows of one step"
     with pytest.raises(ValueError, match=r"room for 1000 transitions, .* for 4000: load the model with buffer_size=1000"):
         resume(tmp_path, make_maze(2), device="cpu", buffer_size=4000)
+
+
+def test_skills_are_measured_by_the_statistics_of_the_whole_run(tmp_path):
+    def make():
+        return VecNormalize(make_env("Pendulum-v1", 2))
+
+    make_small(CeSD, make()).learn(100, ResumableCheckpoint(tmp_path))
+    model = resume(tmp_path, make(), device="cpu")
+    measured = SkillMetricsCallback(make_vec_env("Pendulum-v1"), eval_freq=20, n_rollouts=2, n_steps=5)
+    model.learn(40, measured, reset_num_timesteps=False)
+    statistics = model.get_vec_normalize_env()
+    assert measured._env.obs_rms is statistics.obs_rms and statistics.obs_rms.count > 140
