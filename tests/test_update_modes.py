@@ -165,6 +165,26 @@ def test_addresses_stay_the_same(captured, copied, make_model):
     assert addresses() == before
 
 
+def test_a_graph_is_captured_anew_with_loaded_parameters(captured, make_model):
+    """Optimizers have other tensors then."""
+    model = make_model(cuda_graph=True, buffer_size=50, constraint_kwargs={"start": 0.0}).learn(60)
+    assert len(captured) == 1
+    model.learn(60, reset_num_timesteps=False)
+    assert len(captured) == 1
+    model.set_parameters(model.get_parameters())
+    model.learn(60, reset_num_timesteps=False)
+    assert len(captured) == 2
+
+
+def test_the_skill_of_a_task_stays_where_a_graph_reads_it(make_model):
+    model = make_model(reward="extrinsic")
+    model._follow(1)
+    address = model.intrinsic.skill.data_ptr()
+    model.set_env(model.get_env())
+    model._follow(2)
+    assert model.intrinsic.skill.item() == 2 and model.intrinsic.skill.data_ptr() == address
+
+
 def test_learning_rates_of_graphs_are_tensors():
     parameter = th.nn.Parameter(th.ones(1))
     optimizer = th.optim.Adam([parameter], lr=0.1)

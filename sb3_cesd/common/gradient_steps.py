@@ -20,8 +20,8 @@ class GradientSteps:
     state of the optimizer stay as they were.
 
     The CPU sees at once which step it left out. A GPU leaves it out by itself and counts, so that neither the host waits nor
-    a captured graph needs it; :meth:`left_out` reads what it counted. An optimizer that is not fused and counts its steps on the
-    host counts those, too.
+    a captured graph needs it; :meth:`left_out` reads what it counted. An optimizer that is not fused and counts its steps on
+    the host counts those, too.
 
     :param modules: what learns, by name, to tell in words which tensor is not finite
     """

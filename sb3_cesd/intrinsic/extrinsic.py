@@ -15,6 +15,19 @@ class ExtrinsicReward(IntrinsicReward):
     #: The skill that learns the task, its index or vector; ``None`` for that of each transition
     skill: th.Tensor | None = None
 
+    def follow(self, skill: int | list[float], device: th.device) -> None:
+        """
+        Let a skill learn the task, in place: a CUDA graph reads it by its address.
+
+        :param skill: its index or vector
+        :param device: where updates run
+        """
+        value = th.as_tensor(skill, device=device)
+        if self.skill is None:
+            self.skill = value
+        else:
+            self.skill.copy_(value)
+
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return samples.rewards.squeeze(1)
 

@@ -13,6 +13,7 @@ from stable_baselines3.common.type_aliases import GymEnv, TensorDict
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.choices import Part
+from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, written_whole
 from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import plain
@@ -41,6 +42,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
     #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
     skill_states: th.Tensor
 
+    _update_runner: UpdateRunner
     #: In ``save``, which writes equal tensors once
     _is_saving: bool = False
     #: What :meth:`from_pretrained` loads by default, as the released code of the method does
@@ -224,6 +226,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
         check_arguments("set_parameters", locals())
         with saved_files.explain_parameters(), saved_files.explain_no_file(load_path_or_dict, "of a model"):
             super().set_parameters(load_path_or_dict, exact_match, device)
+        # States of optimizers are others now
+        self._update_runner.forget()
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """

@@ -34,6 +34,10 @@ class UpdateRunner:
         for optimizer in optimizers:
             set_capturable(optimizer, self.in_graph, self.device)
 
+    def forget(self) -> None:
+        """Capture the update anew, as tensors that it reads have been replaced."""
+        self._graphed_update.key = None
+
     def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None, phase: Hashable) -> None:
         """
         Sample batches and learn from them, in one update.
