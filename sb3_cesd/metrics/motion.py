@@ -108,6 +108,7 @@ def skill_motion(
     :param robot: name of the robot, see :func:`robot_name`; its ``positions`` are then among the rollouts
     :param dt: duration of a step of the robot [s]
     :return: speeds, and which skills move
+    :raises ValueError: if there is no such robot
     """
     check_arguments("skill_motion", locals())
     if robot is not None and not (isinstance(robot, str) and robot in JOINT_VELOCITIES):

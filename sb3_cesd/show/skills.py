@@ -116,6 +116,7 @@ def show_in(
     :param envs: makes environments as the model expects them
     :param model: the model
     :return: figure, metrics and rollouts
+    :raises ValueError: if the environment does not fit the model, or an argument the environment
     """
     seed = int(seed)
     env = envs.one()

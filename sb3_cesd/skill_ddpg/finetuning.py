@@ -168,6 +168,8 @@ def make_task_model(
     :param custom_objects: Dictionary of objects to replace upon loading.
     :param kwargs: arguments of the constructor to change
     :return: a model that has not learned yet
+    :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
+    :raises FileNotFoundError: if there is no such file
     """
     parts = model_class.published_transfer if parts is None else parts
     check_arguments("from_pretrained", {**locals(), "transfer": parts})

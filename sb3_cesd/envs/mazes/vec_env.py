@@ -136,7 +136,14 @@ class MazeVecEnv(VecEnv):
         return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute: each environment has its own ``position``, all others are shared."""
+        """
+        Return an attribute: each environment has its own ``position``, all others are shared.
+
+        :param attr_name: its name
+        :param indices: which environments; ``None`` for all
+        :return: its value in each
+        :raises AttributeError: if there is none of that name
+        """
         value = getattr(self, attr_name)
         return [value[idx] if attr_name == "position" else value for idx in self._get_indices(indices)]
 
@@ -144,6 +151,9 @@ class MazeVecEnv(VecEnv):
         """
         Set a shared attribute.
 
+        :param attr_name: its name
+        :param value: its new value
+        :param indices: all environments, or ``None``
         :raises ValueError: if ``indices`` selects only some of the environments
         """
         if set(self._get_indices(indices)) != set(range(self.num_envs)):
@@ -156,6 +166,11 @@ class MazeVecEnv(VecEnv):
         """
         Call a method of the environments; they only have ``render``.
 
+        :param method_name: ``"render"``
+        :param method_args: not used
+        :param indices: which environments; ``None`` for all
+        :param method_kwargs: not used
+        :return: an image of each, shape ``(height, width, 3)``; ``None`` where ``render_mode`` is
         :raises AttributeError: for any other method
         """
         if method_name != "render":
@@ -168,7 +183,13 @@ class MazeVecEnv(VecEnv):
         return [draw_trail(self.layout, trails[idx]) for idx in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer."""
+        """
+        Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer.
+
+        :param wrapper_class: class of a wrapper
+        :param indices: which environments; ``None`` for all
+        :return: the answer for each
+        """
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
 
     def _start_episodes(self) -> None:

@@ -38,6 +38,9 @@ class FastResetEnvironment(composer.Environment):
     A composer environment that keeps its compiled model, since episodes don't change the model.
 
     dm_control draws one more random number when it compiles. Drawing it here leaves every episode as it would have been.
+
+    :param task: what is simulated and rewarded
+    :param time_limit: length of an episode [s]
     """
 
     def __init__(self, task: composer.Task, time_limit: float) -> None:

@@ -189,7 +189,14 @@ class RobotVecEnv(VecEnv):
         return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of each environment; ``physics`` is a copy."""
+        """
+        Return an attribute of each environment; ``physics`` is a copy.
+
+        :param attr_name: its name
+        :param indices: which environments; ``None`` for all
+        :return: its value in each
+        :raises AttributeError: if there is none of that name
+        """
         values = []
         positions = self.position if attr_name == "position" else None
         for idx in self._get_indices(indices):
@@ -209,7 +216,13 @@ class RobotVecEnv(VecEnv):
         return values
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute, for :meth:`get_attr` to return; it has no effect on the simulations."""
+        """
+        Set an attribute, for :meth:`get_attr` to return; it has no effect on the simulations.
+
+        :param attr_name: its name
+        :param value: its new value
+        :param indices: which environments; ``None`` for all
+        """
         for idx in self._get_indices(indices):
             self._attributes[idx][attr_name] = value
 
@@ -217,6 +230,11 @@ class RobotVecEnv(VecEnv):
         """
         Call a method of each environment, in the state of that environment.
 
+        :param method_name: its name
+        :param method_args: its arguments
+        :param indices: which environments; ``None`` for all
+        :param method_kwargs: its arguments by name
+        :return: what it returns for each
         :raises AttributeError: for ``reset``, ``step`` and ``close``, which all environments share
         """
         if method_name in NOT_SINGLE:
@@ -231,7 +249,13 @@ class RobotVecEnv(VecEnv):
         return results
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """Return true for ``Monitor``, whose entries are in ``infos``, and for the wrappers of the given environment."""
+        """
+        Return true for ``Monitor``, whose entries are in ``infos``, and for the wrappers of the given environment.
+
+        :param wrapper_class: class of a wrapper
+        :param indices: which environments; ``None`` for all
+        :return: the answer for each
+        """
         wrapped = issubclass(Monitor, wrapper_class) or is_wrapped(self._env, wrapper_class)
         return [wrapped for _ in self._get_indices(indices)]
 
