@@ -64,6 +64,26 @@ def test_progress_reaches_the_learner(make_model, start):
     assert phases[0] is False and phases[-1] is True
 
 
+@pytest.mark.parametrize("skill", ["best", 2])
+def test_the_skill_that_is_chosen_reaches_the_learner(finetune, skill):
+    """It learns from what all skills did in the warm-up."""
+    model = finetune(skill=skill, warm_up="skills", learning_starts=80, **EPISODES)
+    skills = []
+    update = CeSD._update
+
+    def note(self, replay_data):
+        update(self, replay_data)
+        skills.append(set(self.intrinsic.relabel(replay_data).skills.tolist()))
+
+    callback = ParallelTrainCallback(gradient_steps=2)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(CeSD, "_update", note)
+        model.learn(600, callback=callback)
+    assert len(set(model.replay_buffer.skills[:80].ravel().tolist())) == 4
+    assert callback.learner.learner.skill == model.skill is not None
+    assert skills and all(each == {model.skill} for each in skills)
+
+
 @pytest.mark.slow
 def test_what_is_saved_meanwhile_loads_and_goes_on(make_model, tmp_path):
     callbacks = [ParallelTrainCallback(gradient_steps=3), CheckpointCallback(700, str(tmp_path), save_replay_buffer=True)]

@@ -46,6 +46,7 @@ class LearnerThread:
         if self.model.num_timesteps > self.model.learning_starts:
             self.learner._current_progress_remaining = self.model._current_progress_remaining
             self.learner.num_timesteps = self.model.num_timesteps
+            self._follow_model()
             self.thread = Thread(target=self._learn, daemon=True)
             self.thread.start()
 
@@ -68,6 +69,13 @@ class LearnerThread:
                 raise
             # What ended training is raised
             warnings.warn(f"The thread that learns failed as well: {type(another).__name__}: {another}", stacklevel=2)
+
+    def _follow_model(self) -> None:
+        """Tell the learner which skill learns the task, once the model has chosen it in its warm-up."""
+        self.learner.skill_turns = None
+        # A captured graph reads the tensor that it was captured with
+        if self.learner.skill != self.model.skill:
+            self.learner._follow(self.model.skill)
 
     def _learn(self) -> None:
         try:
