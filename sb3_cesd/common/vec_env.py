@@ -15,6 +15,7 @@ from sb3_cesd.common.observations import (
     add_skill,
     entries_of,
     plain_form,
+    shapes_of,
     short,
     skill_observation_space,
 )
@@ -194,14 +195,18 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
     normalizer.training = False
     normalizer.norm_obs = statistics is not None and statistics.norm_obs
     if statistics is not None and statistics.norm_obs:
-        ours, theirs = observation_statistics(normalizer), observation_statistics(statistics)
-        shapes = [{name: rms.mean.shape for name, rms in each.items()} for each in (ours, theirs)]
-        if shapes[0] != shapes[1]:
+        # Of its own it has none where it left observations as they are
+        known, trained = shapes_of(normalizer.observation_space), observation_statistics(statistics)
+        shapes = {name: rms.mean.shape for name, rms in trained.items()}
+        if {name: known.get(name) for name in shapes} != shapes:
             raise ValueError(
-                f"The statistics of VecNormalize are of observations of shape {_shapes(shapes[1])}, those to "
-                f"normalise are of shape {_shapes(shapes[0])}: pass environments wrapped as those of training."
+                f"The statistics of VecNormalize are of observations of shape {_shapes(shapes)}, those to "
+                f"normalise are of shape {_shapes(known)}: pass environments wrapped as those of training."
             )
-        normalizer.obs_rms = theirs if isinstance(normalizer.obs_rms, dict) else theirs[OBSERVATION]
+        if isinstance(normalizer.observation_space, spaces.Dict):
+            normalizer.obs_rms, normalizer.norm_obs_keys = trained, list(trained)
+        else:
+            normalizer.obs_rms = trained[OBSERVATION]
         normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
     return env
 
@@ -243,5 +248,5 @@ def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -
     return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
 
 
-def _shapes(shapes: dict[str, tuple[int, ...]]) -> str:
+def _shapes(shapes: dict[str, tuple[int, ...] | None]) -> str:
     return str(shapes[OBSERVATION]) if list(shapes) == [OBSERVATION] else str(shapes)

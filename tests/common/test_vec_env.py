@@ -14,7 +14,14 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNorm
 from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills, make_skill_space
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, normalize_entries, unnormalize_entries
+from sb3_cesd.common.vec_env import (
+    VecSkillObservation,
+    add_skill_observation,
+    normalize_entries,
+    normalize_like_training,
+    observation_statistics,
+    unnormalize_entries,
+)
 
 SKILLS, SPHERE = DiscreteSkills(4), SphereSkills(3, 4)
 each_type = pytest.mark.parametrize("skill_type", ["discrete", "sphere", "cube", "unit_cube"])
@@ -215,6 +222,37 @@ def test_entries_are_normalised_and_back_in_either_layout(env_class, name, aroun
     for key, value in expected.items():
         assert (normalized[key] == value).all() and (value != original[key]).any() == (norm_obs and key == name)
         assert back[key] == pytest.approx(original[key], abs=1e-5)
+
+
+def trained_statistics(env_class, **kwargs):
+    """Statistics that were not made of the environments they are to normalise."""
+    env = VecNormalize(counters(2, env_class), clip_obs=1.5, **kwargs)
+    env.reset()
+    for _ in range(4):
+        env.step(np.zeros((2, 1)))
+    return env
+
+
+@pytest.mark.parametrize("own", [None, {}, {"norm_obs": False}], ids=str)
+@pytest.mark.parametrize(("env_class", "keys"), [(Counter, None), (Entries, ["place"]), (Entries, ["place", "camera"])])
+def test_other_environments_are_normalised_as_those_of_training(env_class, keys, own):
+    """Whatever normalised them before, and also where nothing did."""
+    statistics = trained_statistics(env_class, norm_obs_keys=keys)
+    env = counters(2, env_class) if own is None else VecNormalize(counters(2, env_class), **own)
+    env = normalize_like_training(env, statistics)
+    seen, original = entries_of(env.reset()), entries_of(env.get_original_obs())
+    for name, value in normalize_entries(statistics, original).items():
+        assert (seen[name] == value).all() and (value != original[name]).any() == (name in (keys or ["observation"]))
+    assert observation_statistics(env) == observation_statistics(statistics) and not env.training
+
+
+@pytest.mark.parametrize("own", [None, {}, {"norm_obs": False}], ids=str)
+@pytest.mark.parametrize(("env_class", "shape"), [(Counter, r"\(2,\)"), (Entries, "{'.*': .*}")])
+def test_statistics_of_other_observations_are_refused(env_class, shape, own):
+    env = counters(2, env_class) if own is None else VecNormalize(counters(2, env_class), **own)
+    message = rf"of shape \(3, 40, 40\), those to normalise are of shape {shape}: pass environments wrapped as those of train"
+    with pytest.raises(ValueError, match=message):
+        normalize_like_training(env, trained_statistics(Camera))
 
 
 def test_turns_compare_rewards_that_are_not_normalised():
