@@ -24,10 +24,11 @@ from torch.nn.modules import activation
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
-from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, entries_of, plain_form, skill_observation_space
+from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_env import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
+from sb3_cesd.skill_ddpg.checks import statistics_of_training
 from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -153,20 +154,20 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
     :param vec_normalize: statistics of training, if the model was trained with ``VecNormalize`` and is loaded without its
         environment
     :return: the file
-    :raises ValueError: if a part of the policy is code of the user
+    :raises ValueError: if a part of the policy is code of the user, or statistics are missing or of other observations
     """
     check_arguments("export_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else with_suffix(path, SUFFIX)
     if path.suffix != SUFFIX:
         raise ValueError(f"{path} would not be known as an exported policy: pass a name that ends in {SUFFIX}.")
-    vec_normalize = vec_normalize or model.get_vec_normalize_env()
+    vec_normalize = statistics_of_training(model, vec_normalize)
     description = _describe(model, vec_normalize)
     actor = model.actor.mean_state_dict() if isinstance(model.actor, StochasticSkillActor) else model.actor.state_dict()
     tensors = {f"actor.{name}": value.detach().cpu().contiguous() for name, value in actor.items()}
     description["observation_space"] = _space_to_json("observation_space", model.plain_space, tensors)
     description["action_space"] = _space_to_json("action_space", model.action_space, tensors)
-    if vec_normalize is not None and vec_normalize.norm_obs:
+    if vec_normalize is not None:
         for name, rms in observation_statistics(vec_normalize).items():
             tensors[f"mean.{name}"], tensors[f"var.{name}"] = (
                 th.from_numpy(np.array(rms.mean)),
@@ -184,7 +185,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
     Describe a policy in plain data.
 
     :param model: the model
-    :param vec_normalize: statistics of training
+    :param vec_normalize: statistics of training, if observations were normalised
     :return: all that its file says but for spaces and numbers
     :raises ValueError: if there are no words for a part
     """
@@ -214,8 +215,6 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
             f"features_extractor_kwargs={kwargs!r} can't be written as JSON, which an exported policy is: use plain numbers "
             f"and texts, or {remedy}"
         )
-    if vec_normalize is not None and vec_normalize.norm_obs:
-        _check_statistics(model, vec_normalize)
     return {
         "format": FORMAT,
         "algorithm": type(model).__name__,
@@ -236,26 +235,6 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "clip_obs": None if vec_normalize is None else float(vec_normalize.clip_obs),
         "epsilon": None if vec_normalize is None else float(vec_normalize.epsilon),
     }
-
-
-def _check_statistics(model: SkillDDPG, vec_normalize: VecNormalize) -> None:
-    """
-    Check that statistics are of the observations of a model.
-
-    :param model: the model
-    :param vec_normalize: the statistics
-    :raises ValueError: if they are of others, for instance before frames are stacked
-    """
-    plain = model.plain_space
-    known = plain.spaces if isinstance(plain, spaces.Dict) else {OBSERVATION: plain}
-    for name, rms in observation_statistics(vec_normalize).items():
-        shape = known[name].shape if name in known else None
-        if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
-            raise ValueError(
-                f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes "
-                f"{ {key: space.shape for key, space in known.items()} }: pass those it was trained with, or normalise after "
-                "all other wrappers."
-            )
 
 
 def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]) -> dict[str, Any]:

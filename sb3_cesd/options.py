@@ -13,6 +13,7 @@ from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.common.vec_env import normalize_entries
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.checks import statistics_of_training
 
 
 class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
@@ -35,8 +36,10 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     :param model: a pre-trained model; it is not trained here
     :param duration: steps for which a skill is followed, at most; ``None`` for the ``skill_duration`` of the model
     :param gamma: discount factor of the rewards within a step, 1 to add them up
-    :param vec_normalize: normalises the observations for the model (not those of this environment), if it was trained so
-    :raises ValueError: if the model does not fit the environment or has no skills to choose from
+    :param vec_normalize: statistics of training, by which observations are normalised for the model (not those of this
+        environment); ``None`` for those of the environment that the model has, if there are any
+    :raises ValueError: if the model does not fit the environment or has no skills to choose from, or it was trained with
+        ``VecNormalize`` and there are no statistics
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         self.model = model
         self.duration = duration
         self.gamma = gamma
-        self.vec_normalize = vec_normalize
+        self.vec_normalize = statistics_of_training(model, vec_normalize)
         self.skill_space = model.skill_space
         self.action_space = spaces.Discrete(model.n_skills) if self.skill_space.discrete else self.skill_space.box
         self._seen = tuple(known)

@@ -1,11 +1,16 @@
+import warnings
+
+import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+from tuning import saved
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import CeSD, SkillOptions, VecSkillObservation
+from sb3_cesd.export import export_policy
 
 
 def normalized(n_envs=1, **kwargs):
@@ -71,3 +76,61 @@ def test_stacking_the_skill_is_refused_but_stacking_before_works(make_model):
     with pytest.raises(ValueError, match="apply it before VecSkillObservation"):
         make_model(VecFrameStack(VecSkillObservation(make_vec_env("Pendulum-v1"), 4), 2))
     assert make_model(VecFrameStack(make_vec_env("Pendulum-v1"), 2)).learn(60).obs_dim == 6
+
+
+@pytest.fixture
+def trained(make_model, tmp_path):
+    """A normalised model in a file, and its statistics."""
+    model = make_model(normalized()).learn(100)
+    model.save(tmp_path / "model.zip")
+    return tmp_path / "model.zip", model.get_vec_normalize_env()
+
+
+@pytest.mark.parametrize("env", [None, "Pendulum-v1"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model, **kwargs: export_policy(model, "unwritten", **kwargs),
+        lambda model, **kwargs: SkillOptions(gym.make("Pendulum-v1"), model, duration=2, **kwargs),
+    ],
+    ids=["export", "options"],
+)
+def test_statistics_that_are_missing_are_asked_for(trained, use, env):
+    path, statistics = trained
+    model = CeSD.load(path, env=env, device="cpu")
+    message = r"trained with VecNormalize, but neither its file nor its environment holds the statistics: pass vec_normalize"
+    for kwargs in ({}, {"vec_normalize": normalized(norm_obs=False)}):
+        with pytest.raises(ValueError, match=message):
+            use(model, **kwargs)
+    others = VecNormalize(make_vec_env("MountainCarContinuous-v0"))
+    for known in (model, CeSD.load(path, env=statistics, device="cpu")):
+        with pytest.raises(ValueError, match=r"of shape \(2,\), the model observes .*: pass those it was trained with"):
+            use(known, vec_normalize=others)
+
+
+def test_options_are_normalised_by_the_environment_of_the_model(trained):
+    path, statistics = trained
+    task = gym.make("Pendulum-v1")
+    found = SkillOptions(task, CeSD.load(path, env=statistics, device="cpu"), duration=2)
+    given = SkillOptions(task, CeSD.load(path, device="cpu"), duration=2, vec_normalize=statistics)
+    assert found.vec_normalize is given.vec_normalize is statistics
+    steps = []
+    for options in (found, given):
+        options.reset(seed=0)
+        steps.append(options.step(1)[0])
+    assert (steps[0] == steps[1]).all()
+
+
+def test_a_task_that_is_not_normalised_warns(trained, make_model):
+    path, statistics = trained
+    message = r"normalised the observations of the pre-training.*: pass the task with the statistics of the pre-training"
+    with pytest.warns(UserWarning, match=message) as told:
+        task = CeSD.from_pretrained(path, "Pendulum-v1", skill=1, learning_starts=40, device="cpu")
+    assert [each.filename for each in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CeSD.from_pretrained(path, statistics, skill=1, device="cpu")
+        # The task has learned with observations as they are, and so do models that never were normalised
+        again = CeSD.load(saved(task.learn(50)), device="cpu")
+        CeSD.from_pretrained(saved(make_model().learn(60)), normalized(), skill=1, device="cpu")
+    assert export_policy(again, path.parent).is_file()

@@ -27,7 +27,7 @@ from sb3_cesd.show.play import SkillRollout, play_all
 from sb3_cesd.show.reach import Reach, choose_reach, measure_reach
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.strips import draw_strips
-from sb3_cesd.skill_ddpg.checks import check_play_spaces
+from sb3_cesd.skill_ddpg.checks import check_play_spaces, lacks_statistics
 
 #: Steps per skill in a maze, and elsewhere
 N_MAZE_STEPS, N_STEPS = 50, 250
@@ -138,7 +138,7 @@ def show_in(
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     rollouts, problem = play_all(chosen, envs.one, range(len(names)), n_steps, seed, n_images)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
-    if getattr(model, "trained_normalized", False) and not (normalize is not None and normalize.norm_obs):
+    if lacks_statistics(model, normalize):
         notes.append(
             "Observations are shown to the model as they are, but in training VecNormalize normalised them, so skills may do "
             "something else here: pass its statistics, --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."

@@ -259,6 +259,46 @@ def check_learning_rate(learning_rate: float, step: int) -> None:
         )
 
 
+def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
+    """
+    Tell whether a model sees observations as they are, where ``VecNormalize`` normalised them in training.
+
+    :param model: a model, or an exported policy, which holds its statistics itself
+    :param vec_normalize: what normalises observations for it, if anything does
+    :return: whether the statistics of training are missing
+    """
+    return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
+
+
+def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None) -> VecNormalize | None:
+    """
+    Find the statistics by which observations of a model were normalised in training.
+
+    :param model: the model
+    :param vec_normalize: the statistics; ``None`` for those of its environment
+    :return: the same; ``None`` if it was trained with observations as they are
+    :raises ValueError: if they are missing, or of other observations, for instance before frames are stacked
+    """
+    found = vec_normalize or model.get_vec_normalize_env()
+    if lacks_statistics(model, found):
+        raise ValueError(
+            "The model was trained with VecNormalize, but neither its file nor its environment holds the statistics: pass "
+            "vec_normalize, e.g. VecNormalize.load(path, venv)."
+        )
+    if found is None or not found.norm_obs:
+        return None
+    known = shapes_of(model.plain_space)
+    for name, rms in observation_statistics(found).items():
+        shape = known.get(name)
+        # Channels of an image may come last: SB3 puts them first
+        if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
+            raise ValueError(
+                f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes {known}: pass "
+                "those it was trained with, or normalise after all other wrappers."
+            )
+    return found
+
+
 def check_statistics(normalization: VecNormalize, step: int) -> None:
     """
     Check that the running statistics of ``VecNormalize`` are finite.

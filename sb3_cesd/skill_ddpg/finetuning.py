@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple, get_args
 
@@ -20,7 +21,7 @@ from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
-from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
+from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, lacks_statistics, make_training_env
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data, without_bounds
 
@@ -228,7 +229,7 @@ def make_task_model(
 
 def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     """
-    Check that a task fits a pre-trained model.
+    Check that a task fits a pre-trained model, and warn of observations that are not normalised as those of its training.
 
     :param env: the task, with skill observations
     :param pretrained: the pre-trained model
@@ -241,6 +242,13 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
             f"{without_bounds(str(error))}. The model was pre-trained in another domain: choose a task with the same "
             "observations and actions, or pre-train a model in the domain of the task."
         ) from error
+    if lacks_statistics(pretrained, unwrap_vec_normalize(env)):
+        warnings.warn(
+            "VecNormalize normalised the observations of the pre-training, but those of the task are as they are, so skills "
+            "may do something else there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
+            "(RL Zoo finds them with normalize:True).",
+            stacklevel=4,
+        )
 
 
 def draw_skill(n_skills: int, seed: int | None) -> int:
