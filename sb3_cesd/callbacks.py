@@ -1,5 +1,7 @@
 """Callbacks for SB3 and RL Zoo."""
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -121,6 +123,25 @@ class SkillMetricsCallback(BaseCallback):
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
         elif self.n_trajectories > 0 or self.goal_range is not None:
             raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
+
+    def get_state(self) -> dict[str, Any]:
+        """
+        Tell which places training has been to.
+
+        :return: what :meth:`set_state` takes
+        """
+        visited = None if self._maze_coverage is None else self._maze_coverage._visited
+        return {"visited": visited, "places": self._places, "coverage": self._coverage}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """
+        Go on with the coverage of another run in such environments, once training has begun.
+
+        :param state: what :meth:`get_state` of the other returned
+        """
+        if self._maze_coverage is not None:
+            self._maze_coverage._visited = state["visited"]
+        self._places, self._coverage = state["places"], state["coverage"]
 
     def _make_env(self) -> VecEnv:
         """Make environments without skills, normalised as the model expects them."""

@@ -26,9 +26,10 @@ class ResumableCheckpoint(BaseCallback):
     CPU, the weights are bit-identical to those of the uninterrupted run with the same callback.
 
     A checkpoint is a folder with the model and its optimizers, the replay buffer, all random states, the environments in the
-    midst of their episodes with their statistics, the skills that act, noise, counters, and what is not logged yet. It is
-    there as a whole or not at all. Parts of the replay buffer that did not change since the last checkpoint are hard links,
-    which take no time and space.
+    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, and the state
+    of callbacks that have ``get_state()`` and ``set_state(state)``, such as
+    :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is there as a whole or not at all. Parts of the replay buffer that
+    did not change since the last checkpoint are hard links, which take no time and space.
 
     Environments of which no state can be read (another process, a simulation that can't be pickled) are reset at each
     checkpoint instead, about which a warning tells.
@@ -105,7 +106,7 @@ class ResumableCheckpoint(BaseCallback):
         """Write a checkpoint now; to be called between rollouts."""
         assert self.path is not None
         self._n_written = self.model.num_timesteps // self.save_freq
-        state = get_training_state(self.model, self.n_calls)
+        state = get_training_state(self.model, self.locals["callback"], self.n_calls)
         target = Path(self.path) / checkpoint_name(self.model)
         known = checkpoints_in(target.parent)
         with new_checkpoint(target, self.keep) as folder:

@@ -49,7 +49,7 @@ def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
             "environments as were trained with, in the same wrappers."
         )
     for (layer, _), saved in zip(layers, states, strict=True):
-        if _offers_state(layer):
+        if offers_state(layer):
             layer.set_state(saved)
         else:
             vars(layer).update(saved)
@@ -77,9 +77,15 @@ def _layers(venv: VecEnv) -> tuple[list[tuple[Any, bool]], list[tuple[Any, bool]
     return wrappers, others
 
 
-def _offers_state(layer: Any) -> bool:
+def offers_state(obj: Any) -> bool:
+    """
+    Tell whether an object can be asked for its state.
+
+    :param obj: any object
+    :return: whether its class has ``get_state()`` and ``set_state(state)``
+    """
     # Of the class, as a wrapper may pass on attributes of what it wraps
-    return hasattr(type(layer), "get_state") and hasattr(type(layer), "set_state")
+    return hasattr(type(obj), "get_state") and hasattr(type(obj), "set_state")
 
 
 def _dump(layers: list[tuple[Any, bool]]) -> bytes:
@@ -91,7 +97,7 @@ def _dump(layers: list[tuple[Any, bool]]) -> bytes:
     """
     states = []
     for layer, may_lack in layers:
-        if _offers_state(layer):
+        if offers_state(layer):
             states.append(layer.get_state())
             continue
         state = {name: value for name, value in vars(layer).items() if name not in NO_STATE}

@@ -9,6 +9,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
+from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
 from sb3_cesd.checkpoints.environments import get_env_state, set_env_state
 from sb3_cesd.checkpoints.random_states import get_random_states, set_random_states
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -17,11 +18,12 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 
 
-def get_training_state(model: SkillDDPG, n_calls: int) -> dict[str, Any]:
+def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -> dict[str, Any]:
     """
     Read the state of a run between two rollouts.
 
     :param model: a model in ``learn``
+    :param callback: what was passed to ``learn``
     :param n_calls: number of steps that callbacks have seen
     :return: what :func:`set_training_state` takes
     """
@@ -41,6 +43,7 @@ def get_training_state(model: SkillDDPG, n_calls: int) -> dict[str, Any]:
         "elapsed": time.time_ns() - model.start_time,
         "num_timesteps_at_start": model._num_timesteps_at_start,
         "n_calls": n_calls,
+        "callbacks": get_callback_states(callback),
     }
 
 
@@ -66,6 +69,8 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     model._num_timesteps_at_start = state["num_timesteps_at_start"]
     for new in _every_step(callback):
         new.n_calls = state["n_calls"]
+    # Checkpoints of earlier versions have none
+    set_callback_states(callback, state.get("callbacks", []))
     set_random_states(state["random_states"])
     restart_episodes(model, state["reset_seed"])
 

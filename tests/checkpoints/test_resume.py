@@ -99,21 +99,21 @@ def make_maze(n_envs, seed=0):
     return MazeVecEnv("square_a", n_envs, max_episode_steps=30, reward="coverage")
 
 
-def compare(folder, make, model_class=CeSD, model=None, **kwargs):
+def compare(folder, make, model_class=CeSD, model=None, make_callbacks=list, **kwargs):
     """Train at a stretch, and from a checkpoint on in other environments and with other random numbers around."""
     if model is None:
         settings = {"learning_starts": 60, "skill_duration": 7, "noise_correlation": 0.5, **kwargs}
         model = make_small(model_class, make(), **settings)
     records = Recorder(), Recorder()
     # Drawing is part of the run
-    model.learn(TOTAL, [ResumableCheckpoint(folder / "whole", AT, keep=3), records[0]], log_interval=1)
+    model.learn(TOTAL, [ResumableCheckpoint(folder / "whole", AT, keep=3), records[0], *make_callbacks()], log_interval=1)
 
     first = checkpoints_in(folder / "whole")[0]
     random.seed(5), np.random.seed(6), th.manual_seed(7)
     resumed = resume(first, make(seed=9), device="cpu")
     start = resumed.num_timesteps
     assert AT <= start < TOTAL and resumed.is_resumed
-    callback = [ResumableCheckpoint(folder / "resumed", AT, keep=3), records[1]]
+    callback = [ResumableCheckpoint(folder / "resumed", AT, keep=3), records[1], *make_callbacks()]
     resumed.learn(remaining_timesteps(resumed), callback, log_interval=1, reset_num_timesteps=False)
 
     assert not differences(model, resumed)
@@ -226,3 +226,18 @@ def test_skills_are_measured_by_the_statistics_of_the_whole_run(tmp_path):
     model.learn(40, measured, reset_num_timesteps=False)
     statistics = model.get_vec_normalize_env()
     assert measured._env.obs_rms is statistics.obs_rms and statistics.obs_rms.count > 140
+
+
+@pytest.mark.parametrize("make", [partial(make_maze, 2), partial(make_env, "Walker-v0", 2)], ids=["maze", "robot"])
+def test_coverage_is_that_of_the_whole_run(tmp_path, make):
+    made = []
+
+    def make_callbacks():
+        made.append(SkillMetricsCallback(eval_freq=25, n_rollouts=2, n_steps=5))
+        return made[-1:]
+
+    compare(tmp_path, make, make_callbacks=make_callbacks)
+    whole, resumed = (vars(each._coverage or each._maze_coverage) for each in made)
+    assert len(whole["_visited"]) > 1
+    for name, value in whole.items():
+        np.testing.assert_array_equal(value, resumed[name], name)
