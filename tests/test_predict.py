@@ -87,6 +87,34 @@ def test_state_carries_the_skill_of_each_episode(model, actions):
     assert action == pytest.approx(actions[[3, 0]])
 
 
+@pytest.mark.parametrize(("observation", "told"), [(BATCH[:3], "are 3 observations"), (OBS, "is 1 observation")])
+@pytest.mark.parametrize("n_others", [2, 6])
+def test_memory_of_other_environments_is_refused(model, observation, told, n_others):
+    _, state = model.predict(BATCH[:n_others])
+    _, own_state = model.predict(observation)
+    message = rf"^state holds arrays of shape \(\({n_others},\), \(\)\), but there {told}: pass what predict returned"
+    with pytest.raises(ValueError, match=message):
+        model.predict(observation, state)
+    message = rf"^episode_start is of shape \({n_others},\), but there {told}: pass one value for each, or leave it out"
+    for memory in (None, own_state):
+        with pytest.raises(ValueError, match=message):
+            model.predict(observation, memory, np.ones(n_others, bool))
+
+
+def test_memory_of_another_policy_is_refused(model):
+    for state in ((np.zeros((1, 2, 8)), np.zeros((1, 2, 8))), (np.zeros(2, int),)):
+        with pytest.raises(ValueError, match=r"^state holds arrays of .*, but there are 2 observations: .*, or leave it out"):
+            model.predict(BATCH[:2], state)
+
+
+def test_one_observation_may_have_a_plain_truth_value(model, actions):
+    _, state = model.predict(OBS, None, np.array(True))
+    for starts in (np.array(True), [True]):
+        assert model.predict(OBS, state, starts)[0] == pytest.approx(actions[1])
+    with pytest.raises(ValueError, match=r"^episode_start is of shape \(\), but there are 6 observations"):
+        model.predict(BATCH, None, np.array(True))
+
+
 def test_set_skill(model, actions):
     model.set_skill(2)
     try:

@@ -267,7 +267,8 @@ class SkillPolicy(BasePolicy):
         :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; overrides that of
             the observation
         :return: actions and the state to pass to the next call
-        :raises ValueError: if the skill is unknown, or the observation of another shape
+        :raises ValueError: if the skill is unknown, the observation of another shape, or ``state`` or ``episode_start`` of
+            another number of environments
         """
         check_arguments("predict", locals())
         if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
@@ -352,19 +353,43 @@ class SkillPolicy(BasePolicy):
         :param state: skills of the episodes, and how many were given out so far
         :param episode_start: where an episode starts, shape ``(n_envs,)``
         :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
+        :raises ValueError: if what is said of the episodes is of another number of environments
         """
         if self.skill is not None:
             return self.skill_space.encode(self.skill, (n_envs,)), state or ()
+        starts = np.zeros(n_envs, dtype=bool) if episode_start is None else np.asarray(episode_start, dtype=bool)
+        self._check_memory(n_envs, state or (), starts)
         if not state:
             skills, n_given = np.arange(n_envs), n_envs
         else:
             skills, n_given = state[0].copy(), int(state[1])
-            starts = np.zeros(n_envs, dtype=bool) if episode_start is None else np.asarray(episode_start, dtype=bool)
             n_new = int(starts.sum())
             skills[starts] = n_given + np.arange(n_new)
             n_given += n_new
         skills = skills % self.n_skills
         return self.skill_space.vectors[skills], (skills, np.array(n_given))
+
+    @staticmethod
+    def _check_memory(n_envs: int, state: tuple[np.ndarray, ...], starts: np.ndarray) -> None:
+        """
+        Check that what is said of episodes is of the environments that are observed.
+
+        :param n_envs: number of environments
+        :param state: as passed to :meth:`predict`; empty in the first call
+        :param starts: where an episode starts; for a single environment possibly of shape ``()``
+        :raises ValueError: if it is of another number of environments
+        """
+        there_are = "there is 1 observation" if n_envs == 1 else f"there are {n_envs} observations"
+        if starts.shape != (n_envs,) and (starts.shape, n_envs) != ((), 1):
+            raise ValueError(
+                f"episode_start is of shape {starts.shape}, but {there_are}: pass one value for each, or leave it out."
+            )
+        shapes = tuple(np.shape(part) for part in state)
+        if shapes not in ((), ((n_envs,), ())):
+            raise ValueError(
+                f"state holds arrays of shape {shapes}, but {there_are}: pass what predict returned for the same "
+                "environments, or leave it out."
+            )
 
 
 MlpPolicy = SkillPolicy

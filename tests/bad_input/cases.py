@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class Case(NamedTuple):
     """
@@ -97,7 +99,9 @@ CASES = [
     Case("predict", "skill", "1", "Unknown skill '1': .*choose an integer from 0 to 3"),
     Case("set_skill", "skill", 4, "Unknown skill 4: .*choose an integer from 0 to 3"),
     Case("predict", "episode_start", [[1], [2, 3]], "episode_start=.* must be where episodes start: pass an array of True"),
+    Case("predict", "episode_start", [True, False], r"shape \(2,\), but there is 1 observation: pass one value for each"),
     Case("predict", "state", (2, "days"), "state=.* must be what the call before returned: pass that"),
+    Case("predict", "state", (np.arange(2), np.array(2)), r"\(\(2,\), \(\)\), but there is 1 observation: pass what predict"),
     Case("predict, skills on a circle", "skill", [3.0, 4.0], "a point on the unit sphere, not a vector of length 5: divide"),
     Case("set_env", "env", "Pendulum-v1", "env='Pendulum-v1' must be an environment: pass an environment of Gymnasium"),
     Case("set_parameters", "load_path_or_dict", {"x": 1}, "does not hold the parameters of this model .*: pass what get_"),
