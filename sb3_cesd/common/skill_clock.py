@@ -152,6 +152,16 @@ class SkillClock:
         """
         self.fixed = None if skill is None else self.skill_space.encode(skill)
 
+    def switch_to(self, skill: SkillName) -> None:
+        """
+        Let one skill act from now on. The last observation told another one: whoever holds it tells it anew.
+
+        :param skill: its index or vector
+        """
+        self.turns = None
+        self.set_skill(skill)
+        self._follow()
+
     def take_turns(self, turns: SkillTurns) -> None:
         """
         Let all skills act in turn from the next observation on, until the turns are over.

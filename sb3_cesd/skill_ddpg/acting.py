@@ -257,8 +257,22 @@ class ActingSkillModel(SavedSkillModel):
         # They have told what they had to
         self.skill_states = self.skill_states[:0]
         self._follow(turns.next_skill())
+        self._switch_to(turns.next_skill())
         if self.verbose >= 1:
             print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {turns.next_skill()}, {how}")
+
+    def _switch_to(self, skill: SkillName) -> None:
+        """
+        Let a skill act in the next step. It is chosen by all transitions of the warm-up, the last of which led to observations
+        that bear another one.
+
+        :param skill: its index or vector
+        """
+        assert isinstance(self._last_obs, dict) and self.env is not None
+        wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
+        assert wrapper is not None
+        wrapper.clock.switch_to(skill)
+        self._last_obs = {**self._last_obs, SKILL: wrapper.clock.vectors}
 
     def _choose_skill(self, turns: SkillTurns) -> str:
         """

@@ -131,6 +131,17 @@ def test_turns_replace_draws_until_they_are_over(space, then):
     assert (np.stack(acting[8:]) == space.vectors[2 if then is None else then]).all()
 
 
+@each_space
+def test_whoever_knows_better_switches_at_once(space):
+    clock = SkillClock(2, space, duration=1)
+    clock.take_turns(SkillTurns(4, 16))
+    clock.reset()
+    clock.switch_to(3)
+    assert (clock.vectors == space.vectors[3]).all() and clock.turns is None
+    tick(clock, False, True)
+    assert (run(clock, 7) == space.vectors[3]).all()
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
