@@ -211,6 +211,17 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
     return env
 
 
+def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
+    """
+    Tell whether a model sees observations as they are, where ``VecNormalize`` normalised them in training.
+
+    :param model: a model, or an exported policy, which holds its statistics itself
+    :param vec_normalize: what normalises observations for it, if anything does
+    :return: whether the statistics of training are missing
+    """
+    return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
+
+
 def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     """
     Read the statistics of observations.

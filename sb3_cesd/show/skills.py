@@ -16,6 +16,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted import load_statistics
+from sb3_cesd.common.vec_env import lacks_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
@@ -27,7 +28,7 @@ from sb3_cesd.show.play import SkillRollout, play_all
 from sb3_cesd.show.reach import Reach, choose_reach, measure_reach
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.strips import draw_strips
-from sb3_cesd.skill_ddpg.checks import check_play_spaces, lacks_statistics
+from sb3_cesd.skill_ddpg.checks import check_play_spaces
 
 #: Steps per skill in a maze, and elsewhere
 N_MAZE_STEPS, N_STEPS = 50, 250

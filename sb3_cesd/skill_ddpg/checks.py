@@ -18,7 +18,7 @@ from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import as_array, shown
-from sb3_cesd.common.vec_env import observation_statistics
+from sb3_cesd.common.vec_env import lacks_statistics, observation_statistics
 
 
 def check_arguments(model: Any) -> None:
@@ -257,17 +257,6 @@ def check_learning_rate(learning_rate: float, step: int) -> None:
             f"learning_rate is {learning_rate} at time step {step}: pass zero or a positive number, or a function that "
             "returns such for the progress that remains, from 1 to 0."
         )
-
-
-def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
-    """
-    Tell whether a model sees observations as they are, where ``VecNormalize`` normalised them in training.
-
-    :param model: a model, or an exported policy, which holds its statistics itself
-    :param vec_normalize: what normalises observations for it, if anything does
-    :return: whether the statistics of training are missing
-    """
-    return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
 
 
 def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None) -> VecNormalize | None:

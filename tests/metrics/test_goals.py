@@ -157,6 +157,17 @@ def test_the_best_skill_is_chosen_by_other_episodes():
     assert held_out_best(returns) == 4.0
 
 
+def test_skills_are_not_played_in_tasks_without_their_statistics():
+    class Normalized:
+        n_skills, trained_normalized = 2, True
+
+        def predict(self, observation, *, deterministic, skill):
+            raise AssertionError("it was played")
+
+    with pytest.raises(ValueError, match="pass its statistics as vec_normalize"):
+        task_returns(Normalized(), "Walker-v0", n_threads=1)
+
+
 @pytest.mark.slow
 def test_best_skills_of_an_arm():
     class Still:
