@@ -150,6 +150,9 @@ class SkillClock:
 
         :param skill: its index or vector, or ``None`` to draw again
         """
+        if self.fixed is not None:
+            # It was not drawn, so no reset is to keep it
+            self._ages = np.maximum(self._ages, 1)
         self.fixed = None if skill is None else self.skill_space.encode(skill)
 
     def switch_to(self, skill: SkillName) -> None:

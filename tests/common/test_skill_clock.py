@@ -93,6 +93,16 @@ def test_reset_keeps_a_skill_that_was_drawn_and_not_followed():
 
 
 @each_space
+def test_reset_does_not_keep_a_skill_that_was_fixed(space):
+    clock = SkillClock(2, space, duration=None, skill=3, order="cycle")
+    clock.reset()
+    tick(clock, False, True)
+    clock.set_skill(None)
+    clock.reset()
+    assert (clock.vectors == space.vectors[:2]).all()
+
+
+@each_space
 def test_a_fixed_skill_always_acts(space):
     for skill in (2, space.vectors[2]) if not space.discrete else (2,):
         clock = SkillClock(2, space, duration=1, skill=skill)
