@@ -155,6 +155,21 @@ def test_evaluation_of_a_fixed_skill(make_model):
     assert callback.eval_env.skills.tolist() == [1]
 
 
+def test_evaluations_follow_the_skill_of_the_model_from_one_learn_to_the_next(make_model):
+    model = make_model()
+    own = VecSkillObservation(make_vec_env("Pendulum-v1"), 4, skill=2, skill_duration=None)
+    callbacks = [EvalCallback(env, eval_freq=4, n_eval_episodes=3, verbose=0) for env in (make_vec_env("Pendulum-v1"), own)]
+    seen = [[], []]
+    for callback, followed in zip(callbacks, seen, strict=True):
+        callback._log_success_callback = lambda local, _, followed=followed: followed.append(local["info"]["skill"])
+    for skill in (None, 1, None):
+        model.set_skill(skill)
+        model.learn(4, callback=callbacks)
+    # A skill was drawn already when another one was to be followed
+    assert seen[0][::200] == [0, 1, 2, 1, 1, 1, 0, 1, 2]
+    assert seen[1][::200] == [2] * 9, "a wrapper of the user stays as it is"
+
+
 def test_nested_callbacks_are_found(make_model):
     inner = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1, n_eval_episodes=1, verbose=0)
     make_model().learn(60, callback=[CallbackList([EveryNTimesteps(50, inner)])])

@@ -14,6 +14,8 @@ def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: S
     """
     Let evaluations go through the skills in turn, one per episode, on environments without skill observations.
 
+    Such environments follow the model from one ``learn`` to the next; a wrapper of the user's own keeps its skill.
+
     :param callback: callback(s) that may hold evaluation environments
     :param training_env: environments of training, with skill observations
     :param skill_space: space of the skills
@@ -21,9 +23,14 @@ def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: S
     """
     if isinstance(callback, EvalCallback):
         _warn_of_other_type(callback.eval_env, training_env)
-        callback.eval_env = add_skill_observation(
-            callback.eval_env, skill_space, skill_duration=None, skill=skill, order="cycle"
-        )
+        is_plain = unwrap_vec_wrapper(callback.eval_env, VecSkillObservation) is None
+        env: Any = add_skill_observation(callback.eval_env, skill_space, skill_duration=None, order="cycle")
+        if is_plain:
+            # A class of its own would make SB3 warn that training has another type of environment
+            env.follows_model = True
+        if vars(env).get("follows_model"):
+            env.set_skill(skill)
+        callback.eval_env = env
     children = callback.callbacks if isinstance(callback, CallbackList) else callback
     if isinstance(children, list):
         for child in children:
