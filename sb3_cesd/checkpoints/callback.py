@@ -26,9 +26,9 @@ class ResumableCheckpoint(BaseCallback):
     CPU, the weights are bit-identical to those of the uninterrupted run with the same callback.
 
     A checkpoint is a folder with the model and its optimizers, the replay buffer, all random states, the environments in the
-    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, and the state
-    of callbacks that have ``get_state()`` and ``set_state(state)``, such as
-    :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is there as a whole or not at all. Parts of the replay buffer that
+    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, the
+    evaluations of SB3's ``EvalCallback``, and the state of callbacks that have ``get_state()`` and ``set_state(state)``, such
+    as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is there as a whole or not at all. Parts of the replay buffer that
     did not change since the last checkpoint are hard links, which take no time and space.
 
     Environments of which no state can be read (another process, a simulation that can't be pickled) are reset at each

@@ -2,21 +2,27 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EventCallback
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
 
 from sb3_cesd.checkpoints.environments import offers_state
+
+#: Beginnings of the names of what EvalCallback has gathered
+EVALUATIONS = ("evaluations_", "best_mean_reward", "last_mean_reward")
 
 
 def get_callback_states(callback: BaseCallback) -> list[tuple[str, Any]]:
     """
-    Ask callbacks that offer ``get_state()`` and ``set_state(state)`` for their state.
+    Ask callbacks that offer ``get_state()`` and ``set_state(state)`` for their state. Of SB3's ``EvalCallback``, evaluations
+    are read.
 
     :param callback: what was passed to ``learn``
     :return: what :func:`set_callback_states` takes: names of their classes and their states
     """
-    return [(type(each).__name__, each.get_state()) for each in _offering(callback)]
+    return [(type(each).__name__, _state_of(each)) for each in _offering(callback)]
 
 
 def set_callback_states(callback: BaseCallback, states: list[tuple[str, Any]]) -> None:
@@ -32,12 +38,12 @@ def set_callback_states(callback: BaseCallback, states: list[tuple[str, Any]]) -
         waiting[name].append(state)
     for each in _offering(callback):
         if waiting[type(each).__name__]:
-            each.set_state(waiting[type(each).__name__].popleft())
+            _set_state(each, waiting[type(each).__name__].popleft())
 
 
 def _offering(callback: BaseCallback) -> Iterator[Any]:
     """List the callbacks that tell their state, also within others."""
-    if offers_state(callback):
+    if offers_state(callback) or isinstance(callback, EvalCallback):
         yield callback
     if isinstance(callback, CallbackList):
         children = callback.callbacks
@@ -45,3 +51,20 @@ def _offering(callback: BaseCallback) -> Iterator[Any]:
         children = [callback.callback] if isinstance(callback, EventCallback) and callback.callback is not None else []
     for child in children:
         yield from _offering(child)
+
+
+def _state_of(callback: Any) -> Any:
+    if offers_state(callback):
+        return callback.get_state()
+    return {name: value for name, value in vars(callback).items() if name.startswith(EVALUATIONS)}
+
+
+def _set_state(callback: Any, state: Any) -> None:
+    if offers_state(callback):
+        callback.set_state(state)
+        return
+    vars(callback).update(state)
+    folder = callback.best_model_save_path
+    if folder is not None and not (Path(folder) / "best_model.zip").is_file():
+        # In a folder of its own, a resumed run has no best model yet
+        callback.best_mean_reward = -np.inf

@@ -11,6 +11,7 @@ from sb3_cesd.checkpoints.training_state import set_training_state
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, load_with_checksum
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 
 def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", **kwargs: Any) -> SkillDDPG:
@@ -39,6 +40,11 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     model_class: Any = import_module(module)
     for part in name.split("."):
         model_class = getattr(model_class, part)
+    if kwargs.get("reward") not in (None, read_saved_data(folder / MODEL).get("reward", "intrinsic")):
+        raise ValueError(
+            f"{folder} is of a run with another reward than {kwargs['reward']!r} and can't go on with that: leave reward out, "
+            f"or begin a task with {name}.from_pretrained({str(folder / MODEL)!r}, env)."
+        )
     model = model_class.load(folder / MODEL, env, device, force_reset=False, **kwargs)
     if model.n_envs != manifest["n_envs"]:
         raise ValueError(f"{folder} is of {manifest['n_envs']} environments, not of {model.n_envs}: pass as many.")

@@ -1,8 +1,9 @@
 """What callbacks have gathered is part of a checkpoint."""
 
+import numpy as np
 import pytest
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EveryNTimesteps
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EveryNTimesteps
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
@@ -66,3 +67,32 @@ def test_they_go_on_from_a_checkpoint_and_anew_from_one_of_an_earlier_version(tm
     model = resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu")
     model.learn(20, [counters[1], ResumableCheckpoint(tmp_path)], reset_num_timesteps=False)
     assert (counters[0].steps, counters[1].steps) == (30, 40 if has_states else 10)
+
+
+@pytest.mark.parametrize("has_best", [True, False])
+def test_evaluations_go_on(tmp_path, has_best):
+    """The best model of a run that was stopped stays the best, unless it lies elsewhere."""
+    folder, new_folder = tmp_path / "run", tmp_path / ("run" if has_best else "new")
+
+    def callbacks(into):
+        evaluation = EvalCallback(MazeVecEnv("square_a", 2), eval_freq=10, best_model_save_path=str(into), log_path=str(into))
+        return [evaluation, ResumableCheckpoint(tmp_path / "checkpoints")]
+
+    before, after = callbacks(folder), callbacks(new_folder)
+    make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60, before)
+    before[0].best_mean_reward = 1e9
+    before[1].write()
+    best = (folder / "best_model.zip").read_bytes()
+    model = resume(tmp_path / "checkpoints", MazeVecEnv("square_a", 2), device="cpu")
+    model.learn(40, after, reset_num_timesteps=False)
+    assert after[0].evaluations_timesteps == [20, 40, 60, 80, 100]
+    assert (after[0].best_mean_reward == 1e9) == has_best
+    assert (folder / "best_model.zip").read_bytes() == best and (new_folder / "best_model.zip").is_file()
+    assert np.load(new_folder / "evaluations.npz")["timesteps"].tolist() == [20, 40, 60, 80, 100]
+
+
+def test_a_run_does_not_go_on_with_another_reward(tmp_path):
+    make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60, ResumableCheckpoint(tmp_path))
+    with pytest.raises(ValueError, match=r"another reward than 'extrinsic'.*: leave reward out, or .*CeSD.from_pretrained\("):
+        resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu", reward="extrinsic")
+    assert resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu", reward="intrinsic").is_resumed
