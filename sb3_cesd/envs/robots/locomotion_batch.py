@@ -60,6 +60,8 @@ class LocomotionBatch(SimulationBatch):
     stage = mujoco.mjtStage.mjSTAGE_NONE
 
     def __init__(self, robot: LocomotionEnv, n_envs: int, n_threads: int) -> None:
+        # Open a robot that was closed, which makes its model anew, without drawing from its generator
+        robot.reset_as(robot.make_random_state())
         super().__init__(robot, robot.model, robot.data, robot.dt, n_envs, n_threads)
         self._locomotion = robot
         self._qpos, self._qvel, self._xpos = (self._batch.bind(name) for name in ("qpos", "qvel", "xpos"))
