@@ -22,8 +22,8 @@ class SkillRollout(NamedTuple):
     :param skill: index of the skill
     :param episode_return: sum of the rewards of the environment
     :param observations: what the model saw, shape ``(n_steps + 1, obs_dim)``
-    :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``; ``None`` if the environment has no
-        ``position``
+    :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``, with z = 0 in the plane; ``None`` if the
+        environment has no ``position``
     :param frames: images at equal distances in time, each of shape ``(height, width, 3)``; empty if it can't render
     """
 
@@ -71,7 +71,11 @@ def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: i
         frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
     )
     n_states = recording.lengths[0] + 1
-    positions = None if recording.places is None else recording.places[0, :n_states]
+    positions = None
+    if recording.places is not None:
+        places = recording.places[0, :n_states]
+        # Places in the plane have no height
+        positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
     return SkillRollout(
         skill, float(recording.returns[0]), recording.observations[0, :n_states], positions, recording.frames[0]
     )

@@ -115,6 +115,25 @@ def test_any_form_of_environment():
         show_skills(pendulum, "Walker-v0")
 
 
+class OnPlane(gym.Wrapper):
+    """A point that has no height."""
+
+    @property
+    def position(self):
+        return getattr(self.unwrapped, "state", None)
+
+
+def test_places_in_the_plane_are_drawn_and_tabulated():
+    plane = OnPlane(gym.make("Pendulum-v1"))
+    shown = show_skills(model("Pendulum-v1"), plane, **QUICK)
+    assert shown.metrics["policy_coverage"] >= 1
+    for rollout in shown.rollouts:
+        assert rollout.positions.shape == (rollout.n_steps + 1, 3)
+        assert rollout.positions[:, :2].any() and not rollout.positions[:, 2].any()
+    assert "moved x  moved y" in str(shown) and "mean z" not in str(shown)
+    assert "<img" in shown._repr_html_()
+
+
 def test_environments_of_the_caller_stay_as_they_are():
     env = VecNormalize(make_vec_env("Pendulum-v1", 2))
     env.reset()
