@@ -33,6 +33,8 @@ from sb3_cesd.show.labels import ARM, MAZE, OTHER
 
 #: What can be played in: an id, an environment, or several
 ShownEnv = str | gym.Env | VecEnv
+#: What :func:`~sb3_cesd.common.vec_env.normalize_like_training` changes of a ``VecNormalize``
+NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
 
 
 class PlayEnvs:
@@ -96,7 +98,12 @@ class PlayEnvs:
 
     def _given(self) -> VecEnv:
         assert self._venv is not None
-        return self._finished(_Kept(self._venv))
+        kept = _Kept(self._venv)
+        try:
+            return self._finished(kept)
+        except Exception:
+            kept.close()
+            raise
 
     def _finished(self, env: VecEnv) -> VecEnv:
         if self._vec_env_wrapper is not None:
@@ -135,8 +142,9 @@ class _Kept(VecEnvWrapper):
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
-        normalize = unwrap_vec_normalize(venv)
-        self._before = None if normalize is None else (normalize, normalize.training, normalize.norm_obs)
+        self._normalize = unwrap_vec_normalize(venv)
+        # There are no obs_rms where observations are left as they are
+        self._before = {name: value for name, value in vars(self._normalize or self).items() if name in NORMALIZATION}
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
@@ -145,8 +153,10 @@ class _Kept(VecEnvWrapper):
         return self.venv.step_wait()
 
     def close(self) -> None:
-        if self._before is not None:
-            normalize, normalize.training, normalize.norm_obs = self._before[0], *self._before[1:]
+        if self._normalize is not None:
+            for name in NORMALIZATION:
+                vars(self._normalize).pop(name, None)
+            vars(self._normalize).update(self._before)
 
 
 def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormalize | None) -> PlayEnvs:

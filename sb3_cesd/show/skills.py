@@ -121,14 +121,16 @@ def show_in(
     """
     seed = int(seed)
     env = envs.one()
-    space: spaces.Space = env.observation_space
-    if isinstance(space, spaces.Dict) and SKILL in space.spaces:
-        space = plain_space(space)
-    check_play_spaces(space, env.action_space, model, envs.name)
-    layout, kind = env_layout(env), kind_of(env)
-    normalize = unwrap_vec_normalize(env)
-    reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
-    env.close()
+    try:
+        space: spaces.Space = env.observation_space
+        if isinstance(space, spaces.Dict) and SKILL in space.spaces:
+            space = plain_space(space)
+        check_play_spaces(space, env.action_space, model, envs.name)
+        layout, kind = env_layout(env), kind_of(env)
+        is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
+        reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
+    finally:
+        env.close()
     if mine and layout is None:
         raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
@@ -139,7 +141,7 @@ def show_in(
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     rollouts, problem = play_all(chosen, envs.one, range(len(names)), n_steps, seed, n_images)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
-    if lacks_statistics(model, normalize):
+    if is_not_normalized:
         notes.append(
             "Observations are shown to the model as they are, but in training VecNormalize normalised them, so skills may do "
             "something else here: pass its statistics, --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from sb3_cesd import APT, CeSD, show_skills
 from sb3_cesd.metrics.plots import skill_colors
 from sb3_cesd.show.choice import ChosenSkills, UntrainedSkills
+from sb3_cesd.show.environments import NORMALIZATION
 
 QUICK = {"n_steps": 6, "n_rollouts": 2, "n_frames": 0, "video": False}
 NOT_MEASURED = {**QUICK, "n_rollouts": 0}
@@ -145,6 +146,37 @@ def test_environments_of_the_caller_stay_as_they_are():
     env.step(np.ones((2, 1), dtype=np.float32))
     plain = show_skills(model("Pendulum-v1"), "Pendulum-v1", **NOT_MEASURED)
     assert not np.allclose(seen(shown)[0][0], seen(plain)[0][0]), "the model sees what the statistics make of observations"
+
+
+def normalization(env):
+    return {name: value for name, value in vars(env).items() if name in NORMALIZATION}
+
+
+@pytest.mark.parametrize("own", [{}, {"norm_obs": False}, {"training": False, "clip_obs": 3.0, "epsilon": 0.1}])
+def test_environments_of_the_caller_keep_their_statistics_where_others_are_shown(own):
+    env, other = VecNormalize(make_vec_env("Pendulum-v1"), **own), VecNormalize(make_vec_env("Pendulum-v1"), clip_obs=2.0)
+    for each in (env, other):
+        each.reset()
+        each.step(np.ones((1, 1), dtype=np.float32))
+    before, mean = normalization(env), other.obs_rms.mean.copy()
+    trained = make_small(APT, env=VecNormalize(make_vec_env("Pendulum-v1")))
+    shown = show_skills(trained, env, vec_normalize=other, **QUICK)
+    assert not any("VecNormalize" in note for note in shown.notes)
+    after = normalization(env)
+    assert after == before and after.get("obs_rms") is before.get("obs_rms")
+    env.step(np.ones((1, 1), dtype=np.float32))
+    assert (other.obs_rms.mean == mean).all(), "those that were shown do not learn from them"
+
+
+def test_environments_of_the_caller_stay_as_they_are_where_they_can_not_be_shown():
+    env, other = VecNormalize(make_vec_env("Pendulum-v1")), VecNormalize(make_vec_env("CartPole-v1"))
+    before = normalization(env)
+    with pytest.raises(ValueError, match="statistics of VecNormalize are of observations of shape"):
+        show_skills(model("Pendulum-v1"), env, vec_normalize=other, **NOT_MEASURED)
+    assert normalization(env) == before
+    with pytest.raises(ValueError, match="n_trajectories and goal_range are for robots"):
+        show_skills(model("Pendulum-v1"), env, goal_range=1.0, **NOT_MEASURED)
+    assert normalization(env) == before
 
 
 def test_model_shows_the_environment_it_learns_in():
