@@ -72,29 +72,6 @@ def save_whole(save: Any) -> Any:
     return save_statistics
 
 
-def find_pretrained_statistics(maybe_normalize: Any) -> Any:
-    """
-    Let RL Zoo normalise a task as the pre-training was. It looks for statistics by the id of the task alone, and would start
-    new ones, on which skills behave in another way.
-
-    :param maybe_normalize: ``ExperimentManager._maybe_normalize``
-    :return: the same, and for the methods with the statistics beside the pre-trained model
-    """
-
-    @wraps(maybe_normalize)
-    def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
-        files = sorted(Path(self.trained_agent).parent.glob("*/vecnormalize.pkl")) if self.trained_agent else []
-        env_name = self.env_name
-        if self.algo in METHODS and files and env_name not in [file.parent.name for file in files]:
-            self.env_name = files[0].parent.name
-        try:
-            return maybe_normalize(self, env, eval_env)
-        finally:
-            self.env_name = env_name
-
-    return normalize_as_pretrained
-
-
 def resume_checkpoint(load_pretrained: Any) -> Any:
     """
     Let RL Zoo resume a run: ``-i`` with the model of a checkpoint goes on as if the run had never stopped, whatever the

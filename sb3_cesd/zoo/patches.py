@@ -10,7 +10,7 @@ from huggingface_hub import repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, hub, studies
+from sb3_cesd.zoo import callbacks, evaluation, experiment, hub, normalization, studies
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -106,7 +106,8 @@ def extend_experiments(exp_manager: Any) -> None:
     manager = exp_manager.ExperimentManager
     replace(manager, "__init__", experiment.find_entries)
     replace(manager, "_preprocess_hyperparams", experiment.take_batched)
-    replace(manager, "_maybe_normalize", experiment.find_pretrained_statistics)
+    replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
+    replace(manager, "_save_config", normalization.save_normalize)
     replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint)
     replace(manager, "learn", experiment.go_on)
     replace(manager, "objective", studies.search_by_settings)

@@ -20,6 +20,7 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.show.find import import_packages
 from sb3_cesd.show.labels import name_label
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+from sb3_cesd.zoo.normalization import check_statistics
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
 SKILL_ARGUMENT = "skill"
@@ -90,9 +91,10 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     :param wanted: index or vector of a skill, or several; ``None`` for all of them in turn
     :param env: environments, as the model expects them but for the skill
     :return: environments with skills; the same for a model that learned a task with one of its skills
-    :raises ValueError: if there is no such skill
+    :raises ValueError: if there is no such skill, or the statistics of training are missing
     """
     saved = read_saved_data(path)
+    check_statistics(path, saved, env)
     skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
     if saved["reward"] == "extrinsic":
         own = saved["skill"]
