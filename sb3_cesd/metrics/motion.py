@@ -7,6 +7,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.rules import shown
+from sb3_cesd.envs.robots.robot import RobotName
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.places import env_positions
 from sb3_cesd.metrics.random_actions import RandomActions
@@ -65,7 +66,7 @@ def robot_name(env: VecEnv) -> str | None:
     """
     for name in ("domain", "robot"):
         value = env.get_attr(name, indices=0)[0] if env.has_attr(name) else None
-        if isinstance(value, str) and value in JOINT_VELOCITIES:
+        if isinstance(value, RobotName):
             return value
     return None
 

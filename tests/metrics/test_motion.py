@@ -1,13 +1,18 @@
 """Which skills move."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import PendulumEnv
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecNormalize
 
 from sb3_cesd import DIAYN, make_batched
+from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.envs.robots.locomotion import LocomotionEnv
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
 from sb3_cesd.metrics.motion import gripper_shares, robot_name
 from sb3_cesd.metrics.normalization import raw_observations
@@ -124,6 +129,12 @@ class Cluttered(gym.Wrapper):
     layout, robot, domain = "desk", ["arm"], np.zeros(3)
 
 
+class Namesake(gym.Wrapper):
+    """Has the names of our robots."""
+
+    robot, domain = "ant", "walker"
+
+
 def test_statistics_of_observations_that_are_matrices():
     """They have the shape of an observation, which rollouts flatten."""
     matrices = {"wrapper_class": gym.wrappers.FrameStackObservation, "wrapper_kwargs": {"stack_size": 3}}
@@ -140,12 +151,36 @@ def test_statistics_of_observations_that_are_matrices():
     assert np.abs(raw).max() <= 8.1 and np.allclose(np.hypot(raw[..., 0], raw[..., 1]), 1, atol=1e-4)
 
 
-def test_attributes_of_other_environments_are_their_own():
+@pytest.mark.parametrize("wrapper", [Cluttered, Namesake])
+def test_attributes_of_other_environments_are_their_own(wrapper):
     model, plain = make_small(DIAYN), make_vec_env("Pendulum-v1")
-    cluttered = make_vec_env(lambda: Cluttered(gym.make("Pendulum-v1")))
-    assert env_layout(cluttered) is None and robot_name(cluttered) is None
-    metrics = [play_and_measure(model, env, n_rollouts=2, n_steps=10)[0] for env in (plain, cluttered)]
+    wrapped = make_vec_env(lambda: wrapper(gym.make("Pendulum-v1")))
+    assert env_layout(wrapped) is None and robot_name(wrapped) is None
+    metrics = [play_and_measure(model, env, n_rollouts=2, n_steps=10)[0] for env in (plain, wrapped)]
     assert metrics[0] == metrics[1]
+
+
+class NamedPendulum(PendulumEnv):
+    """What it is called is its own business."""
+
+    domain = "walker"
+
+
+def test_environments_called_like_a_robot_are_measured_as_what_they_are():
+    env = make_vec_env(NamedPendulum)
+    metrics, _ = play_and_measure(make_small(DIAYN, env=NamedPendulum()), env, n_rollouts=2, n_steps=10)
+    assert "moving_share" in metrics and "torso_speed" not in metrics
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(partial(RobotEnv, "walker", "run"), "walker"), (partial(LocomotionEnv, "ant"), "ant")]
+)
+def test_robots_of_other_processes_are_known(make, name):
+    env = SubprocVecEnv([make])
+    try:
+        assert robot_name(env) == name
+    finally:
+        env.close()
 
 
 def test_an_arm_is_measured_by_its_hand_and_its_gripper():

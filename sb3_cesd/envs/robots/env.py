@@ -7,7 +7,7 @@ from gymnasium.utils import EzPickle
 
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.gl import import_physics
-from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
+from sb3_cesd.envs.robots.robot import Robot, RobotName, SimulationDiverged
 
 #: Tasks of each domain; a domain is a module of this folder
 TASKS = {
@@ -62,7 +62,7 @@ class RobotEnv(Robot):
         self._check_images(render_mode, width, height)
         modules = ("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}", "dm_control.rl.control")
         self._shimmy, self._robot, self._control = import_physics(*modules)
-        self.domain = domain
+        self.domain = RobotName(domain)
         self.task = task
         self.render_mode = render_mode
         self.width = width

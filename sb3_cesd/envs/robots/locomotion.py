@@ -12,7 +12,7 @@ from gymnasium.utils.seeding import np_random
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.locomotion_models import MODELS, ObservationScale
-from sb3_cesd.envs.robots.robot import Robot, SimulationDiverged
+from sb3_cesd.envs.robots.robot import Robot, RobotName, SimulationDiverged
 
 #: Name of the camera of both models that follows the robot
 TRACKING = "track"
@@ -60,7 +60,7 @@ class LocomotionEnv(Robot):
         module, name, _, self._place, scale = MODELS[robot]
         gymnasium_module, self._locomotion = import_physics(module, "sb3_cesd.envs.robots.locomotion_batch")
         self._make = getattr(gymnasium_module, name)
-        self.robot = robot
+        self.robot = RobotName(robot)
         #: What observations are normalised by, ``None`` if they are not
         self.observation_scale: ObservationScale | None = scale if normalize else None
         self.render_mode = render_mode

@@ -25,6 +25,10 @@ class SimulationDiverged(Exception):
         self.warnings = warnings
 
 
+class RobotName(str):
+    """Name of a robot of this package: its type tells it from what other environments call by the same name."""
+
+
 class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A simulated robot with float32 observations, and actions that are clipped to [-1, 1].
