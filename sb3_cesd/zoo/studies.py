@@ -9,6 +9,7 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
@@ -115,7 +116,7 @@ def make_loader(method: type[SkillDDPG], path: str) -> Callable[..., SkillDDPG]:
 
 def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
     """
-    Print what a study searches, and about how long a trial takes.
+    Print what a study searches, and about how long a trial takes. The random numbers of its trials stay those of the seed.
 
     :param manager: RL Zoo's ``ExperimentManager``
     :param make: makes a model
@@ -131,7 +132,8 @@ def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
     print("The first trial of a new study trains with the hyperparameters as they are")
     if space.given:
         print(f"Not searched, as -params gives it: {', '.join(space.given)}")
-    times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
+    with preserve_random_state():
+        times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
     known = [each for each in times if each is not None]
     if known:
         first, last = min(known), max(known)
@@ -156,7 +158,8 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     env = manager.create_envs(manager.n_envs, no_log=True)
     try:
         short = {"learning_starts": n_steps, "buffer_size": 10 * n_steps, "warm_up": "random"}
-        model = make(env=env, seed=0, verbose=0, device=manager.device, **{**kwargs, **short})
+        # Without a seed, as trials: it would seed the generators of all devices
+        model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
         start = time.perf_counter()
         model.learn(n_steps)
         step_time = (time.perf_counter() - start) / n_steps
