@@ -48,7 +48,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     if isinstance(plain, MazeEnv):
         name = next(name for name, layout in LAYOUTS.items() if layout is plain.layout)
         horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or HORIZON
-        return MazeVecEnv(name, n_skills * n_rollouts, max_episode_steps=horizon)
+        return MazeVecEnv(name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
     if isinstance(plain, Robot):
         env.close()
         return batch_envs([make] * n_skills)

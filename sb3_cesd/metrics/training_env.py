@@ -43,7 +43,8 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
     keeps_number = has_wrappers(training_env)
     if isinstance(base, MazeVecEnv):
         name = next(name for name, layout in LAYOUTS.items() if layout is base.layout)
-        env: VecEnv = MazeVecEnv(name, base.num_envs if keeps_number else n_skills * n_rollouts, base.max_episode_steps)
+        n_envs = base.num_envs if keeps_number else n_skills * n_rollouts
+        env: VecEnv = MazeVecEnv(name, n_envs, base.max_episode_steps, base.reward)
     elif not keeps_number:
         spec = _spec(base)
         env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))

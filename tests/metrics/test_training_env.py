@@ -13,7 +13,7 @@ from sb3_cesd import make_batched
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv
-from sb3_cesd.metrics import make_env_like_training
+from sb3_cesd.metrics import make_env_like_training, make_play_env
 
 
 class Zero(gym.ObservationWrapper):
@@ -103,6 +103,24 @@ def test_plain_mazes_and_robots_are_as_many_as_are_fast():
     assert made.num_envs == 2 and made.reset().shape == (2, 48)
     made = like(make_vec_env("Walker-v0", 1, wrapper_class=Zero))
     assert isinstance(made, DummyVecEnv) and (made.reset() == 0).all() and made.get_attr("position")[0].shape == (3,)
+
+
+def test_mazes_keep_their_reward():
+    """A task whose reward is the coverage has returns, in whatever it is played."""
+    kwargs = {"reward": "coverage"}
+    plain, vectorized = make_vec_env("MazeSquareA-v0", 2, env_kwargs=kwargs), MazeVecEnv("square_a", 2, reward="coverage")
+    for made in (
+        make_play_env("MazeSquareA-v0", 2, 2, kwargs),
+        like(plain),
+        like(vectorized),
+        like(VecFrameStack(vectorized, 2)),
+    ):
+        made.reset()
+        _, rewards, _, _ = made.step(np.zeros((made.num_envs, 2)))
+        assert (rewards > 0).all()
+    rewardless = make_play_env("MazeSquareA-v0", 2, 2)
+    rewardless.reset()
+    assert (rewardless.step(np.zeros((4, 2)))[1] == 0).all()
 
 
 def test_environments_of_other_processes():

@@ -91,6 +91,7 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     def __init__(self, layout: str, reward: str = "none", render_mode: str | None = None) -> None:
         check_env_arguments("MazeEnv", locals())
         self.layout = get_layout(layout)
+        self.reward = reward
         self.render_mode = check_render_mode(render_mode)
         self.observation_space, self.action_space = maze_spaces(self.layout)
         self._coverage = make_coverage(reward, self.layout, n_envs=1)

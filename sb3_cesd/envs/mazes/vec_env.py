@@ -46,6 +46,7 @@ class MazeVecEnv(VecEnv):
     ) -> None:
         check_env_arguments("MazeVecEnv", locals())
         self.layout = get_layout(layout)
+        self.reward = reward
         self.max_episode_steps = max_episode_steps
         self.render_mode = check_render_mode(render_mode)  # read by VecEnv.__init__
         super().__init__(n_envs, *maze_spaces(self.layout))
