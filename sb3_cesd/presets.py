@@ -49,6 +49,9 @@ def preset(
     config = {"published": str(name), "laptop": f"{name}_laptop"}.get(scale) if isinstance(scale, str) else None
     if config is None:
         raise ValueError(f"There is no scale {shown(scale)}: choose 'laptop' or 'published'.")
+    if str(name).endswith("_laptop"):
+        at_scale = str(name).removesuffix("_laptop")
+        raise ValueError(f"{shown(name)} is no method, but one at laptop scale: pass scale='laptop', method={at_scale!r}.")
     if config not in configs():
         known = [known for known in configs() if known.endswith("_laptop") == (scale == "laptop")]
         names = ", ".join(repr(known.removesuffix("_laptop")) for known in known)

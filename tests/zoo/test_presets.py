@@ -66,6 +66,11 @@ def test_presets_can_be_changed_apart_from_each_other():
         ({"method": "ppo"}, "There is no method 'ppo' at scale 'laptop': use one of 'cesd', .*'rnd'"),
         ({"method": "cesd_released"}, r"There is no method 'cesd_released' at scale 'laptop': use one of 'cesd'"),
         ({"scale": "published", "method": None}, r"There is no method None at scale 'published': .*'cesd_released'\."),
+        (
+            {"scale": "published", "method": "cesd_laptop"},
+            "'cesd_laptop' is no method.*: pass scale='laptop', method='cesd'\\.$",
+        ),
+        ({"method": "cesd_laptop"}, "'cesd_laptop' is no method.*: pass scale='laptop', method='cesd'\\.$"),
         ({"env_id": 3}, "env_id=3 must be a text"),
     ],
 )
