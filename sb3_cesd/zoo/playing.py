@@ -110,8 +110,31 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
             f"skill:[0,1]; {shorter_episodes(env)} shortens episodes."
         )
         return PlayedSkills(env, skill_space, range(skill_space.n_skills))
-    several = isinstance(wanted, list | tuple) and (skill_space.discrete or isinstance(wanted[0], list | tuple | int))
-    return PlayedSkills(env, skill_space, wanted if several else [wanted])
+    return PlayedSkills(env, skill_space, listed_skills(wanted, skill_space))
+
+
+def listed_skills(wanted: Any, skill_space: SkillSpace) -> list[Any]:
+    """
+    Tell one skill from several: of a continuous space, ``[1, 0]`` are two skills, ``[1.0, 0.0]`` is the vector of one, and
+    within a list of vectors whole numbers are numbers, too.
+
+    :param wanted: index or vector of a skill, or several
+    :param skill_space: space of the skills
+    :return: indices or vectors, at least one
+    :raises ValueError: if there is none
+    """
+    if not isinstance(wanted, list | tuple):
+        return [wanted]
+    if not wanted:
+        raise ValueError("skill:[] names no skill: choose some, such as skill:[0,1], or leave skill out for all of them.")
+    if skill_space.discrete:
+        return list(wanted)
+    if any(isinstance(number, float) for number in wanted):
+        return [list(wanted)]
+    return [
+        [float(number) if isinstance(number, int) else number for number in each] if isinstance(each, list | tuple) else each
+        for each in wanted
+    ]
 
 
 def shorter_episodes(env: VecEnv) -> str:

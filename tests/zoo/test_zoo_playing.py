@@ -79,6 +79,13 @@ def test_unknown_skill_is_refused(monkeypatch, capsys, folder):
         play(monkeypatch, capsys, folder, "-n", 5, "--env-kwargs", "skill:4")
 
 
+@pytest.mark.parametrize("arguments", [{}, {"skill_type": "sphere", "skill_dim": 2}], ids=["discrete", "sphere"])
+def test_an_empty_list_of_skills_is_refused(tmp_path, arguments):
+    make_small(APT, **arguments).save(tmp_path / "model.zip")
+    with pytest.raises(ValueError, match=r"^skill:\[\] names no skill: choose some, .* or leave skill out for all of them\.$"):
+        show_skills_of(tmp_path / "model.zip", [], make_vec_env("Pendulum-v1"))
+
+
 def test_task_is_played_by_the_skill_that_learned_it(monkeypatch, capsys, folder):
     output = play(monkeypatch, capsys, folder, "-n", 5, env_id="MazeTree-v0")
     assert "Skill 0, which learned the task, acts" in output
@@ -144,7 +151,14 @@ def test_actions_are_those_of_the_skill(folder, capsys):
 def test_continuous_and_fixed_skills(tmp_path, capsys):
     sphere = make_small(APT, skill_type="sphere", skill_dim=2)
     sphere.save(tmp_path / "sphere.zip")
-    for wanted, vectors in (([0.6, 0.8], [[0.6, 0.8]]), (1, [[0, 1]]), ([1, 2], [[0, 1]]), ([[0.6, 0.8]], [[0.6, 0.8]])):
+    for wanted, vectors in (
+        ([0.6, 0.8], [[0.6, 0.8]]),
+        (1, [[0, 1]]),
+        ([1, 2], [[0, 1]]),
+        ([1, 0.0], [[1, 0]]),
+        ([[1, 0], [0.6, 0.8]], [[1, 0]]),
+        ([[0.6, 0.8], [1, 0]], [[0.6, 0.8]]),
+    ):
         env = show_skills_of(tmp_path / "sphere.zip", wanted, make_vec_env("Pendulum-v1"))
         assert np.allclose(env.reset()["skill"], vectors, atol=1e-6)
     env.step(np.zeros((1, 1)))
