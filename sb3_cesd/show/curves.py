@@ -3,6 +3,8 @@
 import csv
 import math
 import re
+import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,8 @@ STEPS = "time/total_timesteps"
 COVERAGE = ("total_coverage", "queue_coverage")
 #: Groups of logged values that are drawn, the more telling ones first
 GROUPS = ("skills/", "eval/", "rollout/", "train/")
+#: What reading a damaged file raises; where a byte has changed, zipfile may ask for a password (RuntimeError)
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error)
 #: Curves in a figure, and in a row of it
 MAX_CURVES, N_COLUMNS = 16, 4
 #: Episodes of Monitor that are averaged
@@ -76,7 +80,7 @@ def _read_logs(folder: Path) -> dict[str, Curve]:
         paths = sorted(folder.glob(pattern))
         try:
             curves.update({name: curve for name, curve in read(paths).items() if name not in curves} if paths else {})
-        except (OSError, ValueError, KeyError, csv.Error):
+        except UNREADABLE:
             continue
     return {
         name: Curve(*(array[np.isfinite(values)] for array in (steps, values))) for name, (steps, values) in curves.items()

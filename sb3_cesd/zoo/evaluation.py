@@ -8,6 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
+from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.metrics.objective import N_EPISODES, play_and_score
@@ -81,13 +82,14 @@ class SkillEvalCallback(EvalCallback):
             self.evaluations_timesteps.append(self.num_timesteps)
             self.evaluations_results.append(returns.tolist())
             self.evaluations_length.append(lengths.tolist())
-            np.savez(
-                self.log_path,
-                timesteps=self.evaluations_timesteps,
-                results=self.evaluations_results,
-                ep_lengths=self.evaluations_length,
-                **self.evaluations_metrics,  # type: ignore[arg-type]
-            )
+            with written_whole(with_suffix(self.log_path, ".npz")) as file:
+                np.savez(
+                    file,
+                    timesteps=self.evaluations_timesteps,
+                    results=self.evaluations_results,
+                    ep_lengths=self.evaluations_length,
+                    **self.evaluations_metrics,  # type: ignore[arg-type]
+                )
 
     def _follow_score(self) -> bool:
         """

@@ -180,3 +180,17 @@ def test_logs_that_can_not_be_read_are_left_out(tmp_path):
     (tmp_path / "0.monitor.csv").write_text('#{"t_start": 0}\nr,l,t\n1,10,0.5\n')
     ((name, curve),) = find_curves(tmp_path).items()
     assert name == "train/loss" and curve.steps.tolist() == [20, 30] and curve.values.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_evaluations_are_left_out(tmp_path, save):
+    path = tmp_path / "evaluations.npz"
+    save(path, timesteps=[1, 2], results=np.ones((2, 3)), ep_lengths=np.ones((2, 3)))
+    whole = path.read_bytes()
+    assert len(find_curves(tmp_path)) == 2
+    for size in (0, 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert find_curves(tmp_path) == {}, size
+    for place in range(0, len(whole), 5):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        find_curves(tmp_path)

@@ -1,5 +1,8 @@
 """RL Zoo's evaluations of a pre-training, during training and of a trial: by the skills."""
 
+import errno
+from pathlib import Path
+
 import numpy as np
 import optuna
 import pytest
@@ -41,6 +44,24 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         assert written["results"].shape == written["ep_lengths"].shape == (3, 8)
         assert written["mean_reward"].tolist() == written["results"].mean(axis=1).tolist()
         assert METRICS <= set(written)
+
+
+def test_evaluations_are_written_as_a_whole(make_model, tmp_path):
+    """What was there is untouched where the disk is full."""
+    callback = make_callback(make_vec_env("Pendulum-v1", 8), log_path=tmp_path)
+    make_model().learn(50, callback=callback)
+    written = (tmp_path / "evaluations.npz").read_bytes()
+
+    def fill_disk(file, **arrays):
+        Path(file if isinstance(file, str) else file.name).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "savez", fill_disk)
+        with pytest.raises(OSError, match="What was there before is untouched: free some space"):
+            callback._write(dict.fromkeys(METRICS, 0.0), np.zeros(8), np.ones(8))
+    assert (tmp_path / "evaluations.npz").read_bytes() == written
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluations.npz"]
 
 
 def test_model_that_has_not_learned_is_not_the_best(make_model, tmp_path, capsys):
