@@ -2,6 +2,7 @@ import csv
 import os
 import subprocess
 import sys
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,7 @@ from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation, make_batched
@@ -217,8 +218,11 @@ def test_a_maze_is_measured_at_once_and_needs_no_id(make_model):
     assert isinstance(callback._env, MazeVecEnv) and callback._env.layout is get_layout("tree")
 
 
-def test_coverage_is_kept_when_training_goes_on(make_model):
-    model = make_model("MazeSquareC-v0")
+@pytest.mark.parametrize("processes", [False, True])
+def test_coverage_is_kept_when_training_goes_on(make_model, processes):
+    # The other process does not import the package by itself
+    env = SubprocVecEnv([partial(gym.make, "sb3_cesd:MazeSquareC-v0")]) if processes else "MazeSquareC-v0"
+    model = make_model(env)
     callback = SkillMetricsCallback(eval_freq=50, n_rollouts=2, n_steps=5)
     first = learn(model, 100, callback)[-1]["total_coverage"]
     model.learn(50, callback=callback, reset_num_timesteps=False)

@@ -10,7 +10,6 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.ids import HORIZON
-from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.batching import batch_envs
 from sb3_cesd.envs.robots.robot import Robot
@@ -46,9 +45,8 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     env = make()
     plain = env.unwrapped
     if isinstance(plain, MazeEnv):
-        name = next(name for name, layout in LAYOUTS.items() if layout is plain.layout)
         horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or HORIZON
-        return MazeVecEnv(name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
+        return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
     if isinstance(plain, Robot):
         env.close()
         return batch_envs([make] * n_skills)

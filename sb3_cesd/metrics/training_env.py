@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper,
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import arguments_of, env_spec, without_rendering
 from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
-from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.batching import PLAIN_WRAPPERS, batch_envs
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv
@@ -42,9 +41,8 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
     base = training_env.unwrapped
     keeps_number = has_wrappers(training_env)
     if isinstance(base, MazeVecEnv):
-        name = next(name for name, layout in LAYOUTS.items() if layout is base.layout)
         n_envs = base.num_envs if keeps_number else n_skills * n_rollouts
-        env: VecEnv = MazeVecEnv(name, n_envs, base.max_episode_steps, base.reward)
+        env: VecEnv = MazeVecEnv(base.layout.name, n_envs, base.max_episode_steps, base.reward)
     elif not keeps_number:
         spec = _spec(base)
         env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))

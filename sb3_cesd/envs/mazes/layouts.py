@@ -7,6 +7,7 @@ Cells are unit squares centred on integer coordinates, walls lie on half-integer
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,21 @@ class MazeLayout:
 
     Arrays over cells have a ring of outside cells: the cell centred on ``(x, y)`` is at index ``(x, y) - origin``.
 
+    :param name: its name in :data:`LAYOUTS`, by which it is pickled: there is one object of each
     :param horizontal: y of horizontal walls -> x-ranges
     :param vertical: x of vertical walls -> y-ranges
     :param start_cell: centre of the cell in which episodes start
     :param bins_per_cell: number of bins along the side of a cell, for state coverage
     """
 
+    name: str
     horizontal: Walls
     vertical: Walls
     start_cell: tuple[int, int] = (0, 0)
     bins_per_cell: int = 20
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return get_layout, (self.name,)
 
     @cached_property
     def low(self) -> np.ndarray:
@@ -129,6 +135,7 @@ def _mirrored(walls: Walls) -> Walls:
 #: Layouts by the name that the environments take
 LAYOUTS: dict[str, MazeLayout] = {
     "square_a": MazeLayout(
+        name="square_a",
         horizontal={
             -4.5: [(-0.5, 4.5)],
             -3.5: [(0.5, 3.5)],
@@ -146,6 +153,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         },
     ),
     "square_b": MazeLayout(
+        name="square_b",
         horizontal={
             -4.5: [(-0.5, 4.5)],
             -3.5: [(0.5, 1.5), (2.5, 3.5)],
@@ -161,6 +169,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         },
     ),
     "square_c": MazeLayout(
+        name="square_c",
         horizontal={
             -4.5: [(-0.5, 2.5), (3.5, 4.5)],
             -3.5: [(0.5, 1.5)],
@@ -177,6 +186,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         },
     ),
     "square_d": MazeLayout(
+        name="square_d",
         horizontal={
             -3.5: [(-3.5, 3.5)],
             -2.5: [(-2.5, -1.5), (1.5, 2.5)],
@@ -187,6 +197,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         vertical=_mirrored({0.5: [(-3.5, -0.5)], 1.5: [(-2.5, -1.5)], 2.5: [(-2.5, -0.5)], 3.5: [(-3.5, 0.5)]}),
     ),
     "tree": MazeLayout(
+        name="tree",
         horizontal={
             -6.5: [(-6.5, -5.5), (-2.5, -1.5), (1.5, 2.5), (5.5, 6.5)],
             -4.5: [(-5.5, -2.5), (2.5, 5.5)],
@@ -208,6 +219,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         ),
     ),
     "bottleneck": MazeLayout(
+        name="bottleneck",
         horizontal={
             -0.5: [(-0.5, 9.5)],
             0.5: [(6.5, 7.5)],
@@ -225,6 +237,7 @@ LAYOUTS: dict[str, MazeLayout] = {
         bins_per_cell=10,
     ),
     "corridor": MazeLayout(
+        name="corridor",
         horizontal={-0.5: [(-5.5, 5.5)], 0.5: [(-5.5, 5.5)]},
         vertical={-5.5: [(-0.5, 0.5)], 5.5: [(-0.5, 0.5)]},
         start_cell=(-5, 0),

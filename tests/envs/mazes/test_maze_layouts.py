@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -75,3 +78,11 @@ def test_positions_outside_the_box_are_not_free():
 def test_unknown_maze():
     with pytest.raises(ValueError, match=r"Unknown maze 'square_e': choose one of square_a, .*corridor\.$"):
         get_layout("square_e")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_there_is_one_object_of_each(name):
+    """Also after a way through another process, so that layouts can be told apart by identity."""
+    layout = LAYOUTS[name]
+    assert layout.name == name
+    assert pickle.loads(pickle.dumps(layout)) is layout and copy.deepcopy(layout) is layout
