@@ -28,7 +28,6 @@ from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from sb3_cesd.common.files import write_text_whole
-from sb3_cesd.common.skills import is_whole
 
 Row = dict[str, Any]
 #: How often a backend may fail in a row without finishing any run, and how long it is given to notice what is lost [s]
@@ -328,14 +327,31 @@ def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:
     :param defaults: what rows without a value in one of these columns were done with
     :return: the same rows, without gaps in these columns
     """
-    # A column of text takes no number
-    known = {name: rows[name].astype(object).fillna(value) for name, value in defaults.items() if name in rows}
+    known = {name: canonical(rows[name]).fillna(value) for name, value in defaults.items() if name in rows}
     return rows.assign(**known)
 
 
+def canonical(cells: pd.Series) -> pd.Series:
+    """
+    Write equal cells in one form: in a CSV file, a column with a gap holds 0.0 for 0, and one of text ``"0"`` or ``"0.0"``.
+
+    :param cells: a column
+    :return: the same cells, all whole numbers as ``int``, also those read as text
+    """
+    # A column of numbers would make floats of them, and take no text
+    return pd.Series([_canonical(cell) for cell in cells], index=cells.index, dtype=object)
+
+
+def _canonical(cell: Any) -> Any:
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        return cell
+    return int(number) if number.is_integer() else cell
+
+
 def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
-    # A column with a gap holds 0.0 for 0
-    return tuple(f"{row[name]:.0f}" if is_whole(row[name]) else str(row[name]) for name in names)
+    return tuple(str(_canonical(row[name])) for name in names)
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
-from runs import Row, fill
+from runs import Row, canonical, fill
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
@@ -79,7 +79,7 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
     for setting, wanted in where.items():
         if setting not in known:
             raise ValueError(f"The runs have no setting {setting!r}: choose from {', '.join(known)}.")
-        values = rows[setting].astype(str)
+        values = canonical(rows[setting]).astype(str)
         rows = rows[values.isin([wanted, NOT_APPLICABLE])]
         if wanted not in set(values):
             there = ", ".join(sorted(set(values) - {NOT_APPLICABLE}))
@@ -95,7 +95,10 @@ def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     :return: one row for each model and task, with the mean of the returns; the same rows if nothing was repeated
     """
     identity = [name for name in OF_TASK if name in rows and name != "repeat"]
-    if "repeat" not in rows or not rows.duplicated(identity).any():
+    if "repeat" not in rows:
+        return rows
+    rows = rows.assign(**{name: canonical(rows[name]) for name in identity})
+    if not rows.duplicated(identity).any():
         return rows
     groups = rows.groupby(identity, sort=False, dropna=False)
     means = groups[["returns", "final_return"]].agg(lambda values: sum(values) / len(values))
@@ -129,8 +132,9 @@ def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.
     """
     names = rows.method.astype(str)
     for setting in (setting for setting in settings if setting in rows):
-        several = rows.groupby("method")[setting].transform("nunique") > 1
-        names = names.where(~several, names + f", {setting}=" + rows[setting].astype(str))
+        values = canonical(rows[setting])
+        several = values.groupby(rows.method).transform("nunique") > 1
+        names = names.where(~several, names + f", {setting}=" + values.astype(str))
     return rows.assign(method=names)
 
 

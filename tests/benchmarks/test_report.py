@@ -151,6 +151,27 @@ def test_repeats_of_a_task_are_no_seeds(tmp_path):
     assert scores.seed.tolist() == [0, 1] and scores.final_return.tolist() == [200.0, 400.0]
 
 
+def test_no_value_is_one_value_however_it_is_written(tmp_path):
+    from urlb_scores import read_runs
+
+    row = {"method": "cesd", "task": "WalkerRun-v0", "seed": 101, "steps": "[1, 2]", "warm_up": "skills", "pretrain_steps": 10}
+    finals = (("0", 0, "0.0", 100.0), ("0.0", 1, "0", 300.0), ('{"tau": 0.1}', 0, "states", 500.0))
+    runs = [
+        {**row, "task_params": params, "repeat": repeat, "chosen_by": by, "returns": f"[0, {final}]", "final_return": final}
+        for params, repeat, by, final in finals
+    ]
+    pd.DataFrame([*runs, {**row, "method": "scratch", "repeat": 0, "returns": "[0, 1]", "final_return": 1.0}]).to_csv(
+        tmp_path / "runs.csv", index=False
+    )
+    rows = read_runs(tmp_path / "runs.csv").set_index("method")
+    assert rows.final_return.to_dict() == {
+        "cesd, chosen_by=0, task_params=0": 200.0,
+        'cesd, chosen_by=states, task_params={"tau": 0.1}': 500.0,
+        "scratch": 1.0,
+    }
+    assert read_runs(tmp_path / "runs.csv", {"pretrain_steps": "10"}).seed.tolist() == [101, 101, 101]
+
+
 def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
     zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20, 60])
     text = run(tmp_path / "logs", "--last", "2", "--output", tmp_path / "report").stdout

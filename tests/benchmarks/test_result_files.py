@@ -109,3 +109,16 @@ def test_a_damaged_finished_file_costs_its_run_alone(tmp_path, content):
         assert finished.collect(RUNS) == [(RUNS[1], "")]
     assert read_rows(tmp_path / "runs.csv").seed.tolist() == [1]
     assert not list(finished.folder.iterdir())
+
+
+def test_a_run_stays_known_when_others_turn_its_column_into_text(tmp_path):
+    from runs import append_row, keys_of
+
+    path, names, defaults = tmp_path / "runs.csv", ("seed", "task_params"), {"task_params": 0}
+    append_row(path, {"seed": 0})  # older than the column
+    append_row(path, {"seed": 1, "task_params": 0})
+    assert keys_of(read_rows(path), names, defaults) == {("0", "0"), ("1", "0")}
+    append_row(path, {"seed": 2, "task_params": '{"tau": 0.1}'})
+    append_row(path, {"seed": 3, "task_params": 0})
+    expected = {("0", "0"), ("1", "0"), ("2", '{"tau": 0.1}'), ("3", "0")}
+    assert keys_of(read_rows(path), names, defaults) == expected
