@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch as th
-from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, Params
-from sb3_cesd.zoo.nested import Path, has, look_up
+from sb3_cesd.zoo.nested import Path, has, look_up, plain_number
 
 NET_ARCH: Path = ("policy_kwargs", "net_arch")
 #: The draw that stands for an architecture of the entry that is none of ``NET_ARCHS``
@@ -36,9 +35,7 @@ def entry_draws(method: type[SkillDDPG], entry: Params, paths: Mapping[str, Path
         if path == NET_ARCH:
             draws[name] = net_arch_draw(look_up(entry, path) if has(entry, path) else None)
             continue
-        value = look_up(entry, path) if has(entry, path) else default(method, reward, path)
-        if isinstance(value, ConstantSchedule):  # what RL Zoo makes of a learning rate
-            value = value.val
+        value = plain_number(look_up(entry, path) if has(entry, path) else default(method, reward, path))
         if isinstance(value, bool | int | float | str):
             draws[name] = value
     return draws

@@ -1,7 +1,10 @@
 """Arguments within arguments, such as those in ``intrinsic_kwargs``, by the path that leads to them."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_cesd.skill_ddpg.search_space import Params
 
@@ -49,3 +52,34 @@ def look_up(arguments: Any, path: Path) -> Any:
     for name in path:
         arguments = arguments[name]
     return arguments
+
+
+def plain_number(value: Any) -> Any:
+    """
+    Undo what RL Zoo makes of a learning rate.
+
+    :param value: any argument
+    :return: the number of a constant schedule; anything else as it is
+    """
+    return value.val if isinstance(value, ConstantSchedule) else value
+
+
+def only_json(arguments: Mapping[str, Any]) -> Params:
+    """
+    Take what JSON can express.
+
+    :param arguments: arguments by name
+    :return: those of them, and of the arguments within them
+    """
+    items = {
+        name: only_json(value) if isinstance(value, Mapping) else plain_number(value) for name, value in arguments.items()
+    }
+    return {name: value for name, value in items.items() if _is_json(value)}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True

@@ -1,7 +1,6 @@
 """What a study searches: not what the user has fixed, nothing much larger than the entry, and less for a task."""
 
 import inspect
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
 from sb3_cesd.zoo.hyperparams import merge
-from sb3_cesd.zoo.nested import Path, has, look_up, walk
+from sb3_cesd.zoo.nested import Path, has, look_up, only_json, walk
 
 #: How much larger than in the entry a draw may be
 GROWTH = 2
@@ -217,11 +216,14 @@ class SearchTrial:
         return getattr(self._trial, name)
 
     def draw(self) -> Params:
-        """Draw arguments of the constructor, none in the trial of the entry, and keep them as a user attribute."""
+        """
+        Draw arguments of the constructor, none in the trial of the entry, and keep them as a user attribute, with what the
+        user gave.
+        """
         arguments = self._space.draw(self._trial)
         if self._trial.user_attrs.get(OF_ENTRY):
             arguments = {}
-        self._trial.set_user_attr("arguments", only_json(arguments))
+        self._trial.set_user_attr("arguments", only_json({**self._space.given, **arguments}))
         return arguments
 
 
@@ -234,22 +236,3 @@ def width(net_arch: Any) -> int:
     """
     layers = net_arch.values() if isinstance(net_arch, Mapping) else [net_arch]
     return max((size for sizes in layers for size in sizes), default=1)
-
-
-def only_json(arguments: Mapping[str, Any]) -> Params:
-    """
-    Take what JSON can express.
-
-    :param arguments: arguments by name
-    :return: those of them, and of the arguments within them
-    """
-    items = {name: only_json(value) if isinstance(value, Mapping) else value for name, value in arguments.items()}
-    return {name: value for name, value in items.items() if _is_json(value)}
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except TypeError:
-        return False
-    return True

@@ -15,6 +15,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
 from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import OF_ENTRY, Corner, SearchSpace, SearchTrial
 
 #: Environment steps and updates that are measured for the estimate
@@ -81,7 +82,8 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
 
 def begin_with_entry(create_study: Callable[..., optuna.Study], space: SearchSpace) -> Callable[..., optuna.Study]:
     """
-    Let a study begin with the entry as it is: it then ends with nothing worse, and the sampler knows where to start from.
+    Let a study begin with the entry as it is: it then ends with nothing worse, and the sampler knows where to start from. It
+    goes on with the same settings only.
 
     :param create_study: Optuna's
     :param space: the search space
@@ -91,6 +93,7 @@ def begin_with_entry(create_study: Callable[..., optuna.Study], space: SearchSpa
     @wraps(create_study)
     def create(*args: Any, **kwargs: Any) -> optuna.Study:
         study = create_study(*args, **kwargs)
+        check_search_space(study, space)
         # A study that goes on has had its first trial
         if not study.trials:
             study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True}, skip_if_exists=True)
@@ -181,7 +184,7 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
 
 def load_arguments(load_trial: Any) -> Any:
     """
-    Let ``--trial-id`` train with all the arguments that a trial had, also those that were fixed in its study.
+    Let ``--trial-id`` train with all the arguments that a trial had, also those that ``-params`` gave in its study.
 
     :param load_trial: ``ExperimentManager.load_trial``
     :return: the same, and for trials of the methods with these arguments

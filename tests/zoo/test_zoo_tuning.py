@@ -43,7 +43,8 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     assert all({"skill_score", "knn_accuracy", "mean_reward"} <= set(trial.user_attrs) for trial in study.trials)
     # The first one has the hyperparameters as they are, so the study ends with nothing worse
     of_entry = [trial for trial in study.trials if trial.user_attrs.get(OF_ENTRY)]
-    assert study.trials[0] in of_entry and all(trial.user_attrs["arguments"] == {} for trial in of_entry)
+    given = {"n_skills": 4, "learning_starts": 100, "buffer_size": 2000}
+    assert study.trials[0] in of_entry and all(trial.user_attrs["arguments"] == given for trial in of_entry)
     assert study.best_value >= max(trial.value for trial in of_entry)
     # A trial can be trained by its number, with what was fixed in the study
     drawn = next(trial for trial in study.trials if trial not in of_entry)

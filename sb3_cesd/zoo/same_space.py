@@ -1,0 +1,63 @@
+"""A study that goes on searches what it began with: Optuna draws from the same choices always."""
+
+import json
+from typing import Any
+
+import optuna
+
+from sb3_cesd.zoo.nested import only_json, walk
+from sb3_cesd.zoo.search import SearchSpace
+
+#: User attribute of a study: what it searches
+SEARCH_SPACE = "search_space"
+#: How many settings a message names
+N_NAMED = 6
+
+
+def check_search_space(study: optuna.Study, space: SearchSpace) -> None:
+    """
+    Note what a new study searches, and compare with it when the study goes on. One of an earlier version has no such note,
+    and goes on as it is.
+
+    :param study: the study
+    :param space: the search space
+    :raises ValueError: if the study began with other settings
+    """
+    begun, now = study.user_attrs.get(SEARCH_SPACE), description(space)
+    if begun is None:
+        if not study.trials:
+            study.set_user_attr(SEARCH_SPACE, now)
+        return
+    changed = differences(begun, now)
+    if changed:
+        names = ", ".join(changed[:N_NAMED]) + (", ..." if len(changed) > N_NAMED else "")
+        raise ValueError(
+            f"The study {study.study_name!r} began with other settings ({names}): begin another one with --study-name, or "
+            "go on with the same --conf-file, -params and -i."
+        )
+
+
+def description(space: SearchSpace) -> dict[str, Any]:
+    """
+    Describe a search space.
+
+    :param space: the search space
+    :return: all that its choices depend on, as JSON has it
+    """
+    groups = {"entry": space.entry, "given": space.given, "limits": space.limits, "fixed": space.fixed}
+    described = {"of": {"method": space.method.__name__, "task": space.is_for_task}, **groups}
+    return json.loads(json.dumps(only_json(described)))
+
+
+def differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """
+    Find the settings in which two search spaces differ.
+
+    :param begun: description of one
+    :param now: description of the other
+    :return: their names, as in ``intrinsic_kwargs.k``, sorted
+    """
+    missing = object()
+    first, second = ({path: value for path, value in walk(each) if not isinstance(value, dict)} for each in (begun, now))
+    changed = (path for path in {**first, **second} if first.get(path, missing) != second.get(path, missing))
+    return sorted({".".join(path[1:]) for path in changed})
