@@ -246,7 +246,7 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         warnings.warn(
             "VecNormalize normalised the observations of the pre-training, but those of the task are as they are, so skills "
             "may do something else there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
-            "(RL Zoo finds them with normalize:True).",
+            "(RL Zoo finds them with -i).",
             stacklevel=4,
         )
 
