@@ -126,9 +126,13 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
             runs = rows[(rows.method == method) & (rows.task == task)]
             if runs.empty:
                 continue
-            n_points = min(len(steps) for steps in runs.steps)
-            values = np.stack([returns[:n_points] for returns in runs.returns])  # (n_seeds, n_points)
-            steps = runs.steps.iloc[0][:n_points]
+            # Where all runs have been evaluated, at the evaluations of the first
+            steps = runs.steps.iloc[0]
+            steps = steps[
+                (steps >= max(of_run[0] for of_run in runs.steps)) & (steps <= min(of_run[-1] for of_run in runs.steps))
+            ]
+            # (n_seeds, n_points)
+            values = np.stack([np.interp(steps, *of_run) for of_run in zip(runs.steps, runs.returns, strict=True)])
             (lines[method],) = axes.plot(steps, values.mean(axis=0), color=f"C{index}")
             bands = [estimate(lambda sample, axis=-1: sample.mean(axis=axis), [column]) for column in values.T]
             lows, highs = [band.low for band in bands], [band.high for band in bands]
@@ -233,7 +237,7 @@ def main() -> None:
     parser.add_argument("--output", type=output_folder, default=Path("report"))
     args = parser.parse_args()
     try:
-        rows = pd.concat([read_runs(path, dict(args.where)) for path in args.runs], ignore_index=True)
+        rows = read_runs(args.runs, dict(args.where))
         if args.methods is not None:
             rows = select(rows, args.methods)
         make_folder(parser, args.output)

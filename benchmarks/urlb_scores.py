@@ -14,8 +14,12 @@ from runs import Row, canonical, fill
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
-#: Settings of a run
-SETTINGS = ("scale", "pretrain_steps", "finetune_steps", "skill_choice", "chosen_by", "warm_up", "transfer", "task_params")
+#: Columns that tell which run of a method a row is
+OF_RUN = ("method", "domain", "task", "seed", "repeat")
+_SETTINGS = [name for name in OF_TASK if name not in OF_RUN]
+_SETTINGS.insert(_SETTINGS.index("skill_choice") + 1, "chosen_by")
+#: Settings of a run, and how its skill was chosen
+SETTINGS = tuple(_SETTINGS)
 #: What rows do not tell that are older than a choice of the skill by its states
 CHOSEN_BEFORE: Row = {"chosen_by": 0}
 #: Value of a setting that a method does not have
@@ -49,28 +53,58 @@ def expert_returns() -> dict[str, float]:
     return dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
 
 
-def read_runs(path: Path, where: Mapping[str, str] = MappingProxyType({})) -> pd.DataFrame:
+def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType({})) -> pd.DataFrame:
     """
-    Read runs from a CSV file, or from folders of RL Zoo.
+    Read runs from CSV files and from folders of RL Zoo.
 
-    :param path: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders
-    :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept.
-        Folders of RL Zoo have none.
+    :param paths: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders. A run
+        that two CSV files have is read once
+    :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept
     :return: a row for each run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
-    :raises ValueError: if there is nothing to read
+    :raises ValueError: if there is nothing to read, two files differ in a run, or ``where`` is for folders of RL Zoo
     """
-    if path.is_file() and path.suffix == ".csv":
-        rows = fill(pd.read_csv(path), {**OF_OLD_TASKS, **CHOSEN_BEFORE})
-        missing = sorted(set(COLUMNS) - set(rows.columns))
-        if missing:
-            raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
-        for name in ("steps", "returns"):
-            rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-        return name_variants(mean_of_repeats(_keep(rows, where)))
-    files = sorted(path.rglob("evaluations.npz"))
-    if not files:
-        raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
-    return pd.DataFrame([_read_zoo(file) for file in files])
+    tables: dict[Path, pd.DataFrame] = {}
+    found: list[pd.DataFrame] = []
+    for path in paths:
+        if path.is_file() and path.suffix == ".csv":
+            tables[path] = pd.read_csv(path)
+            missing = sorted(set(COLUMNS) - set(tables[path]))
+            if missing:
+                raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
+            continue
+        files = sorted(path.rglob("evaluations.npz"))
+        if not files:
+            raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
+        if where:
+            raise ValueError(f"The runs of RL Zoo in {path} name no settings: leave {', '.join(where)} out.")
+        found.append(pd.DataFrame([_read_zoo(file) for file in files]))
+    if tables:
+        found.append(name_variants(mean_of_repeats(_keep(_read_tables(tables), where))))
+    return pd.concat(found, ignore_index=True)
+
+
+def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
+    """
+    Join CSV files.
+
+    :param tables: file -> its rows
+    :return: all runs, each once, with arrays of evaluations
+    :raises ValueError: if two files differ in a run
+    """
+    rows = fill(pd.concat(tables.values(), ignore_index=True), {**OF_OLD_TASKS, **CHOSEN_BEFORE})
+    identity = [name for name in OF_TASK if name in rows]
+    rows = rows.assign(**{name: canonical(rows[name]) for name in identity})
+    same = rows[identity].astype(str).agg("|".join, axis=1)
+    several = rows.groupby(same).final_return.transform("nunique") > 1
+    if several.any():
+        raise ValueError(
+            f"A run has other returns in one row of {', '.join(map(str, tables))} than in another ({same[several].iloc[0]}): "
+            "it was done twice, delete one of the rows."
+        )
+    rows = rows[~same.duplicated()].reset_index(drop=True)
+    for name in ("steps", "returns"):
+        rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
+    return rows
 
 
 def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
@@ -95,10 +129,7 @@ def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     :return: one row for each model and task, with the mean of the returns; the same rows if nothing was repeated
     """
     identity = [name for name in OF_TASK if name in rows and name != "repeat"]
-    if "repeat" not in rows:
-        return rows
-    rows = rows.assign(**{name: canonical(rows[name]) for name in identity})
-    if not rows.duplicated(identity).any():
+    if "repeat" not in rows or not rows.duplicated(identity).any():
         return rows
     groups = rows.groupby(identity, sort=False, dropna=False)
     means = groups[["returns", "final_return"]].agg(lambda values: sum(values) / len(values))

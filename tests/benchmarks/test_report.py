@@ -129,13 +129,13 @@ def test_runs_of_other_settings_are_no_seeds(tmp_path):
     row = {"task": "WalkerRun-v0", "seed": 0, "steps": "[1]", "returns": "[1]", "final_return": 1.0, "pretrain_steps": 10}
     rows = [{**row, "method": "cesd", "skill_choice": choice} for choice in ("random", "best")]
     pd.DataFrame([*rows, {**row, "method": "scratch", "skill_choice": "0"}]).to_csv(tmp_path / "runs.csv", index=False)
-    names = read_runs(tmp_path / "runs.csv").method.tolist()
+    names = read_runs([tmp_path / "runs.csv"]).method.tolist()
     assert names == ["cesd, skill_choice=random", "cesd, skill_choice=best", "scratch"]
 
     # Rows from before tasks had arguments of their own have none
     old, new = {**row, "method": "apt"}, {**row, "method": "apt", "task_params": '{"tau": 0.1}'}
     pd.DataFrame([old, new]).to_csv(tmp_path / "runs.csv", index=False)
-    assert read_runs(tmp_path / "runs.csv").method.tolist() == ["apt, task_params=0", 'apt, task_params={"tau": 0.1}']
+    assert read_runs([tmp_path / "runs.csv"]).method.tolist() == ["apt, task_params=0", 'apt, task_params={"tau": 0.1}']
 
 
 def test_repeats_of_a_task_are_no_seeds(tmp_path):
@@ -163,13 +163,13 @@ def test_no_value_is_one_value_however_it_is_written(tmp_path):
     pd.DataFrame([*runs, {**row, "method": "scratch", "repeat": 0, "returns": "[0, 1]", "final_return": 1.0}]).to_csv(
         tmp_path / "runs.csv", index=False
     )
-    rows = read_runs(tmp_path / "runs.csv").set_index("method")
+    rows = read_runs([tmp_path / "runs.csv"]).set_index("method")
     assert rows.final_return.to_dict() == {
         "cesd, chosen_by=0, task_params=0": 200.0,
         'cesd, chosen_by=states, task_params={"tau": 0.1}': 500.0,
         "scratch": 1.0,
     }
-    assert read_runs(tmp_path / "runs.csv", {"pretrain_steps": "10"}).seed.tolist() == [101, 101, 101]
+    assert read_runs([tmp_path / "runs.csv"], {"pretrain_steps": "10"}).seed.tolist() == [101, 101, 101]
 
 
 def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
@@ -203,3 +203,40 @@ def test_misuse_names_the_remedy(tmp_path):
     assert "pass the runs.csv of benchmarks/urlb.py" in run(tmp_path / "runs.csv").stderr
     zoo_folder(tmp_path, "cesd", "Pendulum-v1", 1, [1.0])
     assert "There is no expert return of Pendulum-v1" in run(tmp_path / "cesd").stderr
+
+
+def test_runs_of_several_files_are_joined(tmp_path):
+    """A run that both have is one, and what differs between the files is part of the name."""
+    from urlb_scores import read_runs
+
+    row = {"method": "cesd", "task": "WalkerRun-v0", "steps": "[1]", "returns": "[1]", "final_return": 1.0}
+    for name, finetune_steps, eval_freq in (("a", 50, 10), ("b", 100, 10), ("c", 50, 20)):
+        rows = [{**row, "seed": seed, "finetune_steps": finetune_steps, "eval_freq": eval_freq} for seed in range(2)]
+        pd.DataFrame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    files = [tmp_path / f"{name}.csv" for name in "abc"]
+    assert len(read_runs([files[0], files[0]])) == 2
+    assert read_runs(files[:2]).method.value_counts().to_dict() == {
+        "cesd, finetune_steps=50": 2,
+        "cesd, finetune_steps=100": 2,
+    }
+    assert set(read_runs([files[0], files[2]]).method) == {"cesd, eval_freq=10", "cesd, eval_freq=20"}
+    changed = pd.read_csv(files[0]).assign(final_return=2.0)
+    changed.to_csv(tmp_path / "changed.csv", index=False)
+    with pytest.raises(ValueError, match=r"other returns in one row .*: it was done twice, delete one of the rows"):
+        read_runs([files[0], tmp_path / "changed.csv"])
+    zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20])
+    with pytest.raises(ValueError, match="name no settings: leave eval_freq out"):
+        read_runs([files[0], tmp_path / "logs"], {"eval_freq": "10"})
+
+
+def test_curves_of_other_evaluations_are_drawn_at_their_steps(tmp_path):
+    from report import draw_curves
+
+    runs = [{"steps": np.array([10.0, 20, 30, 40]), "returns": np.array([1.0, 2, 3, 4])}]
+    runs += [{"steps": np.array([20.0, 40]), "returns": np.array([2.0, 4])}]
+    rows = pd.DataFrame(
+        [{"method": "cesd", "task": "WalkerRun-v0", "seed": seed, **of_run} for seed, of_run in enumerate(runs)]
+    )
+    axes = draw_curves(rows, ["cesd"], ["WalkerRun-v0"]).axes[0]
+    steps, means = axes.lines[0].get_data()
+    assert np.asarray(steps).tolist() == [20, 30, 40] and np.asarray(means).tolist() == [2, 3, 4]
