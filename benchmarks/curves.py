@@ -70,7 +70,7 @@ def draw(curves: dict[str, Curve], evaluations: dict[str, np.ndarray], title: st
     returns = evaluations["results"]  # (n_evaluations, n_episodes)
     panels[-1].plot(evaluations["timesteps"], returns, ".", color="tab:blue", alpha=0.5)
     panels[-1].plot(evaluations["timesteps"], returns.mean(axis=1), color="black", label="mean")
-    panels[-1].set(title="evaluations, one dot per skill", xlabel="time step")
+    panels[-1].set(title="evaluations, one dot per episode", xlabel="time step")
     return figure
 
 

@@ -163,6 +163,8 @@ def _run_missing(
         left, n_attempts = list(missing), 0
         while left:
             n_left = len(left)
+            # Results may be lost without an error: a damaged file of one is removed
+            lost: Exception = RuntimeError(f"its results are not in {finished.folder}: see that nothing else works there")
             with _every_second(collect):
                 try:
                     Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs, **worker_options())(

@@ -100,17 +100,20 @@ def ratios(rows: pd.DataFrame, reference: str) -> list[str]:
     :param reference: the method that others are compared with
     :return: lines of Markdown, none if it has no runs or is alone
     """
-    columns = coverage_columns(rows)
     of_reference = rows[rows.method == reference]
+    known = [name for name in coverage_columns(rows) if name in rows and of_reference[name].notna().any()]
+    columns = {name: heading for name, heading in coverage_columns(rows).items() if name in known}
     others = [method for method in rows.method.unique() if method != reference]
-    if of_reference.empty or not others:
+    if not columns or not others:
         return []
     headings = " | ".join(heading for heading, _ in columns.values())
     lines = [f"Times the coverage of {reference} (ratio of geometric means, Welch's 95 % interval of the logarithms):", ""]
     lines += [f"| method | {headings} |", "|---" * (len(columns) + 1) + "|"]
     for method in others:
         ours = rows[rows.method == method]
-        lines.append(f"| {method} | " + " | ".join(ratio(ours[name], of_reference[name]).text() for name in columns) + " |")
+        values = {name: (ours[name].dropna(), of_reference[name].dropna()) for name in columns}
+        cells = [ratio(*both).text() if len(both[0]) else "-" for both in values.values()]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
     return [*lines, ""]
 
 

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch as th
@@ -43,8 +42,6 @@ N_PARTICLES = 2000
 N_CURVE = 20
 #: What is added to the seed of a run for its evaluation, and for each time that its task is repeated
 OF_EVALUATION, OF_REPEAT = 10_000, 100_000
-#: What SB3's EvalCallback has gathered
-OF_EVALUATIONS = ("evaluations_results", "evaluations_timesteps", "evaluations_length", "best_mean_reward", "last_mean_reward")
 #: What a loaded model has of its own
 FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
 
@@ -216,10 +213,16 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
     if method.pretrained:
+        file = model_file(models, run, run["pretrain_steps"])
+        if not file.is_file() and not (folder / "checkpoints").is_dir():
+            raise FileNotFoundError(
+                f"The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to do it "
+                "again, or pass another --output."
+            )
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
         make_model = partial(
             model_class.from_pretrained,
-            model_file(models, run, run["pretrain_steps"]),
+            file,
             run["task"],
             run["skill_choice"],
             run["transfer"].split("+"),
@@ -237,19 +240,15 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=run["eval_freq"], log_path=str(folder), verbose=0, warn=False
     )
 
-    def gathered() -> Any:
-        return {name: getattr(callback, name) for name in OF_EVALUATIONS}, eval_env.get_state()
-
     seconds = 0.0
     if resumed is not None:
-        seconds, (evaluated, env_state) = resumed
-        vars(callback).update(evaluated)
+        seconds, env_state = resumed
         eval_env.reset()
         eval_env.set_state(env_state)
     with warnings.catch_warnings():
         # Episodes of an evaluation are played together, those of training one by one
         warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
-        seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", gathered, seconds)
+        seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", eval_env.get_state, seconds)
     eval_env.close()
     forget(folder / "checkpoints")
     returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]

@@ -122,3 +122,18 @@ def test_a_run_stays_known_when_others_turn_its_column_into_text(tmp_path):
     append_row(path, {"seed": 3, "task_params": 0})
     expected = {("0", "0"), ("1", "0"), ("2", '{"tau": 0.1}'), ("3", "0")}
     assert keys_of(read_rows(path), names, defaults) == expected
+
+
+def test_runs_whose_results_are_lost_are_told(tmp_path, monkeypatch):
+    """A worker that leaves damaged results every time raises no error of its own."""
+    import runs
+
+    def add(self, run, *_):
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "damaged.json").write_text("{")
+
+    monkeypatch.setattr(runs, "DELAY", 0)
+    monkeypatch.setattr(runs.Finished, "add", add)
+    remedy = pytest.raises(RuntimeError, match=r"its results are not in .*: see that nothing else works there")
+    with pytest.warns(UserWarning, match="is damaged: it was removed"), remedy:
+        runs.run_missing(RUNS[:1], lambda run: {"score": 1.0}, tmp_path / "runs.csv", 1)

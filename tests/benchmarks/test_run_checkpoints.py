@@ -121,3 +121,10 @@ def test_a_stopped_run_of_many_robots_goes_on(urlb_run, monkeypatch, tmp_path):
     row = urlb_run.pretrain(run, tmp_path / "stopped")
     assert without_time(row) == without_time(expected)
     assert (row["n_envs"], row["n_updates"]) == (8, 64), "as many updates as with one robot"
+
+
+def test_a_task_says_that_its_model_is_gone(urlb_run, tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"the model is not there: delete its row of pretraining.csv .*, or pass another"
+    ):
+        urlb_run.learn_task(TASK, tmp_path, tmp_path / "evaluations")

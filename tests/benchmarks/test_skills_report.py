@@ -151,3 +151,14 @@ def test_versions_and_processors_of_all_rows_are_told():
     other = json.dumps({"torch": "2.14.0", "python": "3.11", "processor": "B"})
     rows = pd.DataFrame({"versions": [VERSIONS, other, VERSIONS, None]})
     assert made_with(rows) == "one thread of A or B, torch 2.13.0 or 2.14.0, python 3.11"
+
+
+def test_ratios_are_of_what_is_known():
+    from skills_report import ratios
+
+    rows = pd.DataFrame(
+        {"method": ["metra", "metra", "cesd", "cesd", "apt"], "total_coverage": [4.0, 8.0, 2.0, np.nan, np.nan]}
+    )
+    text = "\n".join(ratios(rows, "metra"))
+    assert "nan" not in text.split("| apt |")[1] and "| apt | - |" in text and "| cesd | " in text
+    assert ratios(rows.assign(total_coverage=np.nan), "metra") == []
