@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from arguments import existing, make_folder, output_folder
 from identities import IDENTITIES
-from runs import Row, keys_of, only_one, read_rows
+from runs import Row, only_one, read_rows, row_keys
 
 from sb3_cesd.common.files import write_text_whole
 
@@ -60,8 +60,7 @@ def join(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
         if expected not in (None, names):
             raise ValueError(f"{path} is of another benchmark than {next(iter(tables))}: join them into different folders.")
         expected = names
-        for row in rows.to_dict("records"):
-            [key] = keys_of(pd.DataFrame([row]), names, defaults)
+        for key, row in zip(row_keys(rows, names, defaults), rows.to_dict("records"), strict=True):
             if key not in joined:
                 joined[key] = path, row
                 continue

@@ -314,11 +314,23 @@ def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tupl
     :param rows: rows of the CSV file
     :param names: columns that identify a run
     :param defaults: what rows without a value in one of these columns were done with
+    :return: what identifies them
+    """
+    return set(row_keys(rows, names, defaults))
+
+
+def row_keys(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> list[tuple[str, ...]]:
+    """
+    Tell of which runs rows are.
+
+    :param rows: rows of the CSV file
+    :param names: columns that identify a run
+    :param defaults: what rows without a value in one of these columns were done with
     :return: what identifies each row
     """
     names = list(names)
     known = {name: rows[name] if name in rows else pd.Series(index=rows.index, dtype=object) for name in names}
-    return {_key(row, names) for row in fill(pd.DataFrame(known), defaults).to_dict("records")}
+    return [_key(row, names) for row in fill(pd.DataFrame(known), defaults).to_dict("records")]
 
 
 def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:

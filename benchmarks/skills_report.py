@@ -70,7 +70,7 @@ def table(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> list[st
     :param columns: column -> heading and decimals; those without a value are left out
     :return: lines of Markdown, a line per method
     """
-    known = {name: heading for name, heading in columns.items() if name in rows and rows[name].notna().any()}
+    known = known_columns(rows, columns)
     lines = [
         "| method | seeds | " + " | ".join(heading for heading, _ in known.values()) + " |",
         "|---" * (len(known) + 2) + "|",
@@ -81,6 +81,17 @@ def table(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> list[st
     return lines
 
 
+def known_columns(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+    """
+    Leave out columns without a value.
+
+    :param rows: runs
+    :param columns: column -> heading and decimals
+    :return: those of which there is a value
+    """
+    return {name: heading for name, heading in columns.items() if name in rows and rows[name].notna().any()}
+
+
 def coverage_columns(rows: pd.DataFrame) -> dict[str, tuple[str, int]]:
     """
     Choose the columns of coverage.
@@ -88,7 +99,7 @@ def coverage_columns(rows: pd.DataFrame) -> dict[str, tuple[str, int]]:
     :param rows: runs of a robot
     :return: column -> heading and decimals
     """
-    policy = next((name for name in POLICY_COVERAGE if name in rows and rows[name].notna().any()), None)
+    policy = next(iter(known_columns(rows, POLICY_COVERAGE)), None)
     return {**({} if policy is None else {policy: POLICY_COVERAGE[policy]}), **COVERAGE}
 
 
@@ -101,8 +112,7 @@ def ratios(rows: pd.DataFrame, reference: str) -> list[str]:
     :return: lines of Markdown, none if it has no runs or is alone
     """
     of_reference = rows[rows.method == reference]
-    known = [name for name in coverage_columns(rows) if name in rows and of_reference[name].notna().any()]
-    columns = {name: heading for name, heading in coverage_columns(rows).items() if name in known}
+    columns = known_columns(of_reference, coverage_columns(rows))
     others = [method for method in rows.method.unique() if method != reference]
     if not columns or not others:
         return []
@@ -111,8 +121,8 @@ def ratios(rows: pd.DataFrame, reference: str) -> list[str]:
     lines += [f"| method | {headings} |", "|---" * (len(columns) + 1) + "|"]
     for method in others:
         ours = rows[rows.method == method]
-        values = {name: (ours[name].dropna(), of_reference[name].dropna()) for name in columns}
-        cells = [ratio(*both).text() if len(both[0]) else "-" for both in values.values()]
+        values = [(ours[name].dropna(), of_reference[name].dropna()) for name in columns]
+        cells = [ratio(*both).text() if len(both[0]) else "-" for both in values]
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return [*lines, ""]
 

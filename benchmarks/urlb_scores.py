@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
-from runs import Row, canonical, fill
+from runs import Row, canonical, fill, row_keys
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
@@ -92,9 +92,8 @@ def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
     :raises ValueError: if two files differ in a run
     """
     rows = fill(pd.concat(tables.values(), ignore_index=True), {**OF_OLD_TASKS, **CHOSEN_BEFORE})
-    identity = [name for name in OF_TASK if name in rows]
-    rows = rows.assign(**{name: canonical(rows[name]) for name in identity})
-    same = rows[identity].astype(str).agg("|".join, axis=1)
+    rows = rows.assign(**{name: canonical(rows[name]) for name in OF_TASK if name in rows})
+    same = pd.Series(["|".join(key) for key in row_keys(rows, OF_TASK, OF_OLD_TASKS)], index=rows.index)
     several = rows.groupby(same).final_return.transform("nunique") > 1
     if several.any():
         raise ValueError(
@@ -113,7 +112,7 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
     for setting, wanted in where.items():
         if setting not in known:
             raise ValueError(f"The runs have no setting {setting!r}: choose from {', '.join(known)}.")
-        values = canonical(rows[setting]).astype(str)
+        values = rows[setting].astype(str)
         rows = rows[values.isin([wanted, NOT_APPLICABLE])]
         if wanted not in set(values):
             there = ", ".join(sorted(set(values) - {NOT_APPLICABLE}))

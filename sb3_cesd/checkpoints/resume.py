@@ -40,9 +40,10 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     model_class: Any = import_module(module)
     for part in name.split("."):
         model_class = getattr(model_class, part)
-    if kwargs.get("reward") not in (None, read_saved_data(folder / MODEL).get("reward", "intrinsic")):
+    wanted = kwargs.get("reward")
+    if wanted is not None and wanted != read_saved_data(folder / MODEL).get("reward", "intrinsic"):
         raise ValueError(
-            f"{folder} is of a run with another reward than {kwargs['reward']!r} and can't go on with that: leave reward out, "
+            f"{folder} is of a run with another reward than {wanted!r} and can't go on with that: leave reward out, "
             f"or begin a task with {name}.from_pretrained({str(folder / MODEL)!r}, env)."
         )
     model = model_class.load(folder / MODEL, env, device, force_reset=False, **kwargs)

@@ -176,6 +176,10 @@ def _same_layout(first: spaces.Space, second: spaces.Space) -> bool:
     return first == second
 
 
+#: What :func:`normalize_like_training` changes of a ``VecNormalize``
+NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
+
+
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
     """
     Let a model see the observations of other environments as it saw those of training.

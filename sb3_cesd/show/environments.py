@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
-from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.common.vec_env import NORMALIZATION, VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
 from sb3_cesd.metrics.motion import robot_name
@@ -33,8 +33,6 @@ from sb3_cesd.show.labels import ARM, MAZE, OTHER
 
 #: What can be played in: an id, an environment, or several
 ShownEnv = str | gym.Env | VecEnv
-#: What :func:`~sb3_cesd.common.vec_env.normalize_like_training` changes of a ``VecNormalize``
-NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
 
 
 class PlayEnvs:
@@ -144,7 +142,8 @@ class _Kept(VecEnvWrapper):
         super().__init__(venv)
         self._normalize = unwrap_vec_normalize(venv)
         # There are no obs_rms where observations are left as they are
-        self._before = {name: value for name, value in vars(self._normalize or self).items() if name in NORMALIZATION}
+        attributes = {} if self._normalize is None else vars(self._normalize)
+        self._before = {name: value for name, value in attributes.items() if name in NORMALIZATION}
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()

@@ -56,7 +56,7 @@ def save_normalize(save_config: Any) -> Any:
     return save_with_normalize
 
 
-def check_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:
+def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:
     """
     Refuse to play a model without the statistics it was trained with.
 

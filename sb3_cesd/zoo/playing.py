@@ -20,7 +20,7 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.show.find import import_packages
 from sb3_cesd.show.labels import name_label
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
-from sb3_cesd.zoo.normalization import check_statistics
+from sb3_cesd.zoo.normalization import refuse_without_statistics
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
 SKILL_ARGUMENT = "skill"
@@ -94,7 +94,7 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     :raises ValueError: if there is no such skill, or the statistics of training are missing
     """
     saved = read_saved_data(path)
-    check_statistics(path, saved, env)
+    refuse_without_statistics(path, saved, env)
     skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
     if saved["reward"] == "extrinsic":
         own = saved["skill"]
