@@ -66,11 +66,7 @@ def write(output: Path, n_timesteps: int) -> None:
     if rows.empty:
         print(f"There are no runs of {n_timesteps} steps yet.")
         return
-    if len(estimates):
-        key = ["method", "maze", "seed", "n_timesteps"]
-        of_rows = estimates.assign(n_timesteps=estimates.get("n_timesteps", N_TIMESTEPS))
-        of_rows = of_rows.fillna({"n_timesteps": N_TIMESTEPS}).sort_values("n_iterations").drop_duplicates(key, keep="last")
-        rows = rows.merge(of_rows[[*key, "mi_mine"]], on=key, how="left")
+    rows = with_mine(rows, estimates)
     methods = in_order(rows, [method for method in MAIN if method in set(rows.method)])
     compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
     ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *NUMBERS, *CONTINUOUS) if method in set(rows.method)]
@@ -98,6 +94,25 @@ def write(output: Path, n_timesteps: int) -> None:
     if any(with_rollouts.values()):
         figure = draw_curves({maze: files for maze, files in with_rollouts.items() if files})
         save_figure_whole(figure, output / "coverage.png", dpi=110)
+
+
+def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
+    """
+    Add mutual information by MINE.
+
+    :param rows: runs
+    :param estimates: rows of ``mine.csv``; those of fewer iterations than others are left out, as they mean less information
+    :return: the same runs with ``mi_mine``, NaN without an estimate; without the column if there are no estimates
+    """
+    if estimates.empty:
+        return rows
+    key = ["method", "maze", "seed", "n_timesteps"]
+    of_runs = estimates.assign(n_timesteps=estimates.get("n_timesteps", N_TIMESTEPS)).fillna({"n_timesteps": N_TIMESTEPS})
+    of_runs = of_runs.merge(rows[key])
+    most = of_runs.n_iterations.max()
+    if (of_runs.n_iterations < most).any():
+        print(f"Estimates of MINE of fewer than {most} iterations are left out: complete them by maze.py --mine.")
+    return rows.merge(of_runs.loc[of_runs.n_iterations == most, [*key, "mi_mine"]], on=key, how="left")
 
 
 def rollout_files(folder: Path, methods: list[str], maze: str, n_timesteps: int) -> dict[str, list[Path]]:

@@ -58,13 +58,13 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
     Read runs from CSV files and from folders of RL Zoo.
 
     :param paths: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders. A run
-        that two CSV files have is read once
+        that two CSV files have is read once, and so is a folder; a method that both have is two
     :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept
     :return: a row for each run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
     :raises ValueError: if there is nothing to read, two files differ in a run, or ``where`` is for folders of RL Zoo
     """
     tables: dict[Path, pd.DataFrame] = {}
-    found: list[pd.DataFrame] = []
+    evaluations: dict[Path, None] = {}
     for path in paths:
         if path.is_file() and path.suffix == ".csv":
             tables[path] = pd.read_csv(path)
@@ -77,10 +77,15 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
             raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
         if where:
             raise ValueError(f"The runs of RL Zoo in {path} name no settings: leave {', '.join(where)} out.")
-        found.append(pd.DataFrame([_read_zoo(file) for file in files]))
-    if tables:
-        found.append(name_variants(mean_of_repeats(_keep(_read_tables(tables), where))))
-    return pd.concat(found, ignore_index=True)
+        evaluations.update(dict.fromkeys(file.resolve() for file in files))
+    of_zoo = pd.DataFrame([_read_zoo(file) for file in evaluations])
+    if not tables:
+        return of_zoo
+    of_tables = mean_of_repeats(_keep(_read_tables(tables), where))
+    if evaluations:
+        both = of_zoo.method.isin(of_tables.method)
+        of_zoo["method"] = of_zoo.method.where(~both, of_zoo.method + ", RL Zoo")
+    return pd.concat([of_zoo, name_variants(of_tables)], ignore_index=True)
 
 
 def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
@@ -158,12 +163,14 @@ def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.
 
     :param rows: runs
     :param settings: columns of settings
-    :return: the same; a setting that differs between the runs of a method has become part of its name
+    :return: the same; a setting that differs between the runs of a method with one robot has become part of its name. One
+        that differs between robots alone is that of their entries
     """
     names = rows.method.astype(str)
+    same_robot = [rows[name] for name in ("method", "domain") if name in rows]
     for setting in (setting for setting in settings if setting in rows):
         values = canonical(rows[setting])
-        several = values.groupby(rows.method).transform("nunique") > 1
+        several = (values.groupby(same_robot).transform("nunique") > 1).groupby(rows.method).transform("any")
         names = names.where(~several, names + f", {setting}=" + values.astype(str))
     return rows.assign(method=names)
 
@@ -172,11 +179,11 @@ def _read_zoo(file: Path) -> dict:
     """
     Read one run of RL Zoo.
 
-    :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``
+    :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, an absolute path
     :return: a row
     :raises ValueError: if the folder is not named so
     """
-    folder = file.resolve().parent
+    folder = file.parent
     match = re.fullmatch(r"(.+)_(\d+)", folder.name)
     if match is None:
         raise ValueError(f"{folder} does not tell task and run: RL Zoo names it like logs/cesd/WalkerRun-v0_1.")

@@ -118,3 +118,23 @@ def test_curves_have_the_colours_of_the_ranking(tmp_path):
     colors = [axes.lines[index].get_color() for axes, index in ((curves.axes[0], 0),)]
     assert colors == [ranking.axes[0].containers[1].lines[0].get_color()] == [method_colors()["metra"]]
     assert [text.get_text() for text in curves.legends[0].get_texts()] == ["METRA"]
+
+
+def test_estimates_of_fewer_iterations_are_left_out(capsys):
+    from maze_report import with_mine
+
+    rows = hand_made().assign(n_timesteps=100)
+    run = {"method": "metra", "maze": "tree", "n_timesteps": 100}
+    estimates = pd.DataFrame(
+        [
+            {**run, "seed": 0, "n_iterations": 20, "mi_mine": 0.1},
+            {**run, "seed": 0, "n_iterations": 40, "mi_mine": 0.2},
+            {**run, "seed": 1, "n_iterations": 20, "mi_mine": 0.3},
+            {**run, "seed": 0, "n_iterations": 80, "mi_mine": 0.4, "n_timesteps": 200},
+        ]
+    )
+    joined = with_mine(rows, estimates)
+    assert len(joined) == len(rows) and joined.mi_mine.dropna().tolist() == [0.2]
+    assert joined[joined.mi_mine.notna()].seed.tolist() == [0]
+    assert "fewer than 40 iterations are left out" in capsys.readouterr().out
+    assert with_mine(rows, pd.DataFrame()).columns.equals(rows.columns)

@@ -106,6 +106,31 @@ def test_report_of_rl_zoo_and_of_the_benchmark(tmp_path):
     assert all((tmp_path / f"report/{name}.png").stat().st_size > 5000 for name in ("aggregates", "profiles", "curves"))
 
 
+def test_a_run_counts_once_and_two_sources_are_two_methods(tmp_path):
+    from urlb_scores import read_runs
+
+    zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20])
+    row = {"method": "cesd", "task": "WalkerRun-v0", "seed": 0, "steps": "[10]", "returns": "[5]", "final_return": 5.0}
+    pd.DataFrame([row, {**row, "method": "apt"}]).to_csv(tmp_path / "runs.csv", index=False)
+    paths = [tmp_path / "logs", tmp_path / "logs/cesd", tmp_path / "logs/../logs/cesd/WalkerRun-v0_1"]
+    assert read_runs(paths).method.tolist() == ["cesd"]
+    assert read_runs([*paths, tmp_path / "runs.csv"]).method.tolist() == ["cesd, RL Zoo", "cesd", "apt"]
+
+
+def test_a_setting_that_robots_differ_in_is_no_variant(tmp_path):
+    from urlb_scores import read_runs
+
+    row = {"method": "cesd", "seed": 0, "steps": "[1]", "returns": "[1]", "final_return": 1.0}
+    walker = {**row, "domain": "Walker-v0", "task": "WalkerRun-v0", "pretrain_steps": 10}
+    arm = {**row, "domain": "Jaco-v0", "task": "JacoReachTopLeft-v0", "pretrain_steps": 20}
+    path = tmp_path / "runs.csv"
+    pd.DataFrame([walker, arm]).to_csv(path, index=False)
+    assert read_runs([path]).method.tolist() == ["cesd", "cesd"]
+    pd.DataFrame([walker, arm, {**walker, "pretrain_steps": 20}]).to_csv(path, index=False)
+    expected = [f"cesd, pretrain_steps={steps}" for steps in (10, 20, 20)]
+    assert read_runs([path]).method.tolist() == expected, "it differs with one of the robots"
+
+
 def test_one_seed_and_unfinished_methods_are_told(tmp_path):
     zoo_folder(tmp_path, "cesd", "WalkerRun-v0", 1, [10, 20])
     zoo_folder(tmp_path, "cesd", "WalkerWalk-v0", 1, [10, 20])
