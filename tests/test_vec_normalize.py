@@ -126,7 +126,9 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
     message = r"normalised the observations of the pre-training.*: pass the task with the statistics of the pre-training"
     with pytest.warns(UserWarning, match=message) as told:
         task = CeSD.from_pretrained(path, "Pendulum-v1", skill=1, learning_starts=40, device="cpu")
-    assert [each.filename for each in told] == [__file__]
+    with pytest.warns(UserWarning, match="the statistics of the task begin anew") as told_of_new:
+        CeSD.from_pretrained(path, normalized(), skill=1, device="cpu")
+    assert [each.filename for each in (*told, *told_of_new)] == [__file__] * 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CeSD.from_pretrained(path, statistics, skill=1, device="cpu")

@@ -236,6 +236,16 @@ def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
 
 
+def has_seen_observations(normalize: VecNormalize) -> bool:
+    """
+    Tell whether the statistics of observations are of any, or as initialised.
+
+    :param normalize: what normalises
+    :return: whether each entry has been seen once at least
+    """
+    return all(statistics.count >= 1.0 for statistics in observation_statistics(normalize).values())
+
+
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """
     Normalise observations, be ``VecNormalize`` inside of the skill or around it.

@@ -254,8 +254,10 @@ def _measure_task(envs: PlayEnvs, model: SkillModel, play: dict[str, Any]) -> di
 
 def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> float:
     env = envs.many(model.n_skills, play["n_rollouts"])
-    rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
-    env.close()
+    try:
+        rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
+    finally:
+        env.close()
     return mine_mutual_information(*rollouts.per_rollout()).mutual_information
 
 
@@ -274,8 +276,10 @@ def _draw_maze(
     :return: the figure
     """
     env = envs.many(chosen.n_skills, play["n_rollouts"])
-    drawn = play_places(chosen, env, reset_options={"position": layout.start_cell}, **play)
-    env.close()
+    try:
+        drawn = play_places(chosen, env, reset_options={"position": layout.start_cell}, **play)
+    finally:
+        env.close()
     return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
 
 

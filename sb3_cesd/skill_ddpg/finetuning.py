@@ -19,7 +19,7 @@ from sb3_cesd.common.logging import listed
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
-from sb3_cesd.common.vec_env import add_skill_observation, lacks_statistics
+from sb3_cesd.common.vec_env import add_skill_observation, has_seen_observations, lacks_statistics
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -242,10 +242,14 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
             f"{without_bounds(str(error))}. The model was pre-trained in another domain: choose a task with the same "
             "observations and actions, or pre-train a model in the domain of the task."
         ) from error
-    if lacks_statistics(pretrained, unwrap_vec_normalize(env)):
+    vec_normalize = unwrap_vec_normalize(env)
+    is_new = vec_normalize is not None and not has_seen_observations(vec_normalize)
+    is_lacking = lacks_statistics(pretrained, vec_normalize)
+    if is_lacking or (is_new and getattr(pretrained, "trained_normalized", False)):
+        instead = "those of the task are as they are" if is_lacking else "the statistics of the task begin anew"
         warnings.warn(
-            "VecNormalize normalised the observations of the pre-training, but those of the task are as they are, so skills "
-            "may do something else there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
+            f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may do something else "
+            "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
             "(RL Zoo finds them with -i).",
             stacklevel=4,
         )
