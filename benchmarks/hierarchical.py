@@ -18,7 +18,7 @@ from arguments import at_least, existing, make_folder, output_folder
 from hierarchical_run import CONTROLLERS, DURATION, learn_goals
 from runs import Row, run_missing
 from urlb import estimate
-from urlb_methods import METHODS, SCALES, pretraining_steps
+from urlb_methods import METHODS, SCALES, entry_steps
 from urlb_run import model_file
 
 from sb3_cesd.envs.goals import GOAL_TASKS
@@ -61,7 +61,7 @@ def main() -> None:
     for seed in seeds:
         for task in args.tasks:
             domain = GOAL_TASKS[task].env_id
-            steps = args.pretrain_steps or pretraining_steps(args.scale, domain)
+            steps = args.pretrain_steps or entry_steps(args.scale, domain)
             for method in args.methods:
                 run = {"method": method, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
                 learns = method not in WITHOUT_SKILLS

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from arguments import at_least, existing, make_folder, output_folder
-from urlb_methods import DOMAINS, METHODS, SCALES, pretraining_steps
+from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import model_file
 
 from sb3_cesd import make_batched, registry
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--pretrain-steps", type=at_least(1), help="of the models (default: as urlb.py)")
     parser.add_argument("--output", type=output_folder, help="folder of the picture (default: that of the results)")
     args = parser.parse_args()
-    steps = args.pretrain_steps or pretraining_steps(args.scale, args.domain)
+    steps = args.pretrain_steps or entry_steps(args.scale, args.domain)
     output = args.output or args.folder
     kept = read_kept(output / f"paths_{args.domain}.npz")
     known = {}

@@ -22,7 +22,7 @@ from arguments import at_least, make_folder, output_folder
 from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, run_missing
-from urlb_methods import DOMAINS, METHODS, SCALES, STEPS, pretraining_steps
+from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import learn_task, pretrain
 
 from sb3_cesd import registry
@@ -131,14 +131,14 @@ def main() -> None:
     parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="a folder all machines share")
     parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
     args = parser.parse_args()
-    pretrain_steps = {domain: args.pretrain_steps or pretraining_steps(args.scale, domain) for domain in args.domains}
-    finetune_steps = args.finetune_steps or STEPS[args.scale][1]
+    pretrain_steps = {domain: args.pretrain_steps or entry_steps(args.scale, domain) for domain in args.domains}
     tasks = [task for domain in args.domains for task in DOMAINS[domain]]
     if args.tasks is not None:
         unknown = sorted(set(args.tasks) - set(tasks))
         if unknown:
             parser.error(f"unknown tasks {', '.join(unknown)}: choose some of {', '.join(tasks)}, or add their domain")
         tasks = args.tasks
+    finetune_steps = {task: args.finetune_steps or entry_steps(args.scale, task) for task in tasks}
     seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
     if not seeds:
         parser.error("--seeds: pass how many, or the first and the one after the last")
@@ -147,8 +147,8 @@ def main() -> None:
         parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
     if max(args.save_at, default=0) > shortest:
         parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {shortest} steps, pass no more")
-    if args.eval_freq > finetune_steps and tasks:
-        parser.error(f"--eval-freq {args.eval_freq}: tasks end after {finetune_steps} steps, pass no more")
+    if tasks and args.eval_freq > (fewest := min(finetune_steps.values())):
+        parser.error(f"--eval-freq {args.eval_freq}: tasks end after {fewest} steps, pass no more")
     if isinstance(args.skill, int) and tasks:
         for method in (METHODS[name] for name in args.methods if METHODS[name].pretrained):
             n_skills = min(method.arguments(args.scale, domain)["n_skills"] for domain in args.domains)
@@ -191,7 +191,7 @@ def main() -> None:
             "seed": seed,
             "pretrain_steps": (args.from_steps or pretrain_steps[domain]) if method in ways else 0,
             "pretrain_envs": n_envs[method, domain],
-            "finetune_steps": finetune_steps,
+            "finetune_steps": finetune_steps[task],
             **ways.get(method, dict.fromkeys(("skill_choice", "warm_up", "transfer"), 0)),
             # Random actions are evaluated once
             "eval_freq": args.eval_freq if METHODS[method].algo else 0,

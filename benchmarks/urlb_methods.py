@@ -107,18 +107,14 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     # Those of METRA have goals in place of tasks, see hierarchical.py
     **{env_id: () for env_id in LOCOMOTION},
 }  # fmt: skip
-#: Scale -> steps of pre-training and of a task
-STEPS = {"laptop": (300_000, 50_000), "published": (2_000_000, 100_000)}
-#: Steps of pre-training of METRA's robots, at either scale
-LOCOMOTION_STEPS = 2_000_000
 
 
-def pretraining_steps(scale: str, domain: str) -> int:
+def entry_steps(scale: str, env_id: str) -> int:
     """
-    Tell how long skills are learned by default.
+    Tell how long skills, or a task, are learned by default.
 
     :param scale: one of ``SCALES``
-    :param domain: one of ``DOMAINS``
-    :return: number of environment steps
+    :param env_id: a domain, or a task
+    :return: number of environment steps of the yml file, the same for all methods
     """
-    return LOCOMOTION_STEPS if domain in LOCOMOTION else STEPS[scale][0]
+    return int(read_entry(f"cesd{SCALES[scale]}", env_id)["n_timesteps"])
