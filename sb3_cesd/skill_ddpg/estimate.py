@@ -154,7 +154,7 @@ def model_bytes(model: Any) -> int:
     modules, optimizers = modules_and_optimizers(model)
     networks = sum(n_bytes(module.state_dict().values()) for module in modules)
     learning = sum(n_bytes(group["params"]) for optimizer in optimizers for group in optimizer.param_groups)
-    states = 4 * math.prod(kept_shape(model.replay_buffer)) if model.reward == "intrinsic" else 0
+    states = 4 * math.prod(kept_shape(model.replay_buffer, model.skill_duration)) if model.reward == "intrinsic" else 0
     return networks + 2 * learning + states
 
 

@@ -195,10 +195,10 @@ class SavedSkillModel(OffPolicyAlgorithm):
             self._is_saving = False
 
     def _remember_states(self) -> None:
-        """Let a pre-trained model know what its skills do, unless the replay buffer is too empty to tell."""
+        """Let a pre-trained model know what its skills do, unless the replay buffer can't tell."""
         if self.replay_buffer is None or self.replay_buffer.reward == "extrinsic":
             return
-        states = skill_states.recent_states(self.replay_buffer)
+        states = skill_states.recent_states(self.replay_buffer, self.skill_duration)
         if states is not None:
             self.skill_states = th.from_numpy(states).to(self.device)
 

@@ -18,30 +18,34 @@ CLIP = 5.0
 NOISE = 0.2
 
 
-def kept_shape(buffer: SkillReplayBuffer) -> tuple[int, int, int]:
+def kept_shape(buffer: SkillReplayBuffer, skill_duration: int | None) -> tuple[int, int, int]:
     """
-    Tell how many states are kept.
+    Tell how many states are kept. Of skills that others interrupt there are none: where these left off decides which states
+    they visit, which are not those they come to in a whole episode.
 
     :param buffer: a replay buffer of pre-training
-    :return: number of skills, of states of each (0 if skills are continuous, or it has no room for enough transitions) and of
-        numbers of a state
+    :param skill_duration: steps for which a skill was kept in it, ``None`` for whole episodes
+    :return: number of skills, of states of each (0 if skills are continuous or interrupted, or it has no room for enough
+        transitions) and of numbers of a state
     """
     n_skills = buffer.skill_space.n_skills
-    is_kept = buffer.skill_space.discrete and buffer.buffer_size * buffer.n_envs >= n_skills * N_KEPT
+    is_whole = buffer.skill_space.discrete and skill_duration is None
+    is_kept = is_whole and buffer.buffer_size * buffer.n_envs >= n_skills * N_KEPT
     obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
     n_kept = min(N_KEPT, max(MAX_NUMBERS // (n_skills * obs_dim), 1)) if is_kept else 0
     return n_skills, n_kept, obs_dim
 
 
-def recent_states(buffer: SkillReplayBuffer) -> np.ndarray | None:
+def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.ndarray | None:
     """
     Collect states that skills have visited lately.
 
     :param buffer: a replay buffer of pre-training
-    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if skills are continuous, or there are too few of
-        one of them
+    :param skill_duration: see :func:`kept_shape`
+    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if :func:`kept_shape` has none, or there are too
+        few of one of them
     """
-    n_skills, n_kept, _ = kept_shape(buffer)
+    n_skills, n_kept, _ = kept_shape(buffer, skill_duration)
     if n_kept == 0:
         return None
     # From the oldest to the newest

@@ -1,5 +1,6 @@
 """What skills do is remembered, and tells which of them does a task best."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
@@ -42,8 +43,8 @@ def make_buffer(n_steps, n_envs=2, skill_type="discrete"):
 
 @pytest.mark.parametrize("n_steps", [20, 33])
 def test_the_newest_states_of_each_skill(few, n_steps):
-    states = recent_states(make_buffer(n_steps))
-    assert states.shape == kept_shape(make_buffer(0)) == (2, 3, 2) and states.dtype == np.float32
+    states = recent_states(make_buffer(n_steps), None)
+    assert states.shape == kept_shape(make_buffer(0), None) == (2, 3, 2) and states.dtype == np.float32
     for skill, of_skill in enumerate(states):
         # It acts in one environment at a time
         newest = [(step, (skill - step) % 2) for step in range(n_steps - 6, n_steps)]
@@ -51,14 +52,19 @@ def test_the_newest_states_of_each_skill(few, n_steps):
 
 
 def test_too_few_states_are_none(few):
-    assert recent_states(make_buffer(2)) is None
-    assert recent_states(make_buffer(20, skill_type="sphere")) is None
-    assert recent_states(make_buffer(3)) is not None
+    assert recent_states(make_buffer(2), None) is None
+    assert recent_states(make_buffer(20, skill_type="sphere"), None) is None
+    assert recent_states(make_buffer(3), None) is not None
+
+
+def test_skills_that_were_interrupted_have_none(few):
+    assert recent_states(make_buffer(20), skill_duration=5) is None
+    assert kept_shape(make_buffer(20), skill_duration=5) == (2, 0, 2)
 
 
 def test_long_observations_take_no_more_room(few, monkeypatch):
     monkeypatch.setattr(skill_states, "MAX_NUMBERS", 9)
-    assert recent_states(make_buffer(20)).shape == (2, 2, 2)
+    assert recent_states(make_buffer(20), None).shape == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -78,22 +84,27 @@ def test_rewards_are_predicted_where_skills_are(reward):
 
 
 def test_a_buffer_without_room_for_enough_keeps_none():
-    assert kept_shape(make_buffer(20)) == (2, 0, 2) and recent_states(make_buffer(20)) is None
+    assert kept_shape(make_buffer(20), None) == (2, 0, 2) and recent_states(make_buffer(20), None) is None
+
+
+def short_episodes():
+    return gym.make("Pendulum-v1", max_episode_steps=5)
 
 
 def test_the_estimate_of_the_file_counts_them(make_model, few):
-    model = make_model(skill_duration=5).learn(100)
-    without = model_bytes(make_model(skill_duration=5, buffer_size=11))
+    model = make_model(short_episodes(), skill_duration=None).learn(100)
+    without = model_bytes(make_model(short_episodes(), skill_duration=None, buffer_size=11))
     saved(model)
     assert model_bytes(model) == without + model.skill_states.numel() * 4 and len(model.skill_states) == 4
+    assert model_bytes(make_model(short_episodes(), skill_duration=5)) == without
 
 
 def test_states_are_saved_with_the_model(make_model, few):
-    model = make_model(skill_duration=5).learn(100)
+    model = make_model(short_episodes(), skill_duration=None).learn(100)
     assert len(model.skill_states) == 0
     file = saved(model)
     loaded = CeSD.load(file, device="cpu")
-    expected = recent_states(model.replay_buffer)
+    expected = recent_states(model.replay_buffer, None)
     assert expected.shape == (4, 3, 3) and (loaded.skill_states.numpy() == expected).all()
     again = CeSD.load(saved(loaded), device="cpu")
     assert (again.skill_states.numpy() == expected).all(), "without a replay buffer that knows better"
