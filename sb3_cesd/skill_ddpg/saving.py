@@ -31,6 +31,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
     intrinsic: IntrinsicReward
+    skill_duration: int | None
     #: Versions of this package and what it depends on, when the model was last saved
     saved_with: dict[str, str]
     #: Whether its environment normalised observations (``VecNormalize``) when the model was last saved with one
