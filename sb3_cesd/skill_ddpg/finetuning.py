@@ -243,10 +243,9 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
             "observations and actions, or pre-train a model in the domain of the task."
         ) from error
     vec_normalize = unwrap_vec_normalize(env)
-    is_new = vec_normalize is not None and not has_seen_observations(vec_normalize)
-    is_lacking = lacks_statistics(pretrained, vec_normalize)
-    if is_lacking or (is_new and getattr(pretrained, "trained_normalized", False)):
-        instead = "those of the task are as they are" if is_lacking else "the statistics of the task begin anew"
+    is_new = vec_normalize is not None and vec_normalize.norm_obs and not has_seen_observations(vec_normalize)
+    if lacks_statistics(pretrained, None if is_new else vec_normalize):
+        instead = "the statistics of the task begin anew" if is_new else "those of the task are as they are"
         warnings.warn(
             f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may do something else "
             "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
