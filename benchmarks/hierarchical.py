@@ -16,7 +16,7 @@ from pathlib import Path
 
 from arguments import at_least, existing, make_folder, output_folder
 from hierarchical_run import CONTROLLERS, DURATION, learn_goals
-from runs import Row, run_missing
+from runs import Row, read_rows, run_missing, runs_left
 from urlb import estimate
 from urlb_methods import METHODS, SCALES, entry_steps
 from urlb_run import model_file
@@ -75,13 +75,15 @@ def main() -> None:
                         "n_eval_episodes": args.n_eval_episodes,
                     }
                 )
-                file = model_file(models, run, steps)
-                if learns and not args.dry_run and not file.is_file():
-                    option = f" --pretrain-steps {args.pretrain_steps}" if args.pretrain_steps else ""
-                    parser.error(
-                        f"there is no {file}: train it with python benchmarks/urlb.py --methods {method} --domains {domain} "
-                        f"--scale {args.scale} --seeds {seed} {seed + 1} --tasks{option} --output {output}"
-                    )
+    for run in [] if args.dry_run else runs_left(runs, read_rows(output / "hierarchical.csv"), {}):
+        file = model_file(models, run, run["pretrain_steps"])
+        if run["method"] not in WITHOUT_SKILLS and not file.is_file():
+            option = f" --pretrain-steps {args.pretrain_steps}" if args.pretrain_steps else ""
+            parser.error(
+                f"there is no {file}: train it with python benchmarks/urlb.py --methods {run['method']} "
+                f"--domains {run['domain']} --scale {args.scale} --seeds {run['seed']} {run['seed'] + 1} --tasks{option} "
+                f"--output {output}"
+            )
     if not args.dry_run:
         make_folder(parser, args.output)
     run_missing(

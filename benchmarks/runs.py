@@ -138,8 +138,7 @@ def _run_missing(
     lacking = [name for name in runs[0] if len(rows) and name not in rows and name not in defaults]
     if lacking:
         raise ValueError(f"{path} has no column {lacking[0]!r}: it is of another benchmark or version, pass another --output.")
-    done = keys_of(rows, runs[0], defaults)
-    missing = [run for run in runs if _key(run, run) not in done]
+    missing = runs_left(runs, rows, defaults)
     print(f"{len(runs)} runs, {len(runs) - len(missing)} of them done already")
     if dry_run:
         for run in missing:
@@ -317,6 +316,19 @@ def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tupl
     :return: what identifies them
     """
     return set(row_keys(rows, names, defaults))
+
+
+def runs_left(runs: list[Row], rows: pd.DataFrame, defaults: Row) -> list[Row]:
+    """
+    Tell which runs are still to be done.
+
+    :param runs: what identifies each run, by name of the column; the same columns for all
+    :param rows: rows of the CSV file
+    :param defaults: what rows without a value in one of these columns were done with
+    :return: those that are not in the file
+    """
+    done = keys_of(rows, runs[0], defaults) if runs else set()
+    return [run for run in runs if _key(run, run) not in done]
 
 
 def row_keys(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> list[tuple[str, ...]]:

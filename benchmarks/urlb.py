@@ -21,9 +21,9 @@ import pandas as pd
 from arguments import at_least, make_folder, output_folder
 from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
-from runs import Row, run_missing
+from runs import Row, read_rows, run_missing, runs_left
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
-from urlb_run import learn_task, pretrain
+from urlb_run import LOST, learn_task, lost_model, pretrain
 
 from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
@@ -96,6 +96,25 @@ def estimate_pretraining(run: Row, rows: pd.DataFrame) -> float:
     speed = LOCOMOTION_STEPS_PER_SECOND[run["scale"]] if of_metra else STEPS_PER_SECOND[run["scale"]][0]
     alike = rows if rows.empty else rows[rows.domain.isin(LOCOMOTION) == of_metra]
     return estimate(run, alike, "pretrain_steps", speed)
+
+
+def first_lost_model(pretraining: list[Row], learning: list[Row], output: Path) -> Path | None:
+    """
+    Look for models that pre-training will not bring, before anything is learned.
+
+    :param pretraining: all runs without a reward
+    :param learning: all runs with one
+    :param output: folder of the results
+    :return: the first model that a task which is left needs and that is gone, though its pre-training is done
+    """
+    to_train = runs_left(pretraining, read_rows(output / "pretraining.csv"), OF_OLD_PRETRAINING)
+    coming = {(run["method"], run["domain"], run["seed"]) for run in to_train}
+    for run in runs_left(learning, read_rows(output / "runs.csv"), OF_OLD_TASKS):
+        if METHODS[run["method"]].pretrained and (run["method"], run["domain"], run["seed"]) not in coming:
+            lost = lost_model(run, output / "models", output / "evaluations")
+            if lost is not None:
+                return lost
+    return None
 
 
 def main() -> None:
@@ -210,6 +229,9 @@ def main() -> None:
     ]
     if not pretraining and not learning:
         parser.error("there is nothing to learn: pass a method that learns skills, or a domain with tasks")
+    lost = first_lost_model(pretraining, learning, output)
+    if lost is not None and not args.dry_run:
+        parser.error(LOST.format(file=lost))
     with use_backend(args.backend, args.address):
         if pretraining:
             print("Pre-training: ", end="")

@@ -42,6 +42,11 @@ N_PARTICLES = 2000
 N_CURVE = 20
 #: What is added to the seed of a run for its evaluation, and for each time that its task is repeated
 OF_EVALUATION, OF_REPEAT = 10_000, 100_000
+#: What to do about a model that is not there any more
+LOST = (
+    "The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to do it again, or "
+    "pass another --output."
+)
 #: What a loaded model has of its own
 FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
 
@@ -56,6 +61,30 @@ def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
     :return: file of the model
     """
     return folder / f"{run['method']}_{run['domain']}_{run['scale']}_{run['seed']}_{n_timesteps}.zip"
+
+
+def evaluations_of(folder: Path, run: Row) -> Path:
+    """
+    Name the folder of a task that is learned.
+
+    :param folder: where evaluations are kept
+    :param run: what identifies the run
+    :return: its folder, of the evaluations and until it has ended of its checkpoint
+    """
+    return folder / re.sub(r'[{}": ]', "", "_".join(str(value) for value in run.values()))
+
+
+def lost_model(run: Row, models: Path, evaluations: Path) -> Path | None:
+    """
+    Tell whether a task cannot be learned for want of its model.
+
+    :param run: what identifies the run
+    :param models: folder of the pre-trained models
+    :param evaluations: folder of the evaluations
+    :return: file of the model if it is not there; ``None`` if it is, or a checkpoint of the task has its weights
+    """
+    file = model_file(models, run, run["pretrain_steps"])
+    return None if file.is_file() or (evaluations_of(evaluations, run) / "checkpoints").is_dir() else file
 
 
 def settings(model: SkillDDPG) -> Row:
@@ -204,7 +233,7 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     """
     th.set_num_threads(1)
     method = METHODS[run["method"]]
-    folder = evaluations / re.sub(r'[{}": ]', "", "_".join(str(value) for value in run.values()))
+    folder = evaluations_of(evaluations, run)
     seed = run["seed"] + OF_REPEAT * run["repeat"]
     if run["method"] == "random":
         return play_at_random(run, seed, folder)
@@ -213,16 +242,12 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     entry["buffer_size"] = min(int(entry["buffer_size"]), run["finetune_steps"])
     model_class = registry.METHODS[method.algo]
     if method.pretrained:
-        file = model_file(models, run, run["pretrain_steps"])
-        if not file.is_file() and not (folder / "checkpoints").is_dir():
-            raise FileNotFoundError(
-                f"The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to do it "
-                "again, or pass another --output."
-            )
+        if (lost := lost_model(run, models, evaluations)) is not None:
+            raise FileNotFoundError(LOST.format(file=lost))
         arguments = {name: value for name, value in entry.items() if name not in FIXED}
         make_model = partial(
             model_class.from_pretrained,
-            file,
+            model_file(models, run, run["pretrain_steps"]),
             run["task"],
             run["skill_choice"],
             run["transfer"].split("+"),

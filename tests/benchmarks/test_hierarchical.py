@@ -178,6 +178,17 @@ def test_misuse_names_the_remedy(arguments, message, monkeypatch, capsys, tmp_pa
     assert end.value.code == 2 and message in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
+def test_goals_that_are_learned_need_no_models(monkeypatch, capsys, tmp_path):
+    from hierarchical import entry_steps
+
+    robot, steps = "SkillAnt-v0", entry_steps("laptop", "SkillAnt-v0")
+    run = {"method": "lsd", "domain": robot, "task": "AntMultiGoal", "scale": "laptop", "seed": 0, "pretrain_steps": steps}
+    run |= {"controller": "ppo", "n_timesteps": 400_000, "eval_freq": 50_000, "n_eval_episodes": 20}
+    pd.DataFrame([run]).to_csv(tmp_path / "hierarchical.csv", index=False)
+    main_of("hierarchical", f"--methods lsd --seeds 1 --output {tmp_path}", monkeypatch)
+    assert "1 runs, 1 of them done already" in capsys.readouterr().out
+
+
 def test_domains_without_tasks_need_a_method_that_learns_skills(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main_of("urlb", "--methods scratch --domains SkillAnt-v0 --dry-run", monkeypatch)

@@ -116,6 +116,36 @@ def test_misuse_names_the_remedy(tmp_path, arguments, message):
     assert result.returncode == 2 and message in result.stderr
 
 
+def test_a_model_that_is_gone_is_missed_before_anything_is_learned(tmp_path):
+    done = {"method": "apt", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2176, "n_envs": 8}
+    pd.DataFrame([done]).to_csv(tmp_path / "pretraining.csv", index=False)
+    arguments = arguments_of(tmp_path, "--methods", "scratch", "apt")
+    result = call("urlb", *arguments)
+    assert result.returncode == 2 and not (tmp_path / "runs.csv").exists()
+    assert "apt_Walker-v0_laptop_0_2176.zip is done, but the model is not there: delete its row" in result.stderr
+    assert call("urlb", *arguments, "--dry-run").returncode == 0
+
+
+def test_no_model_is_missed_that_comes_or_is_not_needed(tmp_path):
+    from urlb import first_lost_model
+
+    skills = {"method": "apt", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2176, "n_envs": 8}
+    task = {name: skills[name] for name in ("method", "domain", "scale", "seed", "pretrain_steps")} | {"task": "WalkerRun-v0"}
+    scratch = {**task, "method": "scratch", "pretrain_steps": 0}
+    assert first_lost_model([skills], [scratch, task], tmp_path) is None, "it comes"
+    pd.DataFrame([skills]).to_csv(tmp_path / "pretraining.csv", index=False)
+    file = tmp_path / "models" / "apt_Walker-v0_laptop_0_2176.zip"
+    assert first_lost_model([skills], [scratch, task], tmp_path) == file
+    other = {**skills, "seed": 1}
+    assert first_lost_model([skills, other], [scratch, {**task, "seed": 1}], tmp_path) is None
+    pd.DataFrame([task]).to_csv(tmp_path / "runs.csv", index=False)
+    assert first_lost_model([skills], [scratch, task], tmp_path) is None, "its task is done"
+    (tmp_path / "runs.csv").unlink()
+    file.parent.mkdir()
+    file.touch()
+    assert first_lost_model([skills], [scratch, task], tmp_path) is None, "it is there"
+
+
 def test_estimate_follows_finished_runs():
     from urlb import estimate
 
