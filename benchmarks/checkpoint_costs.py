@@ -95,6 +95,7 @@ def main() -> None:
     model.learn(1)
     model.num_timesteps = 0
     callback.init_callback(model)
+    callback.update_locals({"callback": callback})
     fill(model, args.n_transitions - 1)
     assert model.replay_buffer is not None
     print(f"Replay buffer: {model.replay_buffer.nbytes / 1e6:.0f} MB")

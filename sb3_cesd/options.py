@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.observations import Observation, entries_of, plain_form, shapes_of, short
+from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.common.vec_env import normalize_entries
@@ -61,7 +61,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
             duration = model.skill_duration
         if duration is None:
             raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
-        known, given = shapes_of(model.plain_space), shapes_of(env.observation_space)
+        known, given = shapes_of(model.plain_space), shapes_of(channels_first(env.observation_space))
         if {name: given.get(name) for name in known} != known or env.action_space != model.action_space:
             raise ValueError(
                 f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "

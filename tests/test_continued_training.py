@@ -185,3 +185,33 @@ def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model, n
         expected = rewards[skills == skill].mean() * 200
         assert rows[0][f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(expected, rel=1e-4)
     assert len({round(rows[0][f"rollout/ep_rew_skill_{skill:02d}"], 3) for skill in range(4)}) == 4
+
+
+def test_a_constraint_that_has_started_stays_when_training_goes_on(make_model, tmp_path):
+    """A share of more steps has not been reached yet."""
+    model = make_model(constraint_kwargs={"start": 0.7}).learn(100)
+    model.save(tmp_path / "model.zip")
+    loaded = CeSD.load(tmp_path / "model.zip", "Pendulum-v1", device="cpu")
+    loaded.replay_buffer = model.replay_buffer
+    for continued in (model, loaded):
+        seen = []
+        continued.learn(100, lambda *_, m=continued, s=seen: s.append(m.critic.use_heads) or True, reset_num_timesteps=False)
+        assert continued.num_timesteps == 200 and all(seen[2:]) and continued.intrinsic.is_constrained
+
+
+def test_a_new_training_explores_before_the_constraint(make_model):
+    model = make_model(constraint_kwargs={"start": 0.7}).learn(100)
+    seen = []
+    model.learn(100, lambda *_: seen.append((model.num_timesteps, model.intrinsic.is_constrained)) or True)
+    assert not dict(seen)[60] and dict(seen)[100]
+
+
+def test_what_is_saved_while_learning_waits_does_not_wait(make_model, tmp_path):
+    model = make_model()
+    starts = model.learning_starts
+    with model.learning_later(500):
+        assert model.learning_starts == starts + 500
+        model.save(tmp_path / "model.zip")
+        assert model.learning_starts == starts + 500
+    assert model.learning_starts == starts
+    assert CeSD.load(tmp_path / "model.zip", device="cpu").learning_starts == starts

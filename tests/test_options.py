@@ -236,3 +236,28 @@ def test_misuse(make_model, model):
         SkillOptions(gym.make("MountainCarContinuous-v0"), model)
     with pytest.raises(ValueError, match=r"a task with skill 0 alone.*pass the pre-trained model"):
         SkillOptions(Counter(), make_model(reward="extrinsic"))
+
+
+class Pictures(gym.Env):
+    """Observations are images, with channels last as cameras give them."""
+
+    observation_space = gym.spaces.Box(0, 255, (40, 48, 3), np.uint8)
+    action_space = gym.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 1.0, False, False, {}
+
+
+def test_skills_of_images_take_those_of_training(make_model):
+    model = make_model(Pictures(), buffer_size=50)
+    assert model.plain_space.shape == (3, 40, 48)
+    env = SkillOptions(Pictures(), model, duration=2)
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (40, 48, 3)
+    assert env.step(1)[1] == 2.0
+    with pytest.raises(ValueError, match="do not fit the model"):
+        SkillOptions(gym.wrappers.FlattenObservation(Pictures()), model)

@@ -2,7 +2,9 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
@@ -112,6 +114,8 @@ class CeSDReward(IntrinsicReward):
         self.progress_remaining = 1.0
         #: Environment steps of the training so far; set by the algorithm
         self.num_timesteps = 0
+        #: Whether the constraint had started before training went on; set by the algorithm
+        self.was_constrained = False
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         if any(True for _ in self.encoder.parameters()):
@@ -129,7 +133,7 @@ class CeSDReward(IntrinsicReward):
     @property
     def is_constrained(self) -> bool:
         """Whether skills are constrained to their clusters by now."""
-        return self.constraint.is_on(self.progress_remaining, self.num_timesteps)
+        return self.was_constrained or self.constraint.is_on(self.progress_remaining, self.num_timesteps)
 
     @property
     def clusters_learn(self) -> bool:
@@ -256,6 +260,8 @@ class CeSD(SkillDDPG):
     critic: EnsembleCritic
     critic_target: EnsembleCritic
     intrinsic: CeSDReward | ExtrinsicReward
+    #: Whether the constraint had started before training went on with more steps: it stays, whatever share of them is over
+    was_constrained: bool = False
 
     reward_class = CeSDReward
     discrete_because = "as each has a cluster and a critic head of its own"
@@ -340,11 +346,25 @@ class CeSD(SkillDDPG):
             pairs = all_heads(self.policy.n_heads, skills, rewards)
         return CeSDSamples.from_batch(replay_data, clusters=skills, actor_skills=skills, pairs=pairs)
 
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        if isinstance(self.intrinsic, CeSDReward):
+            has_started = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
+            self.was_constrained = not reset_num_timesteps and (self.was_constrained or has_started)
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+
     def _follow_progress(self) -> Hashable:
         if not isinstance(self.intrinsic, CeSDReward):
             return None
         self.intrinsic.progress_remaining = self._current_progress_remaining
         self.intrinsic.num_timesteps = self.num_timesteps
+        self.intrinsic.was_constrained = self.was_constrained
         # Skills explore with the value they share; heads learn to differ from it once the constraint has started
         for critic in (self.critic, self.critic_target):
             critic.use_heads = self.intrinsic.is_constrained or not critic.shared_value
@@ -353,7 +373,8 @@ class CeSD(SkillDDPG):
     def cost_phases(self) -> list[CostPhase]:
         phases = super().cost_phases()
         if isinstance(self.intrinsic, CeSDReward):
-            step = step_of(self.intrinsic.constraint.start, self._total_timesteps)
+            start = 0 if self.was_constrained else self.intrinsic.constraint.start
+            step = step_of(start, self._total_timesteps)
             phases.append(CostPhase(step, COST_OF_CONSTRAINT, "the constraint"))
         return sorted(phases)
 

@@ -13,7 +13,7 @@ class ClusterConstraint:
 
     :param lambda_: added to the count
     :param start: when the constraint sets in, before which skills explore without it: up to 1 a share of the training budget,
-        above it a number of environment steps
+        above it a number of environment steps. Once started, it stays when training goes on
     :param count: ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``;
         ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
     :param freeze_clusters: whether encoder and prototypes stop learning when the constraint sets in. Clusters then stay those

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import os
 import pickle
 from pathlib import Path
@@ -29,7 +28,6 @@ def write_with_arrays(folder: Path, value: object, previous: Path | None = None)
     writer = _ArrayWriter(folder, previous)
     content = io.BytesIO()
     _ArrayPickler(content, writer).dump(value)
-    (folder / "arrays.json").write_text(json.dumps(writer.digests))
     with open(folder / "object.pkl", "wb") as file:
         dump_with_checksum(content.getvalue(), file)
         file.flush()
@@ -61,8 +59,7 @@ class _ArrayWriter:
     def __init__(self, folder: Path, previous: Path | None) -> None:
         self.folder = folder
         self.previous = previous
-        self.digests: list[list[str]] = []
-        self._known = [] if previous is None else _known_digests(previous)
+        self._n_arrays = 0
 
     def put(self, obj: Any) -> tuple[str, tuple[int, ...], list[tuple[str, str]]] | None:
         """
@@ -74,25 +71,22 @@ class _ArrayWriter:
         if not isinstance(obj, np.ndarray) or obj.ndim == 0 or obj.nbytes < PIECE or obj.dtype.hasobject:
             return None
         rows = max(PIECE * len(obj) // obj.nbytes, 1)
-        number = len(self.digests)
-        self.digests.append([])
+        number = self._n_arrays
+        self._n_arrays += 1
         pieces = [
-            self._put_piece(number, idx, obj[start : start + rows]) for idx, start in enumerate(range(0, len(obj), rows))
+            self._put_piece(f"{number:03d}_{idx:05d}.bin", obj[start : start + rows])
+            for idx, start in enumerate(range(0, len(obj), rows))
         ]
         return obj.dtype.str, obj.shape, pieces
 
-    def _put_piece(self, number: int, idx: int, rows: np.ndarray) -> tuple[str, str]:
-        content = np.ascontiguousarray(rows).view(np.uint8).data
-        digest = hashlib.sha256(content).hexdigest()
-        self.digests[number].append(digest)
-        name = f"{number:03d}_{idx:05d}.bin"
-        is_known = number < len(self._known) and idx < len(self._known[number]) and self._known[number][idx] == digest
-        if not (is_known and self.previous is not None and _linked(self.previous / name, self.folder / name)):
+    def _put_piece(self, name: str, rows: np.ndarray) -> tuple[str, str]:
+        content = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
+        if self.previous is None or not _linked(self.previous / name, self.folder / name, content):
             with open(self.folder / name, "wb") as file:
-                file.write(content)
+                file.write(content.data)
                 file.flush()
                 os.fsync(file.fileno())
-        return name, digest
+        return name, hashlib.sha256(content.data).hexdigest()
 
 
 class _ArrayPickler(pickle.Pickler):
@@ -129,19 +123,22 @@ class _ArrayUnpickler(pickle.Unpickler):
         return _read_array(self._folder, *pid)
 
 
-def _linked(source: Path, target: Path) -> bool:
+def _linked(source: Path, target: Path, content: np.ndarray) -> bool:
+    """
+    Link a piece, if it is still what is to be written: damage must not get into all checkpoints.
+
+    :param source: the piece of the last time
+    :param target: name of the link
+    :param content: bytes of the piece
+    :return: whether it is linked
+    """
     try:
+        if not np.array_equal(np.fromfile(source, np.uint8), content):
+            return False
         os.link(source, target)
     except OSError:  # a disk without hard links, or a piece that is gone
         return False
     return True
-
-
-def _known_digests(previous: Path) -> list[list[str]]:
-    try:
-        return json.loads((previous / "arrays.json").read_text())
-    except (OSError, ValueError):
-        return []
 
 
 def _read_array(folder: Path, dtype: str, shape: tuple[int, ...], pieces: list[tuple[str, str]]) -> np.ndarray:

@@ -40,6 +40,7 @@ def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -
         "mean_logs": model._mean_logs.get_state(),
         "skill_rewards": (model._skill_rewards.rewards, model._skill_rewards.steps),
         "logger": {name: dict(getattr(model.logger, name)) for name in LOGGED},
+        "learns_later_by": model._learns_later_by,
         "elapsed": time.time_ns() - model.start_time,
         "num_timesteps_at_start": model._num_timesteps_at_start,
         "n_calls": n_calls,
@@ -64,6 +65,8 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     model._skill_rewards.rewards, model._skill_rewards.steps = state["skill_rewards"]
     for name in LOGGED:
         getattr(model.logger, name).update(state["logger"][name])
+    # Checkpoints of earlier versions have saved it as part of learning_starts
+    model.until_learned.enter_context(model.learning_later(state.get("learns_later_by", 0)))
     # Time and speed are those of the whole run, without the pause
     model.start_time = time.time_ns() - state["elapsed"]
     model._num_timesteps_at_start = state["num_timesteps_at_start"]

@@ -6,7 +6,8 @@ from typing import TypeAlias
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first, preprocess_obs
+from stable_baselines3.common.vec_env import VecTransposeImage
 
 from sb3_cesd.common.skills import SkillSpace
 
@@ -89,6 +90,20 @@ def short(space: spaces.Space) -> str:
     low, high = np.unique(space.low), np.unique(space.high)
     bounds = f"{low[0]:g}, {high[0]:g}, " if len(low) == len(high) == 1 else ""
     return f"Box({bounds}{space.shape}, {space.dtype})"
+
+
+def channels_first(space: spaces.Space) -> spaces.Space:
+    """
+    Tell what a model sees of observations: Stable-Baselines3 puts the channels of images first.
+
+    :param space: space of an environment
+    :return: space of a model that is trained in it
+    """
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({name: channels_first(child) for name, child in space.spaces.items()})
+    if is_image_space(space) and not is_image_space_channels_first(space):  # type: ignore[arg-type]
+        return VecTransposeImage.transpose_space(space)  # type: ignore[arg-type]
+    return space
 
 
 def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:

@@ -2,7 +2,8 @@
 
 import io
 import pathlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 import torch as th
@@ -46,6 +47,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
     _update_runner: UpdateRunner
     #: In ``save``, which writes equal tensors once
     _is_saving: bool = False
+    #: By how many steps ``learning_starts`` is more than the argument, which is saved; see :meth:`learning_later`
+    _learns_later_by: int = 0
     #: What :meth:`from_pretrained` loads by default, as the released code of the method does
     published_transfer: ClassVar[tuple[Part, ...]] = finetuning.PUBLISHED_PARTS
 
@@ -186,6 +189,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             self.trained_normalized = normalize is not None and normalize.norm_obs
         self._remember_states()
         self._is_saving = True
+        self.learning_starts -= self._learns_later_by
         try:
             if isinstance(path, str | pathlib.Path):
                 with written_whole(with_suffix(path, ".zip")) as file:
@@ -194,6 +198,22 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 super().save(path, exclude, include)
         finally:
             self._is_saving = False
+            self.learning_starts += self._learns_later_by
+
+    @contextmanager
+    def learning_later(self, n_timesteps: int) -> Iterator[None]:
+        """
+        Let the model collect for longer before it learns. What is saved meanwhile has ``learning_starts`` as it was.
+
+        :param n_timesteps: how many steps later it starts to learn
+        """
+        self._learns_later_by += n_timesteps
+        self.learning_starts += n_timesteps
+        try:
+            yield
+        finally:
+            self._learns_later_by -= n_timesteps
+            self.learning_starts -= n_timesteps
 
     def _remember_states(self) -> None:
         """Let a pre-trained model know what its skills do, unless the replay buffer can't tell."""
@@ -312,6 +332,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_log_schedule",
             "_estimate",
             "_is_saving",
+            "_learns_later_by",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

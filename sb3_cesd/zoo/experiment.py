@@ -1,18 +1,21 @@
 """Methods of RL Zoo's ``ExperimentManager``, extended."""
 
 import inspect
+from collections.abc import Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
-from sb3_cesd.checkpoints.folders import is_checkpoint
+from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
 from sb3_cesd.common.files import dump_with_checksum, written_whole
+from sb3_cesd.common.rules import plain
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import find_config, make_module
+from sb3_cesd.zoo.nested import has, look_up, walk
 
 
 def find_entries(init: Any) -> Any:
@@ -75,7 +78,7 @@ def save_whole(save: Any) -> Any:
 def resume_checkpoint(load_pretrained: Any) -> Any:
     """
     Let RL Zoo resume a run: ``-i`` with the model of a checkpoint goes on as if the run had never stopped, whatever the
-    hyperparameters say.
+    hyperparameters of the yml file say. With the checkpoint of a pre-training, a task starts as with any other model.
 
     :param load_pretrained: ``ExperimentManager._load_pretrained_agent``
     :return: the same, and for a checkpoint of the methods the whole of it
@@ -83,13 +86,68 @@ def resume_checkpoint(load_pretrained: Any) -> Any:
 
     @wraps(load_pretrained)
     def load_or_resume(self: Any, hyperparams: dict[str, Any], env: Any) -> Any:
-        if self.algo not in METHODS or not is_checkpoint(Path(self.trained_agent).parent):
+        if self.algo not in METHODS or not is_resumed(self, hyperparams):
             warn_of_unused_reward(self)
             return load_pretrained(self, hyperparams, env)
+        check_same_run(self)
         print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
         return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose)
 
     return load_or_resume
+
+
+def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
+    """
+    Tell whether ``-i`` goes on with a run.
+
+    :param manager: RL Zoo's ``ExperimentManager``, with ``-i``
+    :param hyperparams: its hyperparameters
+    :return: whether it is the model of a checkpoint, unless a task is to start from skills
+    """
+    if not is_checkpoint(Path(manager.trained_agent).parent):
+        return False
+    is_of_skills = read_saved_data(manager.trained_agent).get("reward", "intrinsic") == "intrinsic"
+    return not (is_of_skills and hyperparams.get("reward") == "extrinsic")
+
+
+def check_same_run(manager: Any) -> None:
+    """
+    Refuse to go on with a checkpoint as another run.
+
+    :param manager: RL Zoo's ``ExperimentManager``, of a method, with ``-i``
+    :raises ValueError: if the checkpoint is of another method, or ``-params`` gives other hyperparameters
+    """
+    folder = Path(manager.trained_agent).parent
+    method, module_and_name = METHODS[manager.algo], read_manifest(folder)["class"]
+    if module_and_name != [method.__module__, method.__qualname__]:
+        raise ValueError(
+            f"{folder} is a checkpoint of {module_and_name[1]}, not of {method.__name__}: pass its name in lower case to "
+            "--algo."
+        )
+    saved = read_saved_data(manager.trained_agent)
+    changed = [
+        f"{'.'.join(path)} was {look_up(saved, path)!r}"
+        for path, value in walk(plain(manager.custom_hyperparams or {}))
+        if has(saved, path) and differs(look_up(saved, path), value)
+    ]
+    if changed:
+        raise ValueError(
+            f"A run that is resumed goes on as it began ({', '.join(changed)}): leave that out of -params, or start from the "
+            "model that a run saves at its end."
+        )
+
+
+def differs(saved: Any, given: Any) -> bool:
+    """
+    Tell whether an argument is another one than that of a saved model, as far as both tell.
+
+    :param saved: what the model has
+    :param given: what was given
+    :return: whether they are two numbers, or two texts, and not the same: a model has a number for the skill that was called
+        the best, and for some other texts and ``None``
+    """
+    kinds = [kind for kind in (int | float, str) if isinstance(saved, kind) and isinstance(given, kind)]
+    return bool(kinds) and saved != given
 
 
 def warn_of_unused_reward(manager: Any) -> None:
@@ -121,8 +179,8 @@ To go on discovering skills without this warning, add -params reward:'"intrinsic
 def go_on(learn: Any) -> Any:
     """
     Let RL Zoo count on from what a loaded model has learned, rather than from 0: a model whose constraint has started does
-    not go back to exploring. A resumed run ends where it would have ended, at ``-n`` steps; another loaded model learns for
-    that many more. Checkpoints without a path are written to the folder of the run.
+    not go back to exploring. A resumed run ends where it would have ended, ``-n`` steps after its start; another loaded model
+    learns for that many more. Checkpoints without a path are written to the folder of the run.
 
     :param learn: ``ExperimentManager.learn``
     :return: the same, and for the methods with such counts
@@ -136,16 +194,17 @@ def go_on(learn: Any) -> Any:
         if self.algo not in METHODS or model.num_timesteps == 0:
             learn(self, model)
             return
-        learning_starts = model.learning_starts
+        waits_for = 0
         if model.is_resumed:
-            self.n_timesteps = max(self.n_timesteps - model.num_timesteps, 0)
+            self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
+            if self.n_timesteps <= 0:
+                print(f"The run has come to its end already, with {model.num_timesteps} steps: for more, pass a larger -n")
+            self.n_timesteps = max(self.n_timesteps, 0)
         elif model.replay_buffer.size() == 0:
             # Without the transitions it has learned from, it collects as many again before it learns
-            model.learning_starts += model.num_timesteps
-        try:
+            waits_for = model.num_timesteps
+        with model.learning_later(waits_for):
             # All that RL Zoo's method has to do with a model
             learn(self, SimpleNamespace(learn=partial(model.learn, reset_num_timesteps=False), env=model.env))
-        finally:
-            model.learning_starts = learning_starts
 
     return learn_on

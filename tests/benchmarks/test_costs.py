@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scripts import call
 from small import small_reward
 
 from sb3_cesd import METHODS
@@ -54,3 +55,14 @@ def test_unknown_trainings(costs, training, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         costs.main()
     assert f"--trainings '{training}': pass such as cesd/laptop/Walker-v0, with a method of cesd" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_checkpoint_costs_in_small(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    folder = tmp_path / "checkpoints"
+    result = call("checkpoint_costs", "--folder", folder, "--n-transitions", 3000, "--n-new", 100)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    names = ["Replay buffer", "first", "full, next", "full, next", "resume", "save_replay_buffer"]
+    assert [line.split(":")[0] for line in lines] == names and not folder.exists()

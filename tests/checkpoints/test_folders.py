@@ -193,10 +193,20 @@ def test_previous_in_part(tmp_path, pieces):
     arrays.write_with_arrays(tmp_path / "first", value)
     (tmp_path / "first/000_00002.bin").unlink()
     arrays.write_with_arrays(tmp_path / "second", value, tmp_path / "first")
-    (tmp_path / "second/arrays.json").write_text("[[")
+    np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / "second")[0], value[0])
+    os.truncate(tmp_path / "second/000_00004.bin", 7)
     arrays.write_with_arrays(tmp_path / "third", value, tmp_path / "second")
-    for name in ("second", "third"):
-        np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / name)[0], value[0])
+    np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / "third")[0], value[0])
+
+
+def test_damage_does_not_get_into_the_next_checkpoint(tmp_path, pieces):
+    value = [np.arange(100.0)]
+    arrays.write_with_arrays(tmp_path / "first", value)
+    damaged = tmp_path / "first/000_00002.bin"
+    damaged.write_bytes(damaged.read_bytes()[::-1])
+    arrays.write_with_arrays(tmp_path / "second", value, tmp_path / "first")
+    np.testing.assert_array_equal(arrays.read_with_arrays(tmp_path / "second")[0], value[0])
+    assert [path.name for path in (tmp_path / "second").glob("*.bin") if path.stat().st_nlink == 1] == [damaged.name]
 
 
 def test_damaged_piece(tmp_path, pieces):

@@ -241,3 +241,15 @@ def test_coverage_is_that_of_the_whole_run(tmp_path, make):
     assert len(whole["_visited"]) > 1
     for name, value in whole.items():
         np.testing.assert_array_equal(value, resumed[name], name)
+
+
+def test_learning_that_waits_goes_on_waiting(tmp_path, make_model):
+    model = make_model()
+    starts, seen = model.learning_starts, []
+    with model.learning_later(80):
+        model.learn(160, ResumableCheckpoint(tmp_path, save_freq=100))
+    resumed = resume(checkpoints_in(tmp_path)[0], "Pendulum-v1", device="cpu")
+    assert resumed.num_timesteps == 100
+    resumed.learn(60, lambda *_: seen.append(resumed.learning_starts) or True, reset_num_timesteps=False)
+    assert set(seen) == {starts + 80} and resumed.learning_starts == starts
+    assert resumed._n_updates == model._n_updates and not differences(model, resumed)

@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from learned import differences
 from rl_zoo import SMALL, run
 
-from sb3_cesd import CeSD
+from sb3_cesd import DIAYN, CeSD
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.zoo.experiment import check_same_run, go_on, is_resumed
 
 OPTIONS = ["--algo", "cesd", "--env", "MazeSquareA-v0", "--seed", 1, "--eval-freq", -1]
 CALLBACK = "callback:[{'sb3_cesd.callbacks.ResumableCheckpoint':{'save_freq':150,'keep':3}}]"
@@ -82,3 +85,65 @@ def test_a_signal_ends_the_run_with_a_checkpoint_to_go_on_from(tmp_path, number,
     output = run(folder, *OPTIONS, "-i", checkpoints, "-n", n_timesteps + 200, *SMALL, CALLBACK, module="sb3_cesd.train")
     assert "Resuming the run of the checkpoint" in output
     assert final_model(folder / "logs").num_timesteps == n_timesteps + 200
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A checkpoint of a small DIAYN model that was trained for 60 steps of 80."""
+    folder = tmp_path_factory.mktemp("run") / "checkpoints"
+    settings = {"n_skills": 3, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}, "intrinsic_kwargs": {"net_arch": [8]}}
+    callback = ResumableCheckpoint(folder, save_freq=60)
+    DIAYN("MlpPolicy", "Pendulum-v1", learning_starts=20, device="cpu", **settings).learn(80, callback)
+    return checkpoints_in(folder)[0]
+
+
+def test_a_checkpoint_of_another_method_is_refused(checkpoint):
+    manager = SimpleNamespace(algo="cesd", custom_hyperparams=None, trained_agent=str(checkpoint / "model.zip"))
+    with pytest.raises(ValueError, match=r"is a checkpoint of DIAYN, not of CeSD: pass its name in lower case to --algo"):
+        check_same_run(manager)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tau": 0.5}, "tau was 0.01"),
+        ({"n_skills": 3, "policy_kwargs": {"net_arch": [8]}}, None),
+        ({"skill": "best", "learning_rate": "lin_1e-3", "gradient_steps": None, "callback": "mine.Callback"}, None),
+        ({"intrinsic_kwargs": {"scale": 2.0}, "reward": "extrinsic"}, "reward was 'intrinsic'"),
+    ],
+)
+def test_a_resumed_run_takes_no_other_hyperparameters(checkpoint, given, message):
+    manager = SimpleNamespace(algo="diayn", custom_hyperparams=given, trained_agent=str(checkpoint / "model.zip"))
+    if message is None:
+        check_same_run(manager)
+        return
+    with pytest.raises(ValueError, match=rf"goes on as it began \(.*{message}\): leave that out of -params"):
+        check_same_run(manager)
+
+
+def test_a_task_starts_from_the_checkpoint_of_a_pretraining(checkpoint):
+    manager = SimpleNamespace(trained_agent=str(checkpoint / "model.zip"))
+    assert is_resumed(manager, {}) and is_resumed(manager, {"reward": "intrinsic"})
+    assert not is_resumed(manager, {"reward": "extrinsic"})
+    assert not is_resumed(SimpleNamespace(trained_agent=str(checkpoint / "other" / "model.zip")), {})
+
+
+def test_a_run_that_was_continued_is_resumed_to_its_own_end(checkpoint):
+    """It counts from where it was continued, not from the steps of the model it went on with."""
+    model = resume(checkpoint, "Pendulum-v1", device="cpu")
+    assert model.num_timesteps == 60
+    model._num_timesteps_at_start = 40
+    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=40, save_path="")
+    learned = []
+    go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
+    assert learned == [20]
+
+
+def test_a_run_that_is_over_says_so(checkpoint, capsys):
+    model = resume(checkpoint, "Pendulum-v1", device="cpu")
+    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=50, save_path="")
+    learned = []
+    go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
+    assert (
+        learned == [0] and "has come to its end already, with 60 steps: for more, pass a larger -n" in capsys.readouterr().out
+    )
