@@ -94,9 +94,16 @@ def manifest_of(model: BaseAlgorithm) -> str:
     :param model: a model
     :return: JSON
     """
-    model_class = type(model)
-    manifest = {"class": [model_class.__module__, model_class.__qualname__], "num_timesteps": model.num_timesteps}
-    return json.dumps({**manifest, "total_timesteps": model._total_timesteps, "n_envs": model.n_envs})
+    model_class, normalize = type(model), model.get_vec_normalize_env()
+    manifest = {
+        "class": [model_class.__module__, model_class.__qualname__],
+        "num_timesteps": model.num_timesteps,
+        "total_timesteps": model._total_timesteps,
+        "n_envs": model.n_envs,
+        # To wrap environments in VecNormalize; its statistics are part of their state
+        "normalize": normalize and {"norm_obs": normalize.norm_obs, "norm_reward": normalize.norm_reward},
+    }
+    return json.dumps(manifest)
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

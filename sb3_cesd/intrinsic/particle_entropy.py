@@ -89,6 +89,7 @@ class ParticleEntropy(nn.Module):
         else:
             variance = self.statistics.var.to(nearest.dtype)
         if self.scale == "mean":
-            # Of all groups; states that are all the same have no distance to divide
-            return self.statistics.mean.to(nearest.dtype).clamp(min=th.finfo(nearest.dtype).tiny)
+            # Of all groups; 0 before anything was seen, and where all states were the same
+            mean = self.statistics.mean.to(nearest.dtype)
+            return th.where(mean == 0, 1.0, mean)
         return variance if self.scale == "variance" else variance.sqrt()

@@ -34,7 +34,8 @@ class APSReward(IntrinsicReward):
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``clip`` 0.0001, ``scale`` "mean" and ``log1p`` true by default
     :param regression: how the skill of a task is found: ``"paper"`` fits the reward to the features by least squares;
-        ``"released"`` fits the features to the reward, as the arguments of URLB's call are in that order
+        ``"released"`` fits the features to the reward, as the arguments of URLB's call are in that order (but with the
+        features of the pre-training, where those of URLB's code start fresh)
     """
 
     fixed_by_save = ("net_arch",)

@@ -18,8 +18,9 @@ class APTReward(IntrinsicReward):
     """
     Particle entropy of the whole batch (Liu and Abbeel, "Behavior from the Void: Unsupervised Active Pre-Training", 2021).
 
-    The same reward for every skill: skills differ only as far as chance makes them. The defaults are those of URLB, which
-    measures distances in features of the intrinsic curiosity module.
+    The same reward for every skill: skills differ only as far as chance makes them. The defaults are those of URLB's first
+    version, which measures distances in features of the intrinsic curiosity module. Later versions have ``scale`` "none" and
+    ``clip`` 0.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action

@@ -22,7 +22,8 @@ class BeCLReward(IntrinsicReward):
 
     With normalised features f of s' and ``e_ij = exp(f_i . f_j / temperature)``, the loss of state i is
     ``-log(e_ip / sum_{j != i} e_ij)``, where p is another state of the same skill: the first one in the batch, as in the
-    released code. A state without such a p teaches nothing and gets no reward.
+    released code. A state without such a p teaches nothing and gets a reward of 1e-6; in the released code its p is the first
+    other state of the batch, of whatever skill.
 
     :param obs_dim: size of the state
     :param action_dim: not used

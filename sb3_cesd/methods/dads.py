@@ -13,6 +13,9 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
+#: How far the log-density under another skill may be from that under the skill that was followed
+MAX_LOG_RATIO = 50.0
+
 
 class DADSReward(IntrinsicReward):
     """
@@ -21,7 +24,8 @@ class DADSReward(IntrinsicReward):
 
     As in the paper, q is a mixture of Gaussians of unit covariance over the change of the state, and states and changes are
     normalised as by batch normalisation. The change is that over the n-step window of the replay buffer. The z_i are all
-    skills, if they are discrete, else the one that was followed and ``n_prior_samples`` others.
+    skills, if they are discrete, else the one that was followed and ``n_prior_samples`` others. As in the released code, each
+    ``log q(s' | s, z_i)`` counts as within 50 of that of the skill that was followed.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -74,6 +78,7 @@ class DADSReward(IntrinsicReward):
             skills = self.skill_space.draw_tensor(self.n_prior_samples, observations.device).to(observations.dtype)
             own = self._log_density(observations, deltas, samples.skills.to(observations.dtype))
             log_q = th.cat([own[:, None], self._log_densities(observations, deltas, skills)], dim=1)
+        log_q = log_q.clamp(own[:, None] - MAX_LOG_RATIO, own[:, None] + MAX_LOG_RATIO)
         return self.scale * (own - log_q.logsumexp(dim=1) + math.log(log_q.shape[1]))
 
     def _log_densities(self, observations: th.Tensor, deltas: th.Tensor, skills: th.Tensor) -> th.Tensor:

@@ -127,6 +127,9 @@ class METRA(SkillDDPG):
     evenly). The paper has 4 dimensions in the quadruped and 16 discrete skills in the half-cheetah. As published, the policy
     is SAC's (``ent_coef``). A task is learned sooner with more updates: pass ``train_freq=2`` to ``from_pretrained``.
 
+    Unlike in the released code, the first ``learning_starts`` steps are uniform random actions (``warm_up="policy"`` is as
+    there), and values are bootstrapped at time limits (``replay_buffer_kwargs=dict(handle_timeout_termination=False)``).
+
     Paper: https://arxiv.org/abs/2310.08887. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`METRAReward`: ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack``
     (0.001), ``norm`` ("mean") and ``scale`` (1).

@@ -127,7 +127,8 @@ class ProtoRL(SkillDDPG):
     what was seen.
 
     The reward is the same for all skills. It is particle entropy, as that of :class:`~sb3_cesd.methods.apt.APT`, with the
-    states of many batches as neighbours. Fine-tuning takes over the whole critic, as in URLB; others take over its trunk.
+    states of many batches as neighbours. Fine-tuning takes over the whole critic, as in URLB (whose target critic starts
+    fresh); others take over its trunk.
 
     Paper: https://arxiv.org/abs/2102.11271. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`ProtoRLReward`: ``features_dim`` (128), ``net_arch`` ([512]), ``n_prototypes``

@@ -55,7 +55,8 @@ class SMMReward(IntrinsicReward):
 
     As in URLB, ``-log rho_z(s)`` is the squared error of a variational autoencoder of (s, z), summed over both, which
     minimises ``mean squared error + beta * KL``; and the reward is that of s, not of s'. VAE and discriminator have learning
-    rates of their own, and learn from a batch before its rewards are computed.
+    rates of their own, and learn from a batch before its rewards are computed (URLB's code takes the errors from before that
+    step).
 
     URLB's code adds ``-log q(z | s)`` in place of ``log q(z | s)``, which pays skills for being alike.
 

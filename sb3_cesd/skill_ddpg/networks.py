@@ -1,4 +1,4 @@
-"""Actor and critic of URLB's DDPG, which take the skill as an input."""
+"""Actor and critic of URLB's DDPG, which take the skill as an input. The critic is as wide as that of CeSD by default."""
 
 from typing import Any, ClassVar
 
@@ -147,7 +147,8 @@ class SkillCritic(BaseModel):
     :param observation_space: observation space with a skill
     :param action_space: action space
     :param skill_space: space of the skills
-    :param net_arch: size of the trunk, then sizes of the hidden layers of each critic
+    :param net_arch: size of the trunk, then sizes of the hidden layers of each critic; the default of the policy,
+        ``[512, 1024]``, is that of CeSD's code, where URLB has ``[1024, 1024]``
     :param features_extractor: network that extracts features of the observation without the skill
     :param activation_fn: activation within the critics
     :param n_critics: critics on the same trunk

@@ -78,6 +78,19 @@ def test_statistics_rest_in_evaluation_mode():
     assert entropy.statistics.count > before
 
 
+@pytest.mark.parametrize("scale", ["mean", "std", "variance"])
+def test_distances_are_divided_by_one_before_anything_was_seen(scale):
+    features, groups = th.randn(10, 2), th.zeros(10, dtype=th.long)
+    rewards, _ = ParticleEntropy(K, scale=scale).eval()(features, groups, 1)
+    th.testing.assert_close(rewards, ParticleEntropy(K, scale="none").eval()(features, groups, 1)[0])
+
+
+def test_states_that_are_all_the_same_earn_nothing():
+    entropy, groups = ParticleEntropy(K, scale="mean"), th.zeros(10, dtype=th.long)
+    assert (entropy(th.ones(10, 2), groups, 1)[0] == 0).all()
+    assert (entropy.eval()(th.rand(10, 2), groups, 1)[0] < 2).all(), "there is nothing to divide by"
+
+
 def test_sparse_states_earn_more_than_dense_ones():
     features = th.cat([th.randn(50, 2) * 0.1, th.randn(50, 2) * 3 + 20])
     rewards, _ = ParticleEntropy(K)(features, th.zeros(100, dtype=th.long), 1)

@@ -62,6 +62,28 @@ def test_reward_of_a_transition_does_not_depend_on_the_rest_of_the_batch():
     th.testing.assert_close(reward.train().reward(alone), reward.eval().reward(batch)[:1])
 
 
+@pytest.mark.parametrize("space", [SKILLS, CubeSkills(2, 4)], ids=["discrete", "continuous"])
+def test_log_ratios_are_bounded_as_in_the_released_code(space, monkeypatch):
+    """log(L + 1) - log(1 + sum_i exp(clip(log q_i - log q, -50, 50))) over L other skills."""
+    reward = make_reward(DADSReward, space, net_arch=[8], n_prior_samples=N_SKILLS - 1).double()
+    # An ordinary change, one far from what every skill does, and two that tell skills apart by more than the bound
+    log_q = th.tensor([[-3.0, -5.0, -40.0], [-9e5, -9e5 + 2, -9e5 - 2], [-400.0, -20.0, -30.0], [-1.0, -90.0, -3e3]]).double()
+    own, others = log_q[:, 0], log_q[:, 1:]
+    monkeypatch.setattr(reward, "_log_densities", lambda *args: log_q if space is SKILLS else others)
+    monkeypatch.setattr(reward, "_log_density", lambda *args: own)
+    skills = th.zeros(4, dtype=th.long) if space is SKILLS else th.rand(4, 2, dtype=th.float64)
+    rewards = reward.reward(make_samples(th.randn(4, 4).double(), th.randn(4, 4).double(), skills))
+
+    ratios = others - own[:, None]
+    expected = math.log(N_SKILLS) - ratios.clamp(-50, 50).exp().sum(dim=1).log1p()
+    th.testing.assert_close(rewards, expected)
+    assert rewards[2].item() == pytest.approx(math.log(N_SKILLS) - math.log(2) - 50), "-379 without the bound"
+    assert rewards[3].item() == pytest.approx(math.log(N_SKILLS)), "as high as it can be"
+    # Within the bound to the last bit what it is without
+    unbounded = own - log_q.logsumexp(dim=1) + math.log(N_SKILLS)
+    assert (rewards[:2] == unbounded[:2]).all()
+
+
 # Continuous skills
 
 
