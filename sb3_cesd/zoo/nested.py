@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pydoc import locate
 from typing import Any
 
 from stable_baselines3.common.utils import ConstantSchedule
@@ -10,6 +11,8 @@ from sb3_cesd.skill_ddpg.search_space import Params
 
 #: Names that lead to an argument
 Path = tuple[str, ...]
+#: What a linear schedule begins with in a yml file
+LINEAR = "lin_"
 
 
 def walk(arguments: Params, start: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -24,6 +27,16 @@ def walk(arguments: Params, start: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield (*start, name), value
         if isinstance(value, Mapping):
             yield from walk(dict(value), (*start, name))
+
+
+def leaves(arguments: Params) -> dict[Path, Any]:
+    """
+    Take the arguments that have none within them.
+
+    :param arguments: arguments by name
+    :return: values by path
+    """
+    return {path: value for path, value in walk(arguments) if not isinstance(value, Mapping)}
 
 
 def has(arguments: Params, path: Path) -> bool:
@@ -64,17 +77,64 @@ def plain_number(value: Any) -> Any:
     return value.val if isinstance(value, ConstantSchedule) else value
 
 
+def as_in_yml(value: Any) -> Any:
+    """
+    Undo what RL Zoo makes of a learning rate, so that it makes the same of it again.
+
+    :param value: any argument
+    :return: the number of a constant schedule, ``lin_`` and the first number of a linear one; anything else as it is
+    """
+    from rl_zoo3.utils import SimpleLinearSchedule  # takes a second to import
+
+    return f"{LINEAR}{value.initial_value}" if isinstance(value, SimpleLinearSchedule) else plain_number(value)
+
+
 def only_json(arguments: Mapping[str, Any]) -> Params:
     """
-    Take what JSON can express.
+    Take what JSON can express, schedules as in a yml file.
+
+    :param arguments: arguments by name
+    :return: those of them, and of the arguments within them
+    """
+    items = {name: only_json(value) if isinstance(value, Mapping) else as_in_yml(value) for name, value in arguments.items()}
+    return {name: value for name, value in items.items() if _is_json(value)}
+
+
+def only_names(arguments: Mapping[str, Any]) -> Params:
+    """
+    Take classes and functions, by the names that :func:`import_names` imports.
 
     :param arguments: arguments by name
     :return: those of them, and of the arguments within them
     """
     items = {
-        name: only_json(value) if isinstance(value, Mapping) else plain_number(value) for name, value in arguments.items()
+        name: only_names(value) if isinstance(value, Mapping) else import_name(value) for name, value in arguments.items()
     }
-    return {name: value for name, value in items.items() if _is_json(value)}
+    return {name: value for name, value in items.items() if value}
+
+
+def import_names(names: Mapping[str, Any]) -> Params:
+    """
+    Import classes and functions.
+
+    :param names: what :func:`only_names` took; names that are no more are left out
+    :return: arguments by name
+    """
+    items = {name: import_names(value) if isinstance(value, Mapping) else locate(str(value)) for name, value in names.items()}
+    return {name: value for name, value in items.items() if value is not None}
+
+
+def import_name(value: Any) -> str | None:
+    """
+    Name a class or function.
+
+    :param value: any argument
+    :return: its module and name; ``None`` if it can't be imported by them
+    """
+    if not hasattr(value, "__qualname__"):
+        return None
+    name = f"{value.__module__}.{value.__qualname__}"
+    return name if locate(name) is value else None
 
 
 def _is_json(value: Any) -> bool:

@@ -8,7 +8,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
 from sb3_cesd.zoo.hyperparams import merge
-from sb3_cesd.zoo.nested import Path, has, look_up, only_json, walk
+from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
 
 #: How much larger than in the entry a draw may be
 GROWTH = 2
@@ -20,6 +20,12 @@ ONLY_SKILLS = ("n_skills", "skill_duration")
 NOISE = ("exploration_noise", "noise_correlation")
 #: User attribute of the trial that trains with the entry as it is
 OF_ENTRY = "of_entry"
+#: User attribute of a trial: its arguments that JSON can express
+ARGUMENTS = "arguments"
+#: User attribute of a trial: the classes and functions among its arguments, by name
+NAMES = "arguments_by_name"
+#: User attribute of a trial: names of its arguments that are neither
+NOT_KEPT = "not_kept"
 
 
 class SearchSpace:
@@ -223,8 +229,18 @@ class SearchTrial:
         arguments = self._space.draw(self._trial)
         if self._trial.user_attrs.get(OF_ENTRY):
             arguments = {}
-        self._trial.set_user_attr("arguments", only_json({**self._space.given, **arguments}))
+        self._keep({**self._space.given, **arguments})
         return arguments
+
+    def _keep(self, arguments: Params) -> None:
+        """Keep arguments as user attributes."""
+        plain, names = only_json(arguments), only_names(arguments)
+        not_kept = [path for path in leaves(arguments) if not has(plain, path) and not has(names, path)]
+        self._trial.set_user_attr(ARGUMENTS, plain)
+        if names:
+            self._trial.set_user_attr(NAMES, names)
+        if not_kept:
+            self._trial.set_user_attr(NOT_KEPT, not_kept)
 
 
 def width(net_arch: Any) -> int:

@@ -1,22 +1,29 @@
 """Methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters, extended."""
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pydoc import locate
 from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
 
+from sb3_cesd.checkpoints import ResumableCheckpoint
+from sb3_cesd.common.files import with_suffix
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
+from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
 from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
-from sb3_cesd.zoo.search import OF_ENTRY, Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
@@ -33,6 +40,22 @@ def space_of(manager: Any) -> SearchSpace:
     given = {name: entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()}
     is_task = entry.get("reward") == "extrinsic"
     return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
+
+
+def run_of(manager: Any) -> Params:
+    """
+    Tell what the trials of a study are compared under, beside its search space.
+
+    :param manager: RL Zoo's ``ExperimentManager``, after it has read the hyperparameters
+    :return: environment, steps, and the content of the pre-trained model, whose folder may be moved
+    """
+    agent = manager.trained_agent
+    return {
+        "env": manager.env_name.gym_id,
+        "env_kwargs": manager.env_kwargs,
+        "n_timesteps": manager.n_timesteps,
+        "trained_agent": hashlib.sha256(with_suffix(agent, ".zip").read_bytes()).hexdigest() if agent else None,
+    }
 
 
 def search_by_settings(objective: Any) -> Any:
@@ -53,6 +76,7 @@ def search_by_settings(objective: Any) -> Any:
 def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
     """
     Let a study say what it searches and what a trial takes, and with ``-i`` let each trial start from the pre-trained model.
+    Trials, which are never resumed, do without checkpoints.
 
     :param algos: RL Zoo's algorithms by name
     :return: what extends ``ExperimentManager.hyperparameters_optimization``
@@ -66,8 +90,9 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 return optimize(self)
             if self.trained_agent:
                 algos[self.algo] = make_loader(method, self.trained_agent)
+            self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
-            optuna.create_study = begin_with_entry(create_study, space_of(self))
+            optuna.create_study = begin_with_entry(create_study, space_of(self), run_of(self))
             try:
                 describe(self, algos[self.algo])
                 return optimize(self)
@@ -80,26 +105,57 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
     return extend
 
 
-def begin_with_entry(create_study: Callable[..., optuna.Study], space: SearchSpace) -> Callable[..., optuna.Study]:
+def without_checkpoints(callbacks: Any) -> list[Any]:
+    """
+    Leave :class:`~sb3_cesd.checkpoints.ResumableCheckpoint` out of callbacks.
+
+    :param callbacks: callbacks as a yml file has them: one or a list, by name, by name with arguments, or as they are
+    :return: a list of all others
+    """
+    kept = []
+    for callback in callbacks if isinstance(callbacks, list) else [callbacks]:
+        name = next(iter(callback)) if isinstance(callback, dict) else callback
+        found = locate(name) if isinstance(name, str) else type(name)
+        if callback is not None and not (isinstance(found, type) and issubclass(found, ResumableCheckpoint)):
+            kept.append(callback)
+    return kept
+
+
+def begin_with_entry(
+    create_study: Callable[..., optuna.Study], space: SearchSpace, run: Params | None = None
+) -> Callable[..., optuna.Study]:
     """
     Let a study begin with the entry as it is: it then ends with nothing worse, and the sampler knows where to start from. It
     goes on with the same settings only.
 
     :param create_study: Optuna's
     :param space: the search space
+    :param run: what trials are compared under, such as the environment
     :return: the same, for studies of this search space
     """
 
     @wraps(create_study)
     def create(*args: Any, **kwargs: Any) -> optuna.Study:
         study = create_study(*args, **kwargs)
-        check_search_space(study, space)
-        # A study that goes on has had its first trial
-        if not study.trials:
-            study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True}, skip_if_exists=True)
+        check_search_space(study, space, run)
+        if lacks_entry(study):
+            # Optuna would skip it where a trial of the same draws has failed
+            study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True})
         return study
 
     return create
+
+
+def lacks_entry(study: optuna.Study) -> bool:
+    """
+    Tell whether a study needs a trial of the entry. One that began without it, in an earlier version, goes on without it.
+
+    :param study: the study
+    :return: whether it has no trials, or only such of the entry that were stopped or ended in an error
+    """
+    trials = study.trials
+    of_entry = [trial for trial in trials if trial.user_attrs.get(OF_ENTRY)]
+    return all(trial.state == TrialState.FAIL for trial in of_entry) if of_entry else not trials
 
 
 def make_loader(method: type[SkillDDPG], path: str) -> Callable[..., SkillDDPG]:
@@ -196,9 +252,9 @@ def load_arguments(load_trial: Any) -> Any:
             return load_trial(self, storage, study_name, trial_id, convert)
         study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
         trial = study.best_trial if trial_id is None else study.trials[trial_id]
-        if "arguments" not in trial.user_attrs:
+        if ARGUMENTS not in trial.user_attrs:
             return load_trial(self, storage, study_name, trial_id, convert)
-        arguments = trial.user_attrs["arguments"]
+        arguments = arguments_of(trial, self.custom_hyperparams or {})
         # RL Zoo lets -params replace dictionaries as a whole
         for name, value in (self.custom_hyperparams or {}).items():
             if isinstance(value, Mapping):
@@ -206,6 +262,28 @@ def load_arguments(load_trial: Any) -> Any:
         return arguments
 
     return load
+
+
+def arguments_of(trial: Any, given: Params) -> Params:
+    """
+    Tell what a trial was trained with.
+
+    :param trial: Optuna trial
+    :param given: arguments that the user gives now
+    :return: arguments by name, but for those that the study could not keep and the user gives
+    :raises ValueError: if the user does not give one of them
+    """
+    names = trial.user_attrs.get(NAMES, {})
+    found = import_names(names)
+    paths = [*(path for path in leaves(names) if not has(found, path)), *map(tuple, trial.user_attrs.get(NOT_KEPT, []))]
+    missing = [".".join(path) for path in paths if not has(given, path)]
+    if missing:
+        raise ValueError(
+            f"Trial {trial.number} was trained with {', '.join(missing)}, which its study could not keep: say it again with "
+            "-params."
+        )
+    # RL Zoo takes a policy by its name only
+    return merge(trial.user_attrs[ARGUMENTS], {**found, **{name: names[name] for name in ("policy",) if name in names}})
 
 
 def open_storage(storage: str) -> Any:

@@ -5,6 +5,7 @@ import inspect
 import optuna
 import pytest
 import torch as th
+from rl_zoo3.utils import SimpleLinearSchedule
 from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_cesd import METHODS, CeSD
@@ -166,6 +167,11 @@ def test_ranges_contain_what_the_entry_says():
 def test_what_rl_zoo_makes_of_numbers_is_a_number():
     entry = {**read_entry("cesd", "MazeTree-v0"), "learning_rate": ConstantSchedule(7e-4)}
     assert SearchSpace(METHODS["cesd"], entry, given={}).entry_draws["learning_rate"] == 7e-4
+
+
+def test_a_linear_learning_rate_is_no_number():
+    entry = {**read_entry("cesd", "MazeTree-v0"), "learning_rate": SimpleLinearSchedule(7e-4)}
+    assert "learning_rate" not in SearchSpace(METHODS["cesd"], entry, given={}).entry_draws
 
 
 def test_the_trial_of_the_entry_draws_nothing_else():

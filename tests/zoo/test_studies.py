@@ -5,13 +5,17 @@ from types import SimpleNamespace
 import optuna
 import pytest
 import torch as th
+from huggingface_sb3 import EnvironmentName
+from optuna.trial import TrialState
+from rl_zoo3.utils import SimpleLinearSchedule
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import ConstantSchedule, set_random_seed
 
 from sb3_cesd import CeSD
+from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.zoo.same_space import SEARCH_SPACE
 from sb3_cesd.zoo.search import OF_ENTRY, SearchTrial
-from sb3_cesd.zoo.studies import begin_with_entry, describe, load_arguments, space_of
+from sb3_cesd.zoo.studies import begin_with_entry, describe, load_arguments, run_of, space_of, start_study
 
 ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64}
 
@@ -21,6 +25,7 @@ def manager_of(entry, given):
     return SimpleNamespace(
         algo="cesd", _hyperparams={**entry, **given}, custom_hyperparams=given, trained_agent="", device="cpu", n_envs=1,
         n_timesteps=1000, create_envs=lambda n_envs, no_log: make_vec_env("Pendulum-v1", n_envs),
+        env_name=EnvironmentName("Pendulum-v1"), env_kwargs={},
     )  # fmt: skip
 
 
@@ -40,9 +45,11 @@ def storage(tmp_path):
     return f"sqlite:///{tmp_path}/study.db"
 
 
-def begin(storage, entry, given):
+def begin(storage, entry, given, **run):
     """Begin a study, or go on with it, as RL Zoo does."""
-    create = begin_with_entry(optuna.create_study, space_of(manager_of(entry, given)))
+    manager = manager_of(entry, given)
+    vars(manager).update(run)
+    create = begin_with_entry(optuna.create_study, space_of(manager), run_of(manager))
     return create(storage=storage, study_name="skills", load_if_exists=True, direction="maximize")
 
 
@@ -56,14 +63,102 @@ def test_a_study_goes_on_with_the_settings_that_it_began_with(storage):
         (ENTRY, {**given, "intrinsic_kwargs": {"entropy_kwargs": {"k": 4}}}, "intrinsic_kwargs.entropy_kwargs.k, k"),
         ({**ENTRY, "reward": "extrinsic"}, given, "n_skills, reward, skill_duration, task"),
     ):
-        remedy = r"begin another one with --study-name, or go on with the same --conf-file, -params and -i\.$"
+        remedy = r"begin another one with --study-name, or go on with the same --env, -n, --conf-file, -params and -i\.$"
         with pytest.raises(ValueError, match=rf"^The study 'skills' began with other settings \({names}\): {remedy}"):
             begin(storage, entry, others)
+
+
+def test_a_study_goes_on_in_the_same_environment_from_the_same_model(storage, tmp_path):
+    agent = tmp_path / "model.zip"
+    agent.write_bytes(b"one model")
+    run = {"trained_agent": str(agent), "env_kwargs": {"g": 9.8}}
+    begin(storage, ENTRY, {}, **run).ask()
+    moved = agent.rename(tmp_path / "moved.zip")
+    run["trained_agent"] = str(moved)
+    begin(storage, ENTRY, {}, **run).ask()
+    for changed, name in (
+        ({"env_name": EnvironmentName("MazeSquareA-v0")}, "env"),
+        ({"env_kwargs": {"g": 1.6}}, r"env_kwargs\.g"),
+        ({"n_timesteps": 999}, "n_timesteps"),
+    ):
+        with pytest.raises(ValueError, match=rf"other settings \({name}\): begin another one .*the same --env, -n, "):
+            begin(storage, ENTRY, {}, **{**run, **changed})
+    moved.write_bytes(b"another model")
+    with pytest.raises(ValueError, match=r"other settings \(trained_agent\): .*-params and -i\.$"):
+        begin(storage, ENTRY, {}, **run)
 
 
 def test_a_study_of_an_earlier_version_goes_on(storage):
     optuna.create_study(storage=storage, study_name="skills").ask()
     assert SEARCH_SPACE not in begin(storage, ENTRY, {}).user_attrs
+
+
+def test_a_study_of_an_earlier_version_is_compared_by_what_it_noted(storage):
+    given = {"learning_rate": SimpleLinearSchedule(3e-4)}
+    noted = begin(storage, ENTRY, given).user_attrs[SEARCH_SPACE]
+    assert noted["given"] == {"learning_rate": "lin_0.0003"} and noted["run"]["env"] == "Pendulum-v1"
+    study = optuna.create_study(storage=storage, study_name="earlier")
+    del noted["run"]
+    for group in ("entry", "given", "fixed"):
+        del noted[group]["learning_rate"]
+    study.set_user_attr(SEARCH_SPACE, noted)
+    study.ask()
+    goes_on = {"storage": storage, "study_name": "earlier", "load_if_exists": True}
+    for n_timesteps in (1000, 2000):
+        manager = manager_of(ENTRY, given)
+        manager.n_timesteps = n_timesteps
+        begin_with_entry(optuna.create_study, space_of(manager), run_of(manager))(**goes_on)
+        assert optuna.load_study(storage=storage, study_name="earlier").user_attrs[SEARCH_SPACE] == noted
+    with pytest.raises(ValueError, match=r"other settings \(batch_size\)"):
+        begin_with_entry(optuna.create_study, space_of(manager_of({**ENTRY, "batch_size": 128}, given)))(**goes_on)
+
+
+def test_the_trial_of_the_entry_that_was_stopped_is_taken_again(storage):
+    states = [TrialState.FAIL, TrialState.FAIL, TrialState.COMPLETE]
+    for state in states:
+        study = begin(storage, ENTRY, {})
+        # Another process that starts now adds none
+        waiting = begin(storage, ENTRY, {}).get_trials(states=[TrialState.WAITING])
+        assert [trial.user_attrs for trial in waiting] == [{OF_ENTRY: True}]
+        trial = study.ask()
+        assert trial.user_attrs[OF_ENTRY] and not begin(storage, ENTRY, {}).get_trials(states=[TrialState.WAITING])
+        study.tell(trial, 1.0 if state == TrialState.COMPLETE else None, state)
+    assert [trial.state for trial in begin(storage, ENTRY, {}).trials] == states
+
+
+@pytest.mark.parametrize("state", [TrialState.PRUNED, TrialState.RUNNING])
+def test_the_trial_of_the_entry_is_taken_once(storage, state):
+    study = begin(storage, ENTRY, {})
+    trial = study.ask()
+    if state == TrialState.PRUNED:
+        study.tell(trial, state=state)
+    assert [each.state for each in begin(storage, ENTRY, {}).trials] == [state]
+
+
+@pytest.mark.parametrize("state", [TrialState.COMPLETE, TrialState.FAIL])
+def test_a_study_that_began_without_the_entry_goes_on_without_it(storage, state):
+    study = optuna.create_study(storage=storage, study_name="skills", direction="maximize")
+    study.tell(study.ask(), 1.0 if state == TrialState.COMPLETE else None, state)
+    assert [trial.state for trial in begin(storage, ENTRY, {}).trials] == [state]
+
+
+@pytest.mark.parametrize(
+    "callbacks, kept",
+    [
+        ([], []),
+        ("sb3_cesd.callbacks.ResumableCheckpoint", []),
+        ({"sb3_cesd.checkpoints.ResumableCheckpoint": {"path": "checkpoints"}}, []),
+        (ResumableCheckpoint(), []),
+        ([{"sb3_cesd.callbacks.ResumableCheckpoint": {}}, "sb3_cesd.callbacks.SkillMetricsCallback"], None),
+    ],
+    ids=["none", "name", "with a path", "made", "one of two"],
+)
+def test_trials_do_without_checkpoints(callbacks, kept):
+    manager = manager_of(ENTRY, {"batch_size": 64})
+    manager.specified_callbacks = callbacks
+    seen = []
+    start_study({"cesd": CeSD})(lambda self: seen.append(self.specified_callbacks))(manager)
+    assert seen == [["sb3_cesd.callbacks.SkillMetricsCallback"] if kept is None else kept]
 
 
 def test_a_trial_trains_again_with_what_params_gave_in_its_study(storage):
@@ -76,3 +171,42 @@ def test_a_trial_trains_again_with_what_params_gave_in_its_study(storage):
     again = [load(manager_of(ENTRY, {}), storage, "skills", trial.number) for trial in trials]
     assert trials[0].user_attrs[OF_ENTRY] and again[0] == {"train_freq": [8, "step"], "learning_rate": 1e-3}
     assert again[1] == {**drawn[1], **again[0]} and "batch_size" in again[1]
+
+
+def kept_and_loaded(storage, entry, given, now=None):
+    """Draw a trial that is not of the entry, and load its arguments; ``now`` is what -params gives then."""
+    study = begin(storage, entry, given)
+    study.ask()
+    trial = study.ask()
+    SearchTrial(trial, space_of(manager_of(entry, given))).draw()
+    manager = manager_of(entry, now or {})
+    loaded = load_arguments(None)(manager, storage, "skills", trial.number)
+    return {**loaded, **manager.custom_hyperparams}
+
+
+def test_a_trial_trains_again_with_classes_and_linear_schedules(storage):
+    entry = {**ENTRY, "policy_kwargs": {"net_arch": [8], "activation_fn": th.nn.Tanh}}
+    given = {"learning_rate": SimpleLinearSchedule(3e-4), "policy": th.nn.Identity, "replay_buffer_class": CeSD}
+    loaded = kept_and_loaded(storage, entry, given)
+    assert loaded["learning_rate"] == "lin_0.0003"
+    assert loaded["policy_kwargs"].keys() == {"net_arch", "activation_fn"}
+    assert loaded["policy_kwargs"]["activation_fn"] is th.nn.Tanh
+    assert loaded["replay_buffer_class"] is CeSD
+    assert loaded["policy"] == "torch.nn.modules.linear.Identity", "as RL Zoo takes it"
+
+
+def test_what_a_study_can_not_keep_is_to_be_said_again(storage):
+    entry = {**ENTRY, "policy_kwargs": {"net_arch": [8], "activation_fn": lambda: th.nn.LeakyReLU(0.2)}}
+    with pytest.raises(ValueError, match=r"^Trial 1 .* with policy_kwargs\.activation_fn, .*: say it again with -params\.$"):
+        kept_and_loaded(storage, entry, {})
+    loaded = kept_and_loaded(storage, entry, {}, now={"policy_kwargs": {"activation_fn": th.nn.ELU}})
+    assert loaded["policy_kwargs"]["activation_fn"] is th.nn.ELU and "net_arch" in loaded["policy_kwargs"]
+
+
+def test_a_trial_of_an_earlier_version_trains_again(storage):
+    study = begin(storage, ENTRY, {})
+    study.ask()
+    trial = study.ask()
+    trial.set_user_attr("arguments", {"policy_kwargs": {"net_arch": [8]}})
+    loaded = load_arguments(None)(manager_of(ENTRY, {}), storage, "skills", trial.number)
+    assert loaded == {"policy_kwargs": {"net_arch": [8]}}

@@ -6,7 +6,8 @@ import sys
 
 import optuna
 import pytest
-from rl_zoo import run
+import torch as th
+from rl_zoo import run, run_all
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER, HYPERPARAMS_SAMPLER
 
 from sb3_cesd import METHODS, CeSD
@@ -59,6 +60,42 @@ def test_tuning_in_two_processes_with_one_storage(tmp_path):
     assert model.learning_rate(1) == expected.pop("learning_rate")
     assert {name: getattr(model, name) for name in expected} == {**expected, "policy_kwargs": model.policy_kwargs}
     assert model.policy_kwargs["net_arch"] == expected["policy_kwargs"]["net_arch"]
+
+
+#: An entry with what a study can't write down as it is
+OWN_ENTRY = """
+default:
+  n_timesteps: 150
+  policy: MlpPolicy
+  n_skills: 4
+  batch_size: 32
+  buffer_size: 2000
+  learning_starts: 100
+  policy_kwargs: "dict(net_arch=[16, 16], activation_fn=nn.Tanh)"
+  callback:
+    - sb3_cesd.callbacks.ResumableCheckpoint:
+        save_freq: 50
+"""
+
+
+def test_a_study_of_an_own_entry_and_a_training_of_its_trial(tmp_path):
+    (tmp_path / "own.yml").write_text(OWN_ENTRY)
+    common = ["rl_zoo3.train", "--algo", "cesd", "--env", "Pendulum-v1", "--conf-file", "own.yml", "--eval-freq", -1]
+    study = ["--storage", "sqlite:///study.db", "--study-name", "skills"]
+    search = ["--n-trials", 2, "--n-evaluations", 1, "--eval-episodes", 1, "--pruner", "none", "--no-optim-plots"]
+    run_all(
+        tmp_path,
+        [*common, *study, "-optimize", *search, "-params", "learning_rate:'lin_3e-4'"],
+        [*common, *study, "--trial-id", 1, "-f", "trial"],
+    )
+    trials = optuna.load_study(study_name="skills", storage=f"sqlite:///{tmp_path}/study.db").trials
+    assert [trial.state for trial in trials] == [optuna.trial.TrialState.COMPLETE] * 2
+    folder = tmp_path / "trial/cesd/Pendulum-v1_1"
+    model = CeSD.load(folder / "Pendulum-v1.zip")
+    assert model.policy_kwargs["activation_fn"] is th.nn.Tanh
+    assert model.policy_kwargs["net_arch"] == trials[1].user_attrs["arguments"]["policy_kwargs"]["net_arch"]
+    assert model.learning_rate(0.5) == 1.5e-4
+    assert list((folder / "checkpoints").iterdir()), "left out of trials alone"
 
 
 def test_a_new_study_begins_with_the_entry():
