@@ -9,7 +9,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
-from sb3_cesd.metrics.places import has_places
+from sb3_cesd.metrics.places import has_places_to_play
 from sb3_cesd.metrics.policy_coverage import N_STEPS
 from sb3_cesd.metrics.rollouts import play_paths
 from sb3_cesd.metrics.summary import env_layout
@@ -118,7 +118,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     :raises ValueError: if the environments have no ``position``
     """
     check_arguments("zero_shot_goals", locals())
-    if not has_places(env):
+    if not has_places_to_play(env):
         raise ValueError("Environments without a position have no places to reach: give them a property position (x, y, z).")
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)

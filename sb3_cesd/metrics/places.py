@@ -14,7 +14,7 @@ def has_places(env: VecEnv) -> bool:
     """
     Tell whether environments have a ``position`` that is a place. Warns if it is something else.
 
-    :param env: any environments
+    :param env: any environments; some have a ``position`` only once they have been reset
     :return: whether :func:`env_positions` locates them
     """
     if not env.has_attr("position"):
@@ -28,6 +28,19 @@ def has_places(env: VecEnv) -> bool:
         stacklevel=2,
     )
     return False
+
+
+def has_places_to_play(env: VecEnv) -> bool:
+    """
+    Tell whether environments that are about to be played in have a ``position`` that is a place. Those without a
+    ``position`` are reset, which may bring one.
+
+    :param env: environments whose episodes may be cut
+    :return: see :func:`has_places`
+    """
+    if not env.has_attr("position"):
+        env.reset()
+    return has_places(env)
 
 
 def env_positions(env: VecEnv) -> np.ndarray:

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.observations import Observation, to_states
+from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
 from sb3_cesd.metrics.places import env_positions
 
@@ -240,5 +240,7 @@ def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:
     :return: a copy, shape ``(n_envs, obs_dim)``; the entries of a dictionary are joined as intrinsic rewards see them
     """
     if isinstance(observations, dict):
-        return to_states({name: th.as_tensor(value) for name, value in observations.items()}, space).numpy()
+        assert isinstance(space, spaces.Dict)
+        # A model sorts the entries, an environment need not
+        return to_states({name: th.as_tensor(value) for name, value in observations.items()}, plain_space(space)).numpy()
     return observations.reshape(len(observations), -1).copy()

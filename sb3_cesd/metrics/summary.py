@@ -16,7 +16,7 @@ from sb3_cesd.metrics.motion import gripper_shares, measure_motion, robot_name
 from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.particle_entropy import particle_entropy
-from sb3_cesd.metrics.places import env_positions, has_places
+from sb3_cesd.metrics.places import env_positions, has_places_to_play
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
 from sb3_cesd.metrics.training_env import has_wrappers
 
@@ -65,15 +65,28 @@ def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: 
     :return: the rollouts
     """
     check_arguments("play_places", locals())
+    return _play(model, env, seed, **kwargs)[0]
+
+
+def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tuple[SkillRollouts, bool]:
+    """
+    Play all skills.
+
+    :param model: a model
+    :param env: environments
+    :param seed: seed of the rollouts
+    :param kwargs: see :func:`play_places`
+    :return: the rollouts, and whether their states are places
+    """
     # In a plain maze the observation is the place, and the end of an episode is among them
     sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
-    has_position = has_places(env)
+    has_position = has_places_to_play(env)
     position_fn = env_positions if has_position and not sees_place else None
     rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
     if not has_position:
-        return rollouts
+        return rollouts, False
     states = rollouts.states if robot_name(env) == "jaco" else rollouts.states[..., :2]
-    return rollouts._replace(states=states, positions=rollouts.states if position_fn else None)
+    return rollouts._replace(states=states, positions=rollouts.states if position_fn else None), True
 
 
 def play_and_measure(
@@ -91,14 +104,15 @@ def play_and_measure(
         ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`), of an arm
         ``gripper_closing`` and ``gripper_opening``; and the rollouts that were measured
     """
-    rollouts = play_places(model, env, seed, **kwargs)
+    check_arguments("play_places", locals())
+    rollouts, are_places = _play(model, env, seed, **kwargs)
     seen = rollouts.as_seen()
     # What has no clusters need not say what they are of
     averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
     clusters = model.predict_clusters(averages.per_state()[0])
     layout, robot = env_layout(env), robot_name(env)
     bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
-    metrics = skill_metrics(rollouts, clusters, has_places(env), layout, bin_size)
+    metrics = skill_metrics(rollouts, clusters, are_places, layout, bin_size)
     if layout is None:
         motion = measure_motion(env, rollouts, seed=seed or 0)
         metrics["moving_share"] = motion.moving_share

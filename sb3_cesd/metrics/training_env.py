@@ -2,13 +2,22 @@
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, WrapperSpec
-from gymnasium.wrappers import HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
+from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
+from gymnasium.wrappers.utils import RunningMeanStd
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+    VecVideoRecorder,
+)
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import arguments_of, env_spec, without_rendering
@@ -20,6 +29,8 @@ from sb3_cesd.metrics.environments import make_env, make_play_env
 
 #: Wrappers that record or show what happens, which is nobody's business but training's
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
+#: The same around all environments
+VEC_RECORDERS = (VecMonitor, VecVideoRecorder)
 
 
 def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
@@ -54,7 +65,7 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
         env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
     else:
         spec = _recorded(_spec(base))
-        env = DummyVecEnv([lambda: gym.make(spec)] * base.num_envs)
+        env = DummyVecEnv([partial(make_frozen, spec, obs_rms) for obs_rms in wrapper_statistics(base)])
     for wrapper in wrappers:
         env = normalize_like_training(env, wrapper) if isinstance(wrapper, VecNormalize) else _copy_around(wrapper, env)
     return env
@@ -75,7 +86,7 @@ def has_wrappers(training_env: VecEnv) -> bool:
     if isinstance(base, MazeVecEnv | RobotVecEnv):
         return False
     spec = env_spec(base)
-    return spec is not None and bool(_changing(spec))
+    return spec is not None and bool(changing_wrappers(spec))
 
 
 def copy_env(env: gym.Env) -> gym.Env:
@@ -92,11 +103,15 @@ def copy_env(env: gym.Env) -> gym.Env:
     if spec is None:
         raise ValueError(_no_id())
     # What is made anew takes the place of what it is made after, wherever a wrapper refers to it
-    copied = make_env(spec.id, **arguments_of(spec)).unwrapped
+    copied = make_env(spec.id, **arguments_of(spec), **_images(spec)).unwrapped
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
         if isinstance(layer, RECORDERS):
             memo[id(layer)] = copied
+            continue
+        if isinstance(layer, AddRenderObservation):
+            # A copy of its function would draw the environment of training
+            copied = memo[id(layer)] = AddRenderObservation(copied, **layer._saved_kwargs)
             continue
         try:
             copied = copy.deepcopy(layer, memo)
@@ -108,6 +123,33 @@ def copy_env(env: gym.Env) -> gym.Env:
         if isinstance(copied, NormalizeObservation):
             copied.update_running_mean = False
     return copied
+
+
+def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
+    """
+    Read the statistics of ``NormalizeObservation`` around each of several environments, which may lie in other processes.
+
+    :param env: environments
+    :return: of each; ``None`` where there are none
+    """
+    found = env.get_attr("obs_rms") if env.has_attr("obs_rms") else [None] * env.num_envs
+    return [each if isinstance(each, RunningMeanStd) else None for each in found]
+
+
+def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
+    """
+    Make an environment with its wrappers.
+
+    :param spec: how to make it
+    :param obs_rms: statistics of its ``NormalizeObservation``, which do not learn any more; ``None`` for new ones
+    :param kwargs: more arguments of ``gym.make``
+    :return: the environment
+    """
+    env = gym.make(spec, **kwargs)
+    normalizer = next((layer for layer in _layers(env) if isinstance(layer, NormalizeObservation)), None)
+    if normalizer is not None and obs_rms is not None:
+        normalizer.obs_rms, normalizer.update_running_mean = obs_rms, False
+    return env
 
 
 def _copy_around(wrapper: VecEnvWrapper, env: VecEnv) -> VecEnvWrapper:
@@ -146,7 +188,7 @@ def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
     while isinstance(env, VecEnvWrapper):
         wrappers.append(env)
         env = env.venv
-    return (wrapper for wrapper in reversed(wrappers) if not isinstance(wrapper, VecSkillObservation | VecMonitor))
+    return (wrapper for wrapper in reversed(wrappers) if not isinstance(wrapper, (VecSkillObservation, *VEC_RECORDERS)))
 
 
 def _spec(base: VecEnv) -> EnvSpec:
@@ -160,10 +202,20 @@ def _no_id() -> str:
     return "The training environment has no id to make another one by: pass eval_env to the callback, env to show_skills."
 
 
-def _changing(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
-    """Wrappers that an environment was made with, apart from those of ``gym.make`` and recorders."""
+def changing_wrappers(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
+    """
+    List the wrappers that may change what a model sees or does.
+
+    :param spec: how an environment was made
+    :return: its wrappers, apart from those of ``gym.make`` and recorders
+    """
     names = {recorder.__name__ for recorder in RECORDERS}
     return tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names)
+
+
+def _images(spec: EnvSpec) -> dict[str, Any]:
+    """Keep the ``render_mode`` that observations may be made by, as ``AddRenderObservation`` does."""
+    return {name: mode for name, mode in spec.kwargs.items() if name == "render_mode" and mode == "rgb_array"}
 
 
 def _recorded(spec: EnvSpec) -> EnvSpec:
@@ -174,14 +226,14 @@ def _recorded(spec: EnvSpec) -> EnvSpec:
     :return: how to make one without recorders
     :raises ValueError: if it is not known how a wrapper was made
     """
-    wrappers = _changing(spec)
+    wrappers = changing_wrappers(spec)
     unknown = [wrapper.name for wrapper in wrappers if wrapper.kwargs is None]
     if unknown:
         raise ValueError(
             f"The wrapper {unknown[0]} lies in another process, and did not record its arguments: pass an eval_env wrapped as "
             "that of training, use DummyVecEnv, or derive the wrapper from gymnasium.utils.RecordConstructorArgs too."
         )
-    kwargs = without_rendering(spec.kwargs)
+    kwargs = {**without_rendering(spec.kwargs), **_images(spec)}
     made = copy.deepcopy(spec)
     made.additional_wrappers, made.kwargs = wrappers, kwargs
     return made

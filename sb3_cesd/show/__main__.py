@@ -58,7 +58,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", type=output_folder, help="folder to write to (default: one of the model's name beside it)")
     parser.add_argument("--skill", type=skill, nargs="+", help="skills to draw and film: indices, or vectors such as 0.6,0.8")
-    parser.add_argument("--steps", type=at_least(1), help="steps to play per skill (default: 50 in a maze, else 250)")
+    parser.add_argument(
+        "--steps",
+        type=at_least(1),
+        help="steps to play per skill (default: 50 in a maze, else 250; of a task that is measured, whole episodes)",
+    )
     parser.add_argument("--rollouts", type=at_least(0), help="rollouts to measure per skill (default: 20 in a maze, else 4)")
     parser.add_argument("--untrained", type=at_least(0), default=1, help="untrained networks to compare with (default: 1)")
     parser.add_argument("--frames", type=at_least(0), default=6, help="images per skill in film strips, 0 for none")

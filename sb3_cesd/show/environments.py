@@ -8,13 +8,13 @@ from typing import Any
 import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers.utils import RunningMeanStd
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     VecEnv,
     VecEnvWrapper,
     VecFrameStack,
-    VecMonitor,
     VecNormalize,
     VecTransposeImage,
     unwrap_vec_normalize,
@@ -27,7 +27,13 @@ from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.summary import env_layout
-from sb3_cesd.metrics.training_env import make_env_like_training
+from sb3_cesd.metrics.training_env import (
+    VEC_RECORDERS,
+    changing_wrappers,
+    make_env_like_training,
+    make_frozen,
+    wrapper_statistics,
+)
 from sb3_cesd.show.choice import ShownModel
 from sb3_cesd.show.labels import ARM, MAZE, OTHER
 
@@ -40,8 +46,9 @@ class PlayEnvs:
     Makes environments to play skills in, as the model expects them.
 
     :param name: what to call them in titles
-    :param make: makes one with the arguments of ``gym.make``, with its wrappers; ``None`` to play in ``venv``
-    :param venv: environments that are not made anew, nor closed
+    :param make: makes one with the arguments of ``gym.make``, with its wrappers; ``None`` to play in vectorized ones
+    :param venv: environments of the caller, which are not closed
+    :param make_venv: makes environments, which render nothing, if there is no ``venv``
     :param statistics: statistics of training, by which observations are normalised
     :param batched: id and arguments of an environment without wrappers, of which many may be stepped at a time
     :param vec_env_wrapper: wraps vectorized environments before they are normalised
@@ -53,6 +60,7 @@ class PlayEnvs:
         name: str,
         make: Callable[..., gym.Env] | None = None,
         venv: VecEnv | None = None,
+        make_venv: Callable[[], VecEnv] | None = None,
         statistics: VecNormalize | None = None,
         batched: tuple[str, dict[str, Any]] | None = None,
         vec_env_wrapper: Callable[[VecEnv], VecEnv] | None = None,
@@ -63,6 +71,7 @@ class PlayEnvs:
         self.name = name
         self._make = make
         self._venv = venv
+        self._make_venv = make_venv
         self._statistics = statistics
         self._batched = batched
         self._vec_env_wrapper = vec_env_wrapper
@@ -75,11 +84,14 @@ class PlayEnvs:
         :param render: whether it is to render images
         :return: the environment; close it
         """
-        if self._make is None:
-            return self._given()
-        # Not all environments take the argument
-        rendering = {"render_mode": "rgb_array"} if render else {}
-        return self._finished(DummyVecEnv([functools.partial(self._make, **rendering)]))
+        if self._make is not None:
+            # Not all environments take the argument
+            rendering = {"render_mode": "rgb_array"} if render else {}
+            return self._finished(DummyVecEnv([functools.partial(self._make, **rendering)]))
+        if self._venv is not None:
+            return self._finished(_Kept(self._venv))
+        assert self._make_venv is not None
+        return self._finished(self._make_venv())
 
     def many(self, n_skills: int, n_rollouts: int) -> VecEnv:
         """
@@ -94,16 +106,20 @@ class PlayEnvs:
         env_id, env_kwargs = self._batched
         return self._finished(make_play_env(env_id, n_skills, n_rollouts, env_kwargs))
 
-    def _given(self) -> VecEnv:
-        assert self._venv is not None
-        kept = _Kept(self._venv)
+    def _finished(self, env: VecEnv) -> VecEnv:
+        """
+        Let the model see what environments show as in training.
+
+        :param env: environments; they are closed if that is not possible
+        :return: the same in more wrappers
+        """
         try:
-            return self._finished(kept)
+            return self._wrapped(env)
         except Exception:
-            kept.close()
+            env.close()
             raise
 
-    def _finished(self, env: VecEnv) -> VecEnv:
+    def _wrapped(self, env: VecEnv) -> VecEnv:
         if self._vec_env_wrapper is not None:
             env = self._vec_env_wrapper(env)
         env = normalize_like_training(env, self._statistics or unwrap_vec_normalize(env))
@@ -180,7 +196,7 @@ def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormali
         return PlayEnvs(env_name(env), venv=env.venv if isinstance(env, VecSkillObservation) else env, statistics=statistics)
     spec = _spec_of(env.spec)
     if spec is not None:
-        return _from_spec(spec, statistics)
+        return _from_spec(spec, wrapper_statistics(DummyVecEnv([lambda: env]))[0], statistics)
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
     return PlayEnvs(name, venv=DummyVecEnv([lambda: env]), statistics=statistics)
 
@@ -195,11 +211,12 @@ def _like_training(training_env: VecEnv, statistics: VecNormalize | None) -> Pla
     """
     spec = _spec_of(env_spec(training_env))
     outer = training_env
-    while isinstance(outer, VecNormalize | VecSkillObservation | VecMonitor | VecTransposeImage):
+    while isinstance(outer, (VecNormalize, VecSkillObservation, VecTransposeImage, *VEC_RECORDERS)):
         outer = outer.venv
     if spec is not None and not isinstance(outer, VecEnvWrapper):
-        return _from_spec(spec, statistics or unwrap_vec_normalize(training_env))
-    return PlayEnvs(env_name(training_env), venv=make_env_like_training(training_env, 1, 1), statistics=statistics)
+        return _from_spec(spec, wrapper_statistics(outer)[0], statistics or unwrap_vec_normalize(training_env))
+    make_venv = functools.partial(make_env_like_training, training_env, 1, 1)
+    return PlayEnvs(env_name(training_env), make_venv=make_venv, statistics=statistics)
 
 
 def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
@@ -207,24 +224,25 @@ def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
     Check that an environment can be made anew.
 
     :param spec: what it was made of
-    :return: the same without SB3's ``Monitor``; ``None`` if it can't, as a wrapper did not record its arguments
+    :return: the same without recorders; ``None`` if it can't, as a wrapper did not record its arguments
     """
     if spec is None:
         return None
     spec = copy.deepcopy(spec)
-    spec.additional_wrappers = tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name != "Monitor")
+    spec.additional_wrappers = changing_wrappers(spec)
     return spec if all(wrapper.kwargs is not None for wrapper in spec.additional_wrappers) else None
 
 
-def _from_spec(spec: EnvSpec, statistics: VecNormalize | None) -> PlayEnvs:
+def _from_spec(spec: EnvSpec, obs_rms: RunningMeanStd | None, statistics: VecNormalize | None) -> PlayEnvs:
     """
     Make environments anew.
 
     :param spec: what they are made of
+    :param obs_rms: statistics of their ``NormalizeObservation``, if there is one
     :param statistics: statistics of training
     :return: what makes them
     """
     batched = None
     if not spec.additional_wrappers:
         batched = (spec.id, arguments_of(spec))
-    return PlayEnvs(spec.id, functools.partial(gym.make, spec), statistics=statistics, batched=batched)
+    return PlayEnvs(spec.id, functools.partial(make_frozen, spec, obs_rms), statistics=statistics, batched=batched)

@@ -35,7 +35,7 @@ MEANINGS = {
     "gripper_opening": "share of steps in which the fingers open",
     "on_cluster_share": "share of states on the cluster of their skill",
     "cluster_size_entropy": "of the sizes of the clusters [nats], at most log(n_skills) = {log_n:.2f}",
-    "mean_return": "sum of the rewards of the environment in an episode",
+    "mean_return": "sum of the rewards of the environment until the end of an episode or of the recording",
     "mean_length": "steps until the end of an episode or of the recording",
 }
 #: Metrics that are 1 / n_skills, or 0, of skills that do the same

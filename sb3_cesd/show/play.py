@@ -8,7 +8,7 @@ from PIL import Image
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.metrics.places import env_positions, has_places
+from sb3_cesd.metrics.places import env_positions, has_places_to_play
 from sb3_cesd.metrics.rollouts import record
 
 #: Longest side of an image [pixels] of up to 16 skills, and of more
@@ -49,7 +49,9 @@ def stay_on_a_line(paths: Sequence[np.ndarray]) -> bool:
     return all(np.ptp(path[:, 1]) < 1e-6 for path in paths)
 
 
-def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0) -> SkillRollout:
+def play_skill(
+    model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0, has_places: bool = False
+) -> SkillRollout:
     """
     Play one skill.
 
@@ -59,6 +61,7 @@ def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: i
     :param n_steps: number of steps, at most; shorter if the episode ends
     :param seed: seed of the reset
     :param n_frames: number of images
+    :param has_places: record the places of the environment, which has a ``position``
     :return: what happened
     """
     env.seed(seed)
@@ -67,7 +70,7 @@ def play_skill(model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: i
         env,
         skill,
         n_steps,
-        position_fn=env_positions if has_places(env) else None,
+        position_fn=env_positions if has_places else None,
         frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
     )
     n_states = recording.lengths[0] + 1
@@ -107,8 +110,9 @@ def play_all(
     env = make(n_frames > 0)
     try:
         rollouts = []
+        has_places = has_places_to_play(env)
         for skill in skills:
-            rollout = play_skill(model, env, skill, n_steps, seed, n_frames)
+            rollout = play_skill(model, env, skill, n_steps, seed, n_frames, has_places)
             rollouts.append(rollout._replace(frames=[shrunk(frame, side) for frame in rollout.frames]))
         return rollouts, problem
     finally:

@@ -23,8 +23,8 @@ COMPARED = (
     "Chance: skills that all do the same."
 )
 COMPARED_TASK = (
-    "Of the skill that learned the task, from rollouts with Gaussian noise on the actions. Untrained: the same network "
-    "with new weights."
+    "Of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with new "
+    "weights."
 )
 
 

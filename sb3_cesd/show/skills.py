@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.files import AnyPath
 from sb3_cesd.common.observations import SKILL, plain_space
 from sb3_cesd.common.playing import SkillModel
@@ -64,13 +65,13 @@ def show_skills(
 
     Pictures show one episode of each skill, all from the same start; in a maze, rollouts with Gaussian noise on the actions,
     the ``exploration_noise`` of the model. Such rollouts of all skills are measured, and compared with those of the same
-    networks with new weights.
+    networks with new weights. The skill that learned a task is measured by whole episodes without noise.
 
     :param model: a model with skills, or an exported policy; of a model that learned a task, the skill that did is shown
     :param env: id of an environment, an environment, or vectorized ones; ``None`` for another of that the model learns in
     :param skills: what to draw and film: an index or several; of continuous skills vectors, too; ``None`` for all
     :param n_steps: steps per skill, at most; ``None`` for 50 in a maze and 250 elsewhere, and 200 for
-        trajectories and goals
+        trajectories and goals; in the measured episodes of a task up to their time limit
     :param n_rollouts: rollouts per skill that are measured, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
     :param n_untrained: number of untrained networks that are measured, their metrics are averaged; 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
@@ -128,6 +129,7 @@ def show_in(
         check_play_spaces(space, env.action_space, model, envs.name)
         layout, kind = env_layout(env), kind_of(env)
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
+        horizon = episode_length(env)
         reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
     finally:
         env.close()
@@ -136,7 +138,9 @@ def show_in(
     names = _names(model, skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
-    n_steps = n_steps or (N_MAZE_STEPS if layout is not None else N_STEPS)
+    default_n_steps = N_MAZE_STEPS if layout is not None else N_STEPS
+    n_task_steps = n_steps or horizon or default_n_steps
+    n_steps = n_steps or default_n_steps
     video = layout is None if video is None else video
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     rollouts, problem = play_all(chosen, envs.one, range(len(names)), n_steps, seed, n_images)
@@ -149,10 +153,12 @@ def show_in(
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
     play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts
-    metrics, baselines = _measure(envs, model, chosen, play, reach, n_untrained)
+    is_task = model.reward == "extrinsic"
+    measured = {**play, "n_steps": n_task_steps, "noise_std": 0.0} if is_task else play
+    metrics, baselines = _measure(envs, model, chosen, measured, reach, n_untrained)
     if UNTRAINED in baselines and n_untrained == 1:
         notes.append("Untrained networks differ, and this is one of them: --untrained 5 (n_untrained=5) averages five.")
-    if mine and metrics and model.reward == "intrinsic":
+    if mine and metrics and not is_task:
         metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
         if CHANCE in baselines:
             baselines[CHANCE] = by_chance(metrics, model.n_skills)
@@ -162,7 +168,7 @@ def show_in(
     else:
         drawn = {**play, "n_rollouts": max(play["n_rollouts"], 1)}
         figure = _draw_maze(envs, chosen, layout, drawn, title, labels)
-    n_measured = 1 if model.reward == "extrinsic" else model.n_skills
+    n_measured = 1 if is_task else model.n_skills
     return SkillShow(title, labels, rollouts, figure, metrics, baselines, n_measured, kind, bool(video), notes)
 
 

@@ -6,10 +6,10 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import APT, CeSD
+from sb3_cesd import APT, CeSD, VecSkillObservation
 from sb3_cesd.common.playing import play
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure
+from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure, play_places, zero_shot_goals
 from sb3_cesd.metrics.rollouts import record
 
 
@@ -185,11 +185,19 @@ def test_dictionaries_are_recorded_as_rows():
     order = [["x", "y"].index(name) for name in env.observation_space.spaces]
     assert np.array_equal(rollouts.states, plain.states[..., order]) and rollouts.states.dtype == np.float32
     assert rollouts.states[0, 0, 50, order.index(0)] == pytest.approx(4.5, abs=1e-4)
+    with_skill = collect_rollouts(DictCompass(), VecSkillObservation(env, 4), 3, reset_options={"position": (2.0, 1.0)})
+    assert np.array_equal(with_skill.states, rollouts.states), "a skill that is observed is no state"
 
 
-def test_clusters_of_dictionaries_are_those_of_the_model(make_model):
+BOX = gym.spaces.Box(-9, 9, (1,))
+
+
+@pytest.mark.parametrize(
+    "space", [gym.spaces.Dict({"a": BOX, "b": BOX}), gym.spaces.Dict(b=BOX, a=BOX), gym.spaces.Dict([("b", BOX), ("a", BOX)])]
+)
+def test_clusters_of_dictionaries_are_those_of_the_model(make_model, space):
     class Places(gym.ObservationWrapper):
-        observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-9, 9, (1,)), "b": gym.spaces.Box(-9, 9, (1,))})
+        observation_space = space
 
         def observation(self, observation):
             return {"a": observation[:1], "b": observation[1:]}
@@ -200,6 +208,7 @@ def test_clusters_of_dictionaries_are_those_of_the_model(make_model):
     clusters = model.predict_clusters({"a": states[:, :1], "b": states[:, 1:]})
     assert metrics["on_cluster_share"] == np.mean(clusters == skills)
     assert np.unique(rollouts.observations[..., 0]).size > 9, "and the entries differ"
+    assert rollouts.observations[..., 0] == pytest.approx(rollouts.positions[..., 0]), "whatever the order of the space"
 
 
 def test_observations_and_actions_of_any_shape():
@@ -328,3 +337,38 @@ def test_what_is_no_place_is_refused(position_fn, message):
     env = DummyVecEnv([Plane] * 2)
     with pytest.raises(ValueError, match=message):
         collect_rollouts(Compass(), env, 1, 2, position_fn=position_fn)
+
+
+class Late(Plane):
+    """Has a position once it has been reset, which stays where it is."""
+
+    def reset(self, **kwargs):
+        self.position = np.array([0.5, 0.5, 0.0])
+        return super().reset(**kwargs)
+
+
+class Unclustered(Compass):
+    def predict_clusters(self, observations):
+        return None
+
+
+def test_a_position_that_a_reset_brings():
+    rollouts = play_places(Compass(), DummyVecEnv([Late]), n_rollouts=2, n_steps=40)
+    assert (rollouts.states == 0.5).all() and rollouts.positions.shape == (4, 2, 41, 3)
+    metrics, _ = play_and_measure(Unclustered(), DummyVecEnv([Late]), n_rollouts=2, n_steps=40)
+    assert metrics["policy_coverage"] == 1 and metrics["mutual_information"] == pytest.approx(0)
+    reached = zero_shot_goals(Compass(), DummyVecEnv([Late]), np.array([[0.5, 1.5]]), n_steps=5)
+    assert (reached.distances == 1).all()
+
+
+class Later(Plane):
+    """Has a position once it has made a step."""
+
+    def step(self, action):
+        self.position = np.zeros(3)
+        return super().step(action)
+
+
+def test_observations_stay_observations_where_a_position_comes_too_late():
+    metrics, rollouts = play_and_measure(Unclustered(), DummyVecEnv([Later]), n_rollouts=2, n_steps=5)
+    assert rollouts.positions is None and "policy_coverage" not in metrics and "knn_accuracy_places" not in metrics
