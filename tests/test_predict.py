@@ -1,5 +1,6 @@
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
@@ -7,6 +8,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 from sb3_cesd import VecSkillObservation
 from sb3_cesd.common.observations import add_skill
+from sb3_cesd.common.vec_env import add_skill_observation
 
 OBS = np.array([0.1, -0.5, 2.0], np.float32)
 BATCH = np.stack([OBS] * 6)
@@ -82,9 +84,9 @@ def test_state_carries_the_skill_of_each_episode(model, actions):
     action, state = model.predict(BATCH[:2], state, np.array([False, False]))
     assert action == pytest.approx(actions[[0, 1]])
     action, state = model.predict(BATCH[:2], state, np.array([False, True]))
-    assert action == pytest.approx(actions[[0, 2]])
+    assert action == pytest.approx(actions[[0, 3]]), "environment 1 of 2 goes through skills 1, 3, 1, ..."
     action, state = model.predict(BATCH[:2], state, np.array([True, True]))
-    assert action == pytest.approx(actions[[3, 0]])
+    assert action == pytest.approx(actions[[2, 1]])
 
 
 @pytest.mark.parametrize(("observation", "told"), [(BATCH[:3], "are 3 observations"), (OBS, "is 1 observation")])
@@ -142,6 +144,44 @@ def test_evaluate_policy_goes_through_the_skills(model, n_envs, monkeypatch):
     assert sorted(skill for episode in episodes for skill in episode) == sorted(list(range(4)) * n_envs)
     # The skill stays for the episode
     assert all(followed[step] == episodes[step // 200] for step in range(800))
+
+
+class Lasting(gym.Env):
+    """Always observes the same; an episode of a given action lasts longer than those of all others."""
+
+    observation_space = gym.spaces.Box(-8, 8, (3,))
+    action_space = gym.spaces.Box(-2, 2, (1,))
+
+    def __init__(self, action):
+        self.long = action
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return OBS, {}
+
+    def step(self, action):
+        self.time += 1
+        return OBS, 0.0, False, self.time >= (15 if np.allclose(action, self.long, atol=1e-5) else 3), {}
+
+
+@pytest.mark.parametrize("add_skills", [False, True])
+@pytest.mark.parametrize("n_envs", [1, 2, 4])
+def test_skills_count_alike_whatever_their_episodes_last(model, actions, n_envs, add_skills):
+    """In evaluations, with plain observations and, as ``EvalCallback`` has them, with those that bear a skill."""
+    env = make_vec_env(Lasting, n_envs, env_kwargs={"action": actions[1]})
+    if add_skills:
+        env = add_skill_observation(env, model.skill_space, skill_duration=None, order="cycle")
+    played = []
+
+    def note(local, _):
+        if local["done"]:
+            played.append(int(np.abs(actions - local["actions"][local["i"]]).argmin()))
+
+    for _ in range(3):
+        played.clear()
+        evaluate_policy(model, env, n_eval_episodes=8, callback=note)
+        assert np.bincount(played, minlength=4).tolist() == [2, 2, 2, 2]
 
 
 def test_evaluate_policy_on_wrapped_environments(model):

@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import zipfile
 
@@ -7,14 +8,18 @@ import numpy as np
 import pytest
 import torch as th
 from learned import differences, state_of
+from small import make_small
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 from stable_baselines3.common.utils import set_random_seed
+from tuning import Push
+from tuning import saved as saved_file
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import APT, DIAYN, CeSD, VecSkillObservation
 from sb3_cesd.cesd.policies import CeSDPolicy
+from sb3_cesd.methods.diayn import DIAYNReward
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -152,6 +157,72 @@ def test_set_env(trained):
         trained.set_env(make_vec_env("Pendulum-v1", 2))
     with pytest.raises(ValueError, match=r"spaces do not match.*train a new model"):
         trained.set_env(make_vec_env("MountainCarContinuous-v0"))
+
+
+@pytest.mark.parametrize(
+    ("method", "kwargs", "other"),
+    [
+        (DIAYN, {"net_arch": (16,)}, {"net_arch": (8,)}),
+        (
+            APT,
+            {"encoder_kwargs": {"net_arch": (16,), "features_dim": 4}},
+            {"encoder_kwargs": {"net_arch": (8,), "features_dim": 4}},
+        ),
+    ],
+)
+def test_a_tuple_is_the_list_that_is_saved_of_it(method, kwargs, other):
+    file = saved_file(make_small(method, intrinsic_kwargs=kwargs))
+    as_list = {"net_arch": [16]} if method is DIAYN else {"encoder_kwargs": {"net_arch": [16], "features_dim": 4}}
+    for same in (kwargs, as_list):
+        loaded = method.load(file, intrinsic_kwargs=same, device="cpu")
+        assert not differences(loaded, method.load(file, device="cpu"))
+    with pytest.raises(ValueError, match=r"does not fit .*\[16\].* or leave it out"):
+        method.load(file, intrinsic_kwargs=other, device="cpu")
+
+
+def test_numbers_of_numpy_are_saved_as_numbers():
+    kwargs = {"net_arch": [np.int64(16)], "scale": np.float32(2)}
+    model = make_small(DIAYN, intrinsic_kwargs=kwargs)
+    file = saved_file(model)
+    assert model.intrinsic_kwargs == {"net_arch": [16], "scale": 2.0} and type(model.intrinsic_kwargs["scale"]) is float
+    with zipfile.ZipFile(file) as archive:
+        assert json.loads(archive.read("data"))["intrinsic_kwargs"] == {"net_arch": [16], "scale": 2.0}
+    loaded = DIAYN.load(file, intrinsic_kwargs=kwargs, device="cpu")
+    assert loaded.intrinsic_kwargs == model.intrinsic_kwargs and loaded.intrinsic.scale == 2
+
+
+class ActivatedReward(DIAYNReward):
+    """Its arguments are not all plain."""
+
+    fixed_by_save = ("net_arch", "activation_fn")
+
+    def __init__(self, obs_dim, action_dim, skill_space, activation_fn=th.nn.ReLU, net_arch=None, scale=1.0):
+        super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
+        self.activation_fn = activation_fn
+
+
+class Activated(DIAYN):
+    """Must be importable, as rewards are pickled by name."""
+
+    reward_class = ActivatedReward
+
+
+def test_arguments_that_are_not_plain_can_be_changed():
+    file = saved_file(make_small(Activated, intrinsic_kwargs={"net_arch": [16], "activation_fn": th.nn.Tanh}))
+    loaded = Activated.load(file, intrinsic_kwargs={"scale": 3.0}, device="cpu")
+    assert loaded.intrinsic.activation_fn is th.nn.Tanh and loaded.intrinsic.scale == 3
+    with pytest.raises(ValueError, match=r"trained with activation_fn=<class 'torch.*Tanh'> and can't change it"):
+        Activated.load(file, intrinsic_kwargs={"activation_fn": th.nn.ReLU}, device="cpu")
+
+
+@pytest.mark.parametrize("begins_anew", [True, False])
+def test_another_window_of_statistics(begins_anew):
+    file = saved_file(make_small(DIAYN, make_vec_env(Push)).learn(100))
+    for size, n_kept in ((2, 2), (300, 3 if begins_anew else 8)):
+        loaded = DIAYN.load(file, make_vec_env(Push), stats_window_size=size, device="cpu")
+        loaded.learn(60, reset_num_timesteps=begins_anew)
+        assert loaded.stats_window_size == loaded.ep_info_buffer.maxlen == loaded.ep_success_buffer.maxlen == size
+        assert len(loaded.ep_info_buffer) == n_kept, "of episodes of 20 steps"
 
 
 def test_fixed_skill_is_saved(trained, tmp_path):

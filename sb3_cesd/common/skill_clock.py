@@ -101,8 +101,9 @@ class SkillClock:
     :param skill_space: what skills are drawn from
     :param duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
     :param skill: this skill always acts: its index, or its vector
-    :param order: ``"random"`` draws skills; ``"cycle"`` goes through the ``n_skills`` of the space in turn, so that
-        ``n_skills`` consecutive draws (counted over all environments) hold each skill once. See also :meth:`take_turns`
+    :param order: ``"random"`` draws skills; ``"cycle"`` goes through the ``n_skills`` of the space in turn: environment i of n
+        through the skills i, i + n, i + 2n, ..., so that as many draws in each environment, ``n_skills`` or a multiple of it
+        altogether, hold all skills equally often. See also :meth:`take_turns`
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class SkillClock:
         self.turns: SkillTurns | None = None
         # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
         self._ages = np.full(n_envs, -1, dtype=np.int64)
-        self._n_drawn = 0
+        # In each environment, for the cycle
+        self._n_drawn = np.zeros(n_envs, dtype=np.int64)
         self._rng = np.random.default_rng()
         #: Vector of the skill that always acts, shape ``(dim,)``
         self.fixed: np.ndarray | None = None
@@ -141,7 +143,7 @@ class SkillClock:
         :param seed: seed of the draws
         """
         self._rng = np.random.default_rng(seed)
-        self._n_drawn = 0
+        self._n_drawn[:] = 0
         self._ages[:] = -1
 
     def set_skill(self, skill: SkillName | None) -> None:
@@ -191,6 +193,9 @@ class SkillClock:
         :param state: what :meth:`get_state` of the other returned
         """
         vars(self).update(copy.deepcopy(state))
+        if np.ndim(self._n_drawn) == 0:
+            # Earlier versions counted over all environments
+            self._n_drawn = np.full(len(self.vectors), self._n_drawn // len(self.vectors))
 
     def reset(self) -> None:
         """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""
@@ -229,8 +234,10 @@ class SkillClock:
         if n_new == 0 or self.fixed is not None or self.turns is not None:
             return
         if self.order == "cycle":
-            drawn = self.skill_space.vectors[(self._n_drawn + np.arange(n_new)) % self.skill_space.n_skills]
-            self._n_drawn += n_new
+            n_envs = len(self.vectors)
+            numbers = np.arange(n_envs) + self._n_drawn * n_envs
+            drawn = self.skill_space.vectors[numbers[where] % self.skill_space.n_skills]
+            self._n_drawn[where] += 1
         else:
             drawn = self.skill_space.draw(n_new, self._rng)
         self.vectors = self.vectors.copy()

@@ -11,9 +11,9 @@ def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
     """
     Send no gradient to these parameters from what is computed within, which saves its cost.
 
-    :param parameters: trainable parameters
+    :param parameters: any parameters; those that are not trainable stay so
     """
-    parameters = list(parameters)
+    parameters = [parameter for parameter in parameters if parameter.requires_grad]
     for parameter in parameters:
         parameter.requires_grad_(False)
     try:

@@ -39,6 +39,9 @@ class VecSkillObservation(VecEnvWrapper):
     :param order: ``"random"``, or ``"cycle"`` to go through the skills in turn (for evaluation)
     """
 
+    #: The skill that was fixed here, in the form that models keep; what a model follows is fixed in the clock alone
+    own_skill: int | list[float] | None = None
+
     def __init__(
         self,
         venv: VecEnv,
@@ -50,6 +53,7 @@ class VecSkillObservation(VecEnvWrapper):
         check_arguments("VecSkillObservation", locals())
         self.skill_space = skill_space if isinstance(skill_space, SkillSpace) else DiscreteSkills(skill_space)
         self.clock = SkillClock(venv.num_envs, self.skill_space, skill_duration, skill, order)
+        self.own_skill = None if skill is None else self.skill_space.name_of(skill)
         super().__init__(venv, observation_space=skill_observation_space(venv.observation_space, self.skill_space))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,6 +79,7 @@ class VecSkillObservation(VecEnvWrapper):
         :param skill: follow this skill from the next observation on, or ``None`` to draw skills again
         """
         self.clock.set_skill(skill)
+        self.own_skill = None if skill is None else self.skill_space.name_of(skill)
 
     def take_turns(self, turns: SkillTurns) -> None:
         """
@@ -142,7 +147,9 @@ def add_skill_observation(
     """
     wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
     if wrapper is None:
-        return VecSkillObservation(env, skill_space, skill_duration, skill, order)
+        wrapper = VecSkillObservation(env, skill_space, skill_duration, skill, order)
+        wrapper.own_skill = None
+        return wrapper
     if wrapper.skill_space != skill_space:
         raise ValueError(
             f"The environment is wrapped for {wrapper.skill_space.n_skills} skills ({wrapper.skill_space}), the model has "

@@ -24,7 +24,8 @@ from sb3_cesd.common.observations import (
     state_dim,
     to_states,
 )
-from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
@@ -58,6 +59,10 @@ class ActingSkillModel(SavedSkillModel):
     #: Whether all skills act in turn
     _warming_up: bool
     _skill_rewards: SkillRewards
+    #: Whether environments have taken a step that is not stored yet, so that ``_last_obs`` is older than they are
+    _is_stepping: bool = False
+    #: Whether this is within ``learn``
+    _is_learning: bool = False
 
     @property
     def skill_space(self) -> SkillSpace:
@@ -82,14 +87,33 @@ class ActingSkillModel(SavedSkillModel):
         """Number of entries of an action."""
         return get_action_dim(self.action_space)
 
+    @property
+    def _clock(self) -> SkillClock:
+        """Clock of the skills in the environments of training."""
+        assert self.env is not None
+        wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
+        assert wrapper is not None
+        return wrapper.clock
+
     def _add_skills(self, env: VecEnv) -> VecEnv:
         return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
+
+    def _check_wrapper(self, env: VecEnv) -> None:
+        # A task has a single skill, whatever the environments would let act
+        if self.reward == "intrinsic":
+            checks.check_wrapper(env, self.skill, self.skill_duration)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         check_arguments("set_env", locals())
         checks.check_env_spaces(env.observation_space, env.action_space)
         with saved_files.explain_other_spaces(env):
-            super().set_env(self._add_skills(self._wrap_env(env, self.verbose)), force_reset)
+            given = self._wrap_env(env, self.verbose)
+            with_skills = self._add_skills(given)
+            self._check_wrapper(with_skills)
+            super().set_env(with_skills, force_reset)
+        if with_skills is not given and self.seed is not None:
+            # Environments have seeds of their own, and so has a clock that came with them
+            self._clock.seed(seed_to_go_on(self.seed, self.num_timesteps))
         # Environments that came with skill observations have a clock of their own
         self._follow(self.skill)
 
@@ -107,6 +131,7 @@ class ActingSkillModel(SavedSkillModel):
         :param n_envs: number of environments
         :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
         """
+        self._is_stepping = True
         at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
         if at_random:
             action = np.array([self.action_space.sample() for _ in range(n_envs)])
@@ -166,7 +191,9 @@ class ActingSkillModel(SavedSkillModel):
         if self.skill_space.discrete:
             self._skill_rewards.add(self.skill_space.decode(vectors), reward)
         replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
-        self._last_obs = new_obs
+        # A callback may have chosen another skill meanwhile
+        self._last_obs = add_skill(new_obs, self._clock.vectors)
+        self._is_stepping = False
         if self._warming_up and self.skill_turns is not None and self.skill_turns.over:
             self._end_skill_turns(self.skill_turns)
 
@@ -208,7 +235,7 @@ class ActingSkillModel(SavedSkillModel):
 
     def set_skill(self, skill: SkillName | None) -> None:
         """
-        Follow one skill, in predictions and in the training environment.
+        Follow one skill, in predictions and in the training environment. In ``learn``, it acts from the next step on.
 
         :param skill: index or vector of the skill, or ``None`` to follow all of them again
         :raises ValueError: if there is no such skill, or another one learns the task
@@ -220,7 +247,10 @@ class ActingSkillModel(SavedSkillModel):
                 "again with from_pretrained(path, env, skill=...)."
             )
         self._follow(skill)
-        self._last_obs = None  # it bears the old skill: reset before the next step
+        if not self._is_learning:
+            self._last_obs = None  # it bears the old skill: reset before the next step
+        elif skill is not None and self.reward == "intrinsic":
+            self._switch_to(skill)
 
     def _follow(self, skill: SkillName | None) -> None:
         """
@@ -235,13 +265,10 @@ class ActingSkillModel(SavedSkillModel):
         self._warming_up = turns is not None
         if turns is not None:
             turns.then = self.skill
-        if self.env is not None:
-            wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
-            assert wrapper is not None
-            if turns is None:
-                wrapper.set_skill(self.skill)
-            else:
-                wrapper.take_turns(turns)
+        if self.env is not None and turns is None:
+            self._clock.set_skill(self.skill)
+        elif self.env is not None and turns is not None:
+            self._clock.take_turns(turns)
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
             self.intrinsic.follow(self.skill, self.device)
 
@@ -263,16 +290,15 @@ class ActingSkillModel(SavedSkillModel):
 
     def _switch_to(self, skill: SkillName) -> None:
         """
-        Let a skill act in the next step. It is chosen by all transitions of the warm-up, the last of which led to observations
-        that bear another one.
+        Let a skill act in the next step, although the last observations bear another one.
 
         :param skill: its index or vector
         """
-        assert isinstance(self._last_obs, dict) and self.env is not None
-        wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
-        assert wrapper is not None
-        wrapper.clock.switch_to(skill)
-        self._last_obs = {**self._last_obs, SKILL: wrapper.clock.vectors}
+        assert isinstance(self._last_obs, dict)
+        self._clock.switch_to(skill)
+        # Of a step that is not stored yet, they tell who has acted
+        if not self._is_stepping:
+            self._last_obs = add_skill(self._last_obs, self._clock.vectors)
 
     def _choose_skill(self, turns: SkillTurns) -> str:
         """

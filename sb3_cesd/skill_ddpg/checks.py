@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_wrapper
 
 from sb3_cesd.common import allowed
 from sb3_cesd.common.buffers import SkillReplayBuffer
@@ -18,7 +19,8 @@ from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import as_array, shown
-from sb3_cesd.common.vec_env import lacks_statistics, observation_statistics
+from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.vec_env import VecSkillObservation, lacks_statistics, observation_statistics
 
 
 def check_arguments(model: Any) -> None:
@@ -144,6 +146,34 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         raise ValueError(
             f"Actions are continuous in this algorithm, but the action space is {short(action_space)}: "
             "use an environment with a Box action space."
+        )
+
+
+def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | None) -> None:
+    """
+    Check that environments which came with skill observations let those skills act that a model learns.
+
+    :param env: environments with skill observations
+    :param skill: the skill that the model follows, as the model keeps it; ``None`` for all of them
+    :param skill_duration: steps for which the model follows a skill
+    :raises ValueError: if another skill was fixed in the environments
+    """
+    wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
+    if wrapper is None:
+        return
+    own = wrapper.own_skill
+    if own is not None and own != skill:
+        follows = "all skills" if skill is None else f"skill {skill}"
+        raise ValueError(
+            f"VecSkillObservation was told to follow skill {own}, the model follows {follows}: leave the skill out there, and "
+            f"call model.set_skill({own}) to follow that one alone."
+        )
+    if wrapper.clock.duration != skill_duration:
+        warnings.warn(
+            f"VecSkillObservation draws skills with skill_duration={wrapper.clock.duration}, so that skill_duration="
+            f"{skill_duration} of the model has no effect: pass the same to both, or the environment without "
+            "VecSkillObservation (the model adds it).",
+            stacklevel=4,
         )
 
 

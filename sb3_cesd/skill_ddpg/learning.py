@@ -76,6 +76,7 @@ class LearningSkillModel(ActingSkillModel):
         """
         check_arguments("learn", locals())
         self._log_schedule = LogSchedule() if log_interval == "auto" else None
+        self._is_learning = True
         try:
             with ExitStack() as self.until_learned:
                 super().learn(
@@ -87,6 +88,7 @@ class LearningSkillModel(ActingSkillModel):
                     progress_bar=progress_bar,
                 )
         finally:
+            self._is_learning = False
             self._log_schedule = self._estimate = None
             # There is no logger yet if the run failed to start
             if hasattr(self, "_logger"):
@@ -102,6 +104,9 @@ class LearningSkillModel(ActingSkillModel):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if self._is_stepping:
+            # A callback stopped training within a step, which is not stored: what follows is no next step
+            self._last_obs, self._is_stepping = None, False
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, which SB3's own buffers do not note
             self.replay_buffer.end_trajectories()
@@ -129,6 +134,9 @@ class LearningSkillModel(ActingSkillModel):
             self.dump_logs()
         if self._estimate is not None:
             self._estimate.follow(self)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_is_learning"]
 
     def cost_phases(self) -> list[CostPhase]:
         """

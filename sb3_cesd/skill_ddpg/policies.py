@@ -122,9 +122,9 @@ class SkillPolicy(BasePolicy):
         self.critic = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
         self.critic_target = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
         self.critic_target.load_state_dict(self.critic.state_dict())
-        self.critic_target.requires_grad_(False)
-        if self.share_features_extractor:
-            self.actor.requires_grad_(True)
+        # A shared extractor is trained by the actor, as far as its weights are trainable
+        for parameter in self.critic_target.own_parameters():
+            parameter.requires_grad_(False)
 
         self.actor.optimizer = self.make_optimizer(list(self.actor.parameters()), lr_schedule)
         self.critic.optimizer = self.make_optimizer(self.critic.own_parameters(), lr_schedule)
@@ -347,10 +347,12 @@ class SkillPolicy(BasePolicy):
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """
-        Choose the skill of each episode.
+        Choose the skill of each episode. Environment i of n goes through the skills i, i + n, i + 2n, ..., however long the
+        episodes of the others are, so that all skills count alike where SB3's ``evaluate_policy`` plays as many episodes in
+        each environment.
 
         :param n_envs: number of environments
-        :param state: skills of the episodes, and how many were given out so far
+        :param state: skills of the episodes, and by how many the next one of an environment is further on
         :param episode_start: where an episode starts, shape ``(n_envs,)``
         :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
         :raises ValueError: if what is said of the episodes is of another number of environments
@@ -359,15 +361,9 @@ class SkillPolicy(BasePolicy):
             return self.skill_space.encode(self.skill, (n_envs,)), state or ()
         starts = np.zeros(n_envs, dtype=bool) if episode_start is None else np.asarray(episode_start, dtype=bool)
         self._check_memory(n_envs, state or (), starts)
-        if not state:
-            skills, n_given = np.arange(n_envs), n_envs
-        else:
-            skills, n_given = state[0].copy(), int(state[1])
-            n_new = int(starts.sum())
-            skills[starts] = n_given + np.arange(n_new)
-            n_given += n_new
+        skills, stride = (state[0] + starts * state[1], state[1]) if state else (np.arange(n_envs), np.array(n_envs))
         skills = skills % self.n_skills
-        return self.skill_space.vectors[skills], (skills, np.array(n_given))
+        return self.skill_space.vectors[skills], (skills, stride)
 
     @staticmethod
     def _check_memory(n_envs: int, state: tuple[np.ndarray, ...], starts: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.save_util import open_path
+from stable_baselines3.common.save_util import json_to_data, open_path
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import SKILL
@@ -127,6 +127,9 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
     :raises ValueError: if they shape networks
     """
     kept, fixed = saved["intrinsic_kwargs"], model_class.reward_class.fixed_by_save
+    if ":serialized:" in kept:
+        # Something in it is not plain, such as a class
+        kept = json_to_data(json.dumps({"kept": kept}))["kept"]
     parameters = inspect.signature(model_class.reward_class).parameters
     for name, value in wanted.items():
         if fixed is None or name in fixed:
@@ -136,11 +139,25 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
 
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
-    if value != kept:
+    if _with_lists(value) != _with_lists(kept):
         raise ValueError(
             f"{name}={value!r} does not fit {path}, which was trained with {name}={kept!r} and can't change it: pass "
             f"{name}={kept!r} or leave it out."
         )
+
+
+def _with_lists(value: Any) -> Any:
+    """
+    Make lists of tuples, as JSON does, which knows none.
+
+    :param value: anything
+    :return: the same, or a copy with lists
+    """
+    if isinstance(value, list | tuple):
+        return [_with_lists(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _with_lists(entry) for key, entry in value.items()}
+    return value
 
 
 @contextmanager

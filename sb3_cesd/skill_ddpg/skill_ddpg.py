@@ -1,6 +1,7 @@
 """The backbone of all methods: its arguments, networks and updates. It inherits how to act, ``learn`` and save."""
 
 import warnings
+from collections import deque
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -42,6 +43,7 @@ class SkillDDPG(LearningSkillModel):
     Skill-conditioned DDPG with twin critics over an intrinsic reward: how all skill discovery methods of URLB act and learn.
 
     A method is a subclass that names its ``reward_class``, and where its paper has other values than URLB, its ``defaults``.
+    docs/departures.md lists what all methods do otherwise than URLB.
     The environment is wrapped with :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it is already.
 
     :param policy: The policy model to use (MlpPolicy)
@@ -167,7 +169,7 @@ class SkillDDPG(LearningSkillModel):
         self.skill_duration = plain(skill_duration)
         self.skill_type = skill_type
         self.skill_dim = plain(skill_dim)
-        self.intrinsic_kwargs = intrinsic_kwargs or {}
+        self.intrinsic_kwargs = plain(intrinsic_kwargs or {})
         self.reward = reward
         self.warm_up = warm_up
         self.skill = None
@@ -244,6 +246,9 @@ class SkillDDPG(LearningSkillModel):
         self._check_skill_type()
         checks.check_buffer_class(self.replay_buffer_class, self.cuda_graph)  # type: ignore[arg-type]
         checks.check_arguments(self)
+        if self.env is not None:
+            self._check_wrapper(self.env)
+        self._apply_stats_window_size()
         #: Names of the class and those above it, for the error of another one that loads the model
         self.lineage = saved_files.lineage(type(self))
         # SB3 stores the noise for the number of environments it was used with
@@ -279,6 +284,13 @@ class SkillDDPG(LearningSkillModel):
         self.skill_states = th.empty(0, device=self.device)
         self._follow(self.skill)
         self._create_aliases()
+
+    def _apply_stats_window_size(self) -> None:
+        # SB3 reads another attribute, and makes these only when a training begins
+        self._stats_window_size = self.stats_window_size
+        for name in ("ep_info_buffer", "ep_success_buffer"):
+            if getattr(self, name) is not None:
+                setattr(self, name, deque(getattr(self, name), maxlen=self.stats_window_size))
 
     def _create_aliases(self) -> None:
         self.actor = self.policy.actor

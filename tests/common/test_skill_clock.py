@@ -80,6 +80,30 @@ def test_cycle_goes_through_the_skills_that_an_index_stands_for(space):
     assert (acting[10:15] == space.vectors[:2]).all()
 
 
+@pytest.mark.parametrize("n_envs", [1, 2, 3, 4, 6])
+def test_cycle_holds_all_skills_equally_often_in_as_many_episodes_of_each_environment(n_envs):
+    """However long the episodes are, and wherever the cycle begins."""
+    clock, lengths = SkillClock(n_envs, DiscreteSkills(4), duration=None, order="cycle"), np.arange(1, n_envs + 1)
+    for _ in range(3):
+        counts, n_episodes = np.zeros(4, int), np.zeros(n_envs, int)
+        clock.reset()
+        step = 0
+        while n_episodes.min() < 12 // n_envs:
+            step += 1
+            dones, skills = step % lengths == 0, clock.skills
+            counts += np.bincount(skills[dones & (n_episodes < 12 // n_envs)], minlength=4)
+            n_episodes += dones
+            tick(clock, *dones)
+        assert (counts == 3).all()
+
+
+def test_states_of_earlier_versions_counted_over_all_environments():
+    clock = SkillClock(2, DiscreteSkills(4), duration=None, order="cycle")
+    clock.set_state({**clock.get_state(), "_n_drawn": 2})
+    clock.reset()
+    assert clock.skills.tolist() == [2, 3]
+
+
 def test_reset_keeps_a_skill_that_was_drawn_and_not_followed():
     """SB3's evaluate_policy resets at its start, also right after the last episode of the evaluation before."""
     clock = SkillClock(1, DiscreteSkills(4), duration=None, order="cycle")

@@ -101,9 +101,11 @@ def test_coefficient_does_not_learn_from_values():
     assert not model.actor.entropy_bonus(th.ones(2, 1)).requires_grad
 
 
-def test_training_changes_the_coefficient_unless_it_is_a_number():
+@pytest.mark.parametrize("share", [False, True])
+def test_training_changes_the_coefficient_unless_it_is_a_number(share):
     for ent_coef, changes in (("auto_0.1", True), (0.1, False)):
-        model = make_small(APT, ent_coef=ent_coef).learn(100)
+        policy_kwargs = {"net_arch": [16, 16], "share_features_extractor": share}
+        model = make_small(APT, ent_coef=ent_coef, policy_kwargs=policy_kwargs).learn(100)
         before = np.float32(np.log(0.1))
         assert (model.actor.log_ent_coef.item() != before) == changes
         assert model.intrinsic.logs["train/ent_coef"].item() == pytest.approx(0.1, rel=0.2)
