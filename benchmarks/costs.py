@@ -94,7 +94,7 @@ def measure(method: str, scale: str, env_id: str, n_updates: int) -> Cost:
     """
     settings = preset(scale, env_id, method)  # type: ignore[arg-type]
     model = make_model(method, settings, env_id)
-    step = processor_time(lambda: model.learn(N_STEPS, log_interval=None, reset_num_timesteps=False), 1) / N_STEPS
+    step = processor_time(lambda: model.learn(N_STEPS, log_interval=None), 1) / N_STEPS
     # As in the midst of the training that is extrapolated
     model._total_timesteps, model.learning_starts = settings.n_timesteps, settings["learning_starts"]
     phases = model.cost_phases()
