@@ -96,3 +96,9 @@ def test_other_devices_are_tiled_by_default():
     assert plan.counts is None and plan.tile_heads.device.type == "meta"
     assert plan.n_slots == (100 // 64 + N_SKILLS) * 64
     assert ensembles.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]
+
+
+@pytest.mark.parametrize("device", ["mps", th.device("mps")])
+def test_a_device_without_float64_is_refused(make_model, device):
+    with pytest.raises(ValueError, match="must be a device: pass 'auto', 'cpu' or 'cuda'"):
+        make_model(device=device)
