@@ -229,8 +229,7 @@ def main() -> None:
     ]
     if not pretraining and not learning:
         parser.error("there is nothing to learn: pass a method that learns skills, or a domain with tasks")
-    lost = first_lost_model(pretraining, learning, output)
-    if lost is not None and not args.dry_run:
+    if not args.dry_run and (lost := first_lost_model(pretraining, learning, output)) is not None:
         parser.error(LOST.format(file=lost))
     with use_backend(args.backend, args.address):
         if pretraining:

@@ -92,6 +92,16 @@ def short(space: spaces.Space) -> str:
     return f"Box({bounds}{space.shape}, {space.dtype})"
 
 
+def is_channels_last(space: spaces.Space) -> bool:
+    """
+    Tell whether observations are images that Stable-Baselines3 transposes.
+
+    :param space: their space
+    :return: whether channels come last
+    """
+    return is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
+
+
 def channels_first(space: spaces.Space) -> spaces.Space:
     """
     Tell what a model sees of observations: Stable-Baselines3 puts the channels of images first.
@@ -101,7 +111,7 @@ def channels_first(space: spaces.Space) -> spaces.Space:
     """
     if isinstance(space, spaces.Dict):
         return spaces.Dict({name: channels_first(child) for name, child in space.spaces.items()})
-    if is_image_space(space) and not is_image_space_channels_first(space):  # type: ignore[arg-type]
+    if is_channels_last(space):
         return VecTransposeImage.transpose_space(space)  # type: ignore[arg-type]
     return space
 

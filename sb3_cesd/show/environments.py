@@ -9,7 +9,6 @@ import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers.utils import RunningMeanStd
-from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     VecEnv,
@@ -22,6 +21,7 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
+from sb3_cesd.common.observations import is_channels_last
 from sb3_cesd.common.vec_env import NORMALIZATION, VecSkillObservation, normalize_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
@@ -127,12 +127,7 @@ class PlayEnvs:
             env = VecFrameStack(env, self._frame_stack)
         space = env.observation_space
         entries = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
-        return VecTransposeImage(env) if any(map(_is_channels_last, entries)) else env
-
-
-def _is_channels_last(space: spaces.Space) -> bool:
-    """Tell whether observations are images that SB3 transposes."""
-    return is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
+        return VecTransposeImage(env) if any(map(is_channels_last, entries)) else env
 
 
 def kind_of(env: VecEnv) -> str:
