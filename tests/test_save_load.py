@@ -215,6 +215,14 @@ def test_arguments_that_are_not_plain_can_be_changed():
         Activated.load(file, intrinsic_kwargs={"activation_fn": th.nn.ReLU}, device="cpu")
 
 
+def test_objects_that_replace_saved_ones_reach_the_environment(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    env = make_vec_env("Pendulum-v1", 2)
+    loaded = CeSD.load(tmp_path / "model.zip", env, device="cpu", custom_objects={"skill_duration": 7, "skill": 2})
+    assert loaded.skill_duration == loaded.env.clock.duration == 7 and trained.skill_duration != 7
+    assert loaded.skill == 2 and (loaded.env.reset()["skill"].argmax(axis=1) == 2).all()
+
+
 @pytest.mark.parametrize("begins_anew", [True, False])
 def test_another_window_of_statistics(begins_anew):
     file = saved_file(make_small(DIAYN, make_vec_env(Push)).learn(100))

@@ -126,7 +126,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         check_arguments("load", locals())
         checks.check_changes(cls, "load", kwargs, ("skill", *finetuning.USED_UP))
         kwargs = saved_files.without_none({name: plain(value) for name, value in kwargs.items()})
-        saved = saved_files.read_saved_data(path)
+        saved = {**saved_files.read_saved_data(path), **(custom_objects or {})}
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
             if env is None:
                 raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
