@@ -6,13 +6,15 @@ from typing import Any
 import optuna
 
 from sb3_cesd.skill_ddpg.search_space import Params
-from sb3_cesd.zoo.nested import LINEAR, leaves, only_json
+from sb3_cesd.zoo.nested import LINEAR, leaves, only_json, only_names
 from sb3_cesd.zoo.search import SearchSpace
 
 #: User attribute of a study: what it searches
 SEARCH_SPACE = "search_space"
 #: Group of what trials are compared under, beside the search space
 RUN = "run"
+#: Group of the classes and functions among the settings, by name
+CLASSES = "classes"
 #: How many settings a message names
 N_NAMED = 6
 
@@ -50,14 +52,15 @@ def description(space: SearchSpace, run: Params | None = None) -> dict[str, Any]
     :return: all that its choices and scores depend on, as JSON has it
     """
     groups = {"entry": space.entry, "given": space.given, "limits": space.limits, "fixed": space.fixed}
-    described = {"of": {"method": space.method.__name__, "task": space.is_for_task}, RUN: run or {}, **groups}
+    of = {"method": space.method.__name__, "task": space.is_for_task}
+    described = {"of": of, RUN: run or {}, CLASSES: only_names(space.entry), **groups}
     return json.loads(json.dumps(only_json(described)))
 
 
 def differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """
-    Find the settings in which two search spaces differ. An earlier version noted neither the run nor linear schedules, so
-    with its notes they are not compared.
+    Find the settings in which two search spaces differ. What an earlier version did not note is not compared: the run,
+    linear schedules, classes.
 
     :param begun: description of one
     :param now: description of the other
@@ -65,8 +68,9 @@ def differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """
     missing = object()
     first, second = leaves(begun), leaves(now)
+    unnoted = {path for path in second if path[0] in {RUN, CLASSES} - begun.keys()}
     if RUN not in begun:
-        unnoted = {path for path, value in second.items() if path[0] == RUN or str(value).startswith(LINEAR)} - first.keys()
-        second = {path: value for path, value in second.items() if path not in unnoted}
+        unnoted |= {path for path, value in second.items() if str(value).startswith(LINEAR)} - first.keys()
+    second = {path: value for path, value in second.items() if path not in unnoted}
     changed = (path for path in {**first, **second} if first.get(path, missing) != second.get(path, missing))
     return sorted({".".join(path[1:]) for path in changed})

@@ -13,6 +13,7 @@ from stable_baselines3.common.utils import ConstantSchedule, set_random_seed
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.zoo.same_space import SEARCH_SPACE
 from sb3_cesd.zoo.search import OF_ENTRY, SearchTrial
 from sb3_cesd.zoo.studies import begin_with_entry, describe, load_arguments, run_of, space_of, start_study
@@ -54,12 +55,17 @@ def begin(storage, entry, given, **run):
 
 
 def test_a_study_goes_on_with_the_settings_that_it_began_with(storage):
-    given = {"train_freq": (8, "step"), "learning_rate": ConstantSchedule(1e-3)}
+    given = {
+        "train_freq": (8, "step"),
+        "learning_rate": ConstantSchedule(1e-3),
+        "policy_kwargs": {"activation_fn": th.nn.ReLU},
+    }
     begin(storage, ENTRY, given).ask()
     begin(storage, ENTRY, {**given, "learning_rate": ConstantSchedule(1e-3)}).ask()
     for entry, others, names in (
         ({**ENTRY, "batch_size": 128}, given, "batch_size"),
         (ENTRY, {**given, "learning_rate": ConstantSchedule(1e-2)}, "learning_rate"),
+        (ENTRY, {**given, "policy_kwargs": {"activation_fn": th.nn.Tanh}}, "policy_kwargs.activation_fn"),
         (ENTRY, {**given, "intrinsic_kwargs": {"entropy_kwargs": {"k": 4}}}, "intrinsic_kwargs.entropy_kwargs.k, k"),
         ({**ENTRY, "reward": "extrinsic"}, given, "n_skills, reward, skill_duration, task"),
     ):
@@ -94,11 +100,12 @@ def test_a_study_of_an_earlier_version_goes_on(storage):
 
 
 def test_a_study_of_an_earlier_version_is_compared_by_what_it_noted(storage):
-    given = {"learning_rate": SimpleLinearSchedule(3e-4)}
+    given = {"learning_rate": SimpleLinearSchedule(3e-4), "replay_buffer_class": SkillReplayBuffer}
     noted = begin(storage, ENTRY, given).user_attrs[SEARCH_SPACE]
     assert noted["given"] == {"learning_rate": "lin_0.0003"} and noted["run"]["env"] == "Pendulum-v1"
+    assert noted["classes"] == {"replay_buffer_class": "sb3_cesd.common.buffers.SkillReplayBuffer"}
     study = optuna.create_study(storage=storage, study_name="earlier")
-    del noted["run"]
+    del noted["run"], noted["classes"]
     for group in ("entry", "given", "fixed"):
         del noted[group]["learning_rate"]
     study.set_user_attr(SEARCH_SPACE, noted)
