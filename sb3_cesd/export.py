@@ -22,6 +22,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn.modules import activation
 
+from sb3_cesd.common import rules
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
@@ -69,6 +70,8 @@ class ExportedPolicy(SkillPolicy):
         self.reward: str = description["reward"]
         self.num_timesteps: int = description["num_timesteps"]
         self.exploration_noise: float = description["exploration_noise"]
+        #: Steps for which training followed a skill; ``None`` for whole episodes, or if an older file does not tell
+        self.skill_duration: int | None = description.get("skill_duration")
         self.statistics = statistics
         self._clip_obs, self._epsilon = description["clip_obs"], description["epsilon"]
         super().__init__(
@@ -173,7 +176,7 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
                 th.from_numpy(np.array(rms.mean)),
                 th.from_numpy(np.array(rms.var)),
             )
-    text = json.dumps(description)
+    text = json.dumps(rules.plain(description))
     content = save(tensors, {"sb3_cesd": text, "sha256": _checksum(text, tensors)})
     with written_whole(path) as file:
         file.write(content)
@@ -223,6 +226,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "n_skills": model.n_skills,
         "skill_dim": model.skill_dim,
         "skill": model.skill,
+        "skill_duration": model.skill_duration,
         "reward": model.reward,
         "num_timesteps": model.num_timesteps,
         "exploration_noise": float(model.exploration_noise),
@@ -278,12 +282,13 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
         if description["format"] > FORMAT:
             raise ValueError(f"it is of format {description['format']}, this version knows {FORMAT}: install a newer sb3_cesd")
         policy = _build(description, tensors)
+        saved_with = {str(name): str(version) for name, version in description["versions"].items()}
     except Exception as error:  # whatever a damaged or crafted file leads to
         raise ValueError(
             f"{path} is no exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
             "export_policy, or ask for it again."
         ) from error
-    warn_of_other_versions(path, description["versions"])
+    warn_of_other_versions(path, saved_with)
     return policy
 
 

@@ -12,6 +12,7 @@ from sb3_cesd.common.observations import Observation, channels_first, entries_of
 from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
 from sb3_cesd.common.vec_env import normalize_entries
+from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import statistics_of_training
 
@@ -20,9 +21,9 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     """
     Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
 
-    The action is the index of a discrete skill, or the vector of a continuous one: for skills on a sphere any vector but zero,
-    which is brought to unit length. An integer then is the index of one of the skills that evaluations go through, as in
-    ``predict``.
+    The action is the index of a discrete skill, or the vector of a continuous one: for skills on a sphere any vector, which is
+    brought to unit length (zero stands for the first skill). An integer then is the index of one of the skills that
+    evaluations go through, as in ``predict``.
 
     A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
     discounted by ``gamma``; for an algorithm on top to discount as one that acts in every step, set its own discount factor to
@@ -33,7 +34,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     that is no dictionary is the entry ``"observation"``.
 
     :param env: the task, in the domain the model was pre-trained in and with its plain observations
-    :param model: a pre-trained model; it is not trained here
+    :param model: a pre-trained model, or one that was exported; it is not trained here
     :param duration: steps for which a skill is followed, at most; ``None`` for the ``skill_duration`` of the model
     :param gamma: discount factor of the rewards within a step, 1 to add them up
     :param vec_normalize: statistics of training, by which observations are normalised for the model (not those of this
@@ -45,7 +46,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     def __init__(
         self,
         env: gym.Env,
-        model: SkillDDPG,
+        model: SkillDDPG | ExportedPolicy,
         duration: int | None = None,
         gamma: float = 1.0,
         vec_normalize: VecNormalize | None = None,
@@ -60,7 +61,9 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         if duration is None:
             duration = model.skill_duration
         if duration is None:
-            raise ValueError("The model keeps a skill for a whole episode: pass duration, the steps until the next choice.")
+            raise ValueError(
+                "The model keeps a skill for a whole episode, or does not say: pass duration, the steps until the next choice."
+            )
         known, given = shapes_of(model.plain_space), shapes_of(channels_first(env.observation_space))
         if {name: given.get(name) for name in known} != known or env.action_space != model.action_space:
             raise ValueError(

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import (
@@ -13,6 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 
 from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.callbacks import SkillEvalCallback
 
 PER_SKILL = [
     f"{name}_{skill:02d}" for name in ("clusters/share", "skills/share", "rollout/ep_rew_skill") for skill in range(4)
@@ -190,3 +193,24 @@ def test_log_every_n_timesteps(make_model):
     model.set_logger(Logger(None, [memory]))
     model.learn(200, callback=LogEveryNTimesteps(50), log_interval=None)
     assert len(memory.rows) == 4 and "train/actor_loss" in memory.rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("n_episodes", "kwargs", "warns"), [(3, {}, True), (5, {}, True), (8, {}, False), (3, {"reward": "extrinsic"}, False)]
+)
+def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model, n_episodes, kwargs, warns):
+    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1000, n_eval_episodes=n_episodes, verbose=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_model(**kwargs).learn(10, callback=callback)
+    told = [str(warning.message) for warning in caught if "are not evaluated equally often" in str(warning.message)]
+    assert len(told) == warns and all("4 skills" in message and "SkillEvalCallback goes by" in message for message in told)
+
+
+def test_evaluations_by_skills_keep_the_best_model(make_model, tmp_path):
+    callback = SkillEvalCallback(make_vec_env("Pendulum-v1"), eval_freq=100, n_eval_episodes=8, best_model_save_path=tmp_path)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*not evaluated equally often")
+        model = make_model().learn(200, callback=callback)
+    assert (tmp_path / "best_model.zip").is_file() == (callback.best_mean_reward > -np.inf)
+    assert callback.last_mean_reward == callback.evaluations_metrics["skill_score"][-1] and model.num_timesteps == 200

@@ -215,3 +215,12 @@ def test_what_is_saved_while_learning_waits_does_not_wait(make_model, tmp_path):
         assert model.learning_starts == starts + 500
     assert model.learning_starts == starts
     assert CeSD.load(tmp_path / "model.zip", device="cpu").learning_starts == starts
+
+
+def test_a_constraint_that_has_started_stays_after_a_training_that_was_stopped_early(make_model):
+    """Of the second training too little is over for its share of the steps to have come."""
+    model = make_model(constraint_kwargs={"start": 0.7}).learn(100)
+    model.learn(1000, callback=lambda *_: model.num_timesteps < 110, reset_num_timesteps=False)
+    assert model._current_progress_remaining > 0.3 and model.intrinsic.is_constrained
+    model.learn(1000, callback=lambda *_: model.num_timesteps < 120, reset_num_timesteps=False)
+    assert model.was_constrained and model.intrinsic.is_constrained and model.critic.use_heads

@@ -9,11 +9,12 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from learned import parameters_of
+from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import CeSD, registry
+from sb3_cesd import RND, CeSD, registry
 from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.tensors import frozen
@@ -285,3 +286,24 @@ def test_a_gpu_leaves_steps_out_without_the_host(optimizer_class, kwargs):
         assert steps.left_out() == ["the loss or its gradient"] * 3 and steps.left_out() == []
         steps.take("loss", optimizer, sum(parameter.square().sum() for parameter in parameters))
         assert steps.left_out() == [] and all((a != b).all() for a, b in zip(before, parameters, strict=False))
+
+
+@pytest.mark.parametrize("on_non_finite", ["raise", "skip"])
+def test_running_statistics_are_those_of_the_last_finite_update(monkeypatch, on_non_finite):
+    """What makes a loss infinite gets into the statistics first."""
+    model = make_small(RND, on_non_finite=on_non_finite).learn(60)
+    before = model.intrinsic.obs_norm.running_mean.clone()
+    loss = model.intrinsic.loss
+
+    def spoilt(samples):
+        model.intrinsic.obs_norm.running_mean.fill_(math.inf)
+        return loss(samples) * math.inf
+
+    monkeypatch.setattr(model.intrinsic, "loss", spoilt)
+    if on_non_finite == "raise":
+        with pytest.raises(TrainingDiverged, match="intrinsic loss"):
+            model.train(3, 32)
+    else:
+        with pytest.warns(UserWarning, match="intrinsic loss"):
+            model.train(3, 32)
+    assert (model.intrinsic.obs_norm.running_mean == before).all() and is_finite(model)

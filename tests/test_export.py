@@ -7,11 +7,12 @@ import torch as th
 from conftest import TINY, arguments
 from safetensors import safe_open
 from safetensors.torch import save_file
+from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CIC, CeSD, VecSkillObservation
+from sb3_cesd import CIC, DIAYN, CeSD, VecSkillObservation
 from sb3_cesd.export import ExportedPolicy, export_policy, import_policy
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
@@ -195,6 +196,8 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
         lambda description, tensors: description.update(features_extractor_class="eval"),
         lambda description, tensors: description.update(format=99),
         lambda description, tensors: description.pop("skill_type"),
+        lambda description, tensors: description.pop("versions"),
+        lambda description, tensors: description.update(versions=3),
         lambda description, tensors: tensors.pop("actor.mu.0.weight"),
         lambda description, tensors: tensors.update({"actor.mu.0.weight": th.zeros(3, 3)}),
     ],
@@ -214,3 +217,9 @@ def test_other_files(tmp_path):
     for name in ("text", "other"):
         with pytest.raises(ValueError, match="is no exported policy"):
             import_policy(tmp_path / f"{name}.safetensors")
+
+
+def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
+    model = make_small(DIAYN, "Pendulum-v1", policy_kwargs={"net_arch": (np.int64(8), np.int32(8))})
+    policy = import_policy(export_policy(model, tmp_path))
+    assert policy.actor_arch == [8, 8] and (policy.predict(OBS, skill=1)[0] == model.predict(OBS, skill=1)[0]).all()

@@ -10,6 +10,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import APT, DADS, SkillOptions, VecSkillObservation
+from sb3_cesd.export import export_policy, import_policy
 
 
 class Counter(gym.Env):
@@ -183,8 +184,21 @@ def test_continuous_skills_are_chosen_by_their_vectors(tiny, skill_type, low):
     with pytest.raises(ValueError, match="is not finite"):
         env.step(np.array([np.nan, 0.5]))
     if skill_type == "sphere":
-        with pytest.raises(ValueError, match=r"points to no skill: choose one with a direction\."):
-            env.step(np.zeros(2))
+        # What an untrained policy returns for an observation of zeros
+        assert (env.step(np.zeros(2))[-1]["skill"] == model.skill_space.vectors[0]).all()
+
+
+def test_exported_skills_can_be_chosen(make_model, tmp_path):
+    vec_normalize = VecNormalize(DummyVecEnv([Counter]))
+    model = make_model(vec_normalize, skill_duration=4).learn(60)
+    exported = import_policy(export_policy(model, tmp_path))
+    played = []
+    for skills in (model, exported):
+        env = SkillOptions(Counter(), skills)
+        env.reset()
+        assert env.step(2)[-1]["n_steps"] == 4
+        played.append(np.array(env.unwrapped.actions))
+    assert (played[0] == played[1]).all(), "with the statistics of its file"
 
 
 def test_algorithms_with_continuous_actions_choose_continuous_skills(tiny):

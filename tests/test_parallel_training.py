@@ -255,3 +255,17 @@ def test_a_second_ctrl_c_while_the_thread_ends_leaves_the_model_as_it_was(make_m
         model.learn(1000, callback=[callback, Patched(KeyboardInterrupt(), 610)])
     monkeypatch.undo()
     assert learns_again(model)
+
+
+def test_the_learner_sees_what_the_model_sees(make_model, monkeypatch):
+    """Batches of the thread are normalised by the statistics of training."""
+    env = VecNormalize(make_vec_env("Pendulum-v1"))
+    normalized_by, sample = [], SkillReplayBuffer.sample
+
+    def note(self, batch_size, env=None):
+        normalized_by.append(env)
+        return sample(self, batch_size, env)
+
+    monkeypatch.setattr(SkillReplayBuffer, "sample", note)
+    model = make_model(env, **EPISODES).learn(600, callback=ParallelTrainCallback(gradient_steps=2))
+    assert model._n_updates > 0 and normalized_by and all(each is env for each in normalized_by)

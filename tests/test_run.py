@@ -254,3 +254,24 @@ def test_everything_is_on_the_device_of_the_model(make_model):
     model = make_model().learn(60)
     tensors = [*model.policy.parameters(), *model.intrinsic.parameters(), *model.policy.buffers(), *model.intrinsic.buffers()]
     assert {tensor.device for tensor in tensors} == {model.device}
+
+
+def test_the_policy_acts_from_the_step_on_that_ends_the_warm_up(make_model):
+    model = make_model(learning_starts=40, exploration_noise=0.0, learning_rate=1e-12).learn(60)
+    buffer = model.replay_buffer
+    greedy = model.policy.scale_action(
+        model.predict(buffer.observations["observation"][:60, 0], skill=buffer.skills[:60, 0])[0]
+    )
+    by_policy = np.isclose(buffer.actions[:60, 0], greedy, atol=1e-4)[:, 0]
+    assert by_policy[40:].all() and by_policy[:40].sum() < 5
+
+
+def test_noise_starts_afresh_at_every_end_of_an_episode(make_model):
+    """What the noise was before does not matter, in the environment whose episode has ended alone."""
+    model = make_model(make_vec_env("Pendulum-v1", 2), noise_correlation=0.5, learning_starts=1000)
+    model.learn(20)
+    noise = model._unit_noise.noise_prev = np.ones((2, 1))
+    obs, original = model._last_obs, model._last_obs
+    infos = [{"terminal_observation": {name: value[0] for name, value in obs.items()}}, {}]
+    model._store_transition(model.replay_buffer, np.zeros((2, 1)), original, np.zeros(2), np.array([True, False]), infos)
+    assert noise.tolist() == [[0], [1]]

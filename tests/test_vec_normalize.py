@@ -137,3 +137,14 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
         again = CeSD.load(saved(task.learn(50)), device="cpu")
         CeSD.from_pretrained(saved(make_model().learn(60)), normalized(), skill=1, device="cpu")
     assert export_policy(again, path.parent).is_file()
+
+
+def test_frames_stacked_around_are_refused(make_model):
+    env = VecFrameStack(VecNormalize(make_vec_env("Pendulum-v1")), 3)
+    message = r"^A wrapper around VecNormalize makes Box.*: stack frames, or put channels first, inside of it"
+    with pytest.raises(ValueError, match=message):
+        make_model(env)
+    inside = make_model(VecNormalize(VecFrameStack(make_vec_env("Pendulum-v1"), 3))).learn(50)
+    assert inside.num_timesteps == 50
+    with pytest.raises(ValueError, match=message):
+        make_model().set_env(env)

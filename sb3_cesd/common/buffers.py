@@ -232,6 +232,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
                 self._tensors.mark(self._names("newest_next"), range(self.n_envs))
                 self._tensors.mark(["newest", "wrapped"], [0])
 
+    def reset(self) -> None:
+        """Forget all transitions."""
+        super().reset()
+        self.dones[:] = self.timeouts[:] = False
+        self._free_slots = list(range(len(next(iter(self.last_observations.values())))))
+        self._make_unsaved()
+
     def end_trajectories(self) -> None:
         """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
         if self.size() > 0:

@@ -6,6 +6,8 @@ import io
 import os
 import pickle
 import secrets
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,6 +46,8 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: pass the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
+    # An error that is being handled already did not come from here
+    before = sys.exc_info()[1]
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
         _delete_if_abandoned(leftover)
     file = _new_unfinished(path)
@@ -53,13 +57,15 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if path.exists():
+                unfinished.chmod(stat.S_IMODE(path.stat().st_mode))  # as if it was written in place
             if fcntl is not None:
                 os.replace(unfinished, path)  # while it is locked
         if fcntl is None:
             os.replace(unfinished, path)  # Windows renames no open files
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        full = _disk_error(error)
+        full = _disk_error(error, before)
         if full is None:
             raise
         raise OSError(
@@ -113,14 +119,15 @@ def _delete_if_abandoned(unfinished: Path) -> None:
             unfinished.unlink()
 
 
-def _disk_error(error: BaseException | None) -> OSError | None:
+def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
     """
     Find the error of the disk behind that of a library, which may hide it: PyTorch says "unexpected pos".
 
     :param error: what was raised
-    :return: the error of the disk among what led to it
+    :param before: what was being handled before the file was written
+    :return: the error of the disk among what led to it since
     """
-    while error is not None:
+    while error is not None and error is not before:
         if isinstance(error, OSError) and error.errno is not None:
             return error
         error = error.__cause__ or error.__context__

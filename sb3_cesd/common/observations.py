@@ -38,13 +38,30 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
                 f"A Dict of Box spaces can be observed, but {', '.join(map(repr, others))} is none: convert it, for instance "
                 "with gymnasium.wrappers.TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation."
             )
+        dotted = [name for name in observation_space.spaces if "." in name]
+        if dotted:
+            raise ValueError(
+                f"Networks can't have entries with a dot in their names, as {', '.join(map(repr, dotted))}: rename them, for "
+                "instance with gymnasium.wrappers.TransformObservation."
+            )
+        for name, space in observation_space.spaces.items():
+            _check_has_axis(repr(name), space)
         return observation_space
     if not isinstance(observation_space, spaces.Box):
         raise ValueError(
             f"A skill can be added to a Box or a Dict of them, but the observation space is {short(observation_space)}: "
             "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
         )
+    _check_has_axis("The observation", observation_space)
     return observation_space
+
+
+def _check_has_axis(name: str, space: spaces.Space) -> None:
+    if space.shape == ():
+        raise ValueError(
+            f"{name} has the shape (), which is not that of an array: give it the shape (1,), for instance with "
+            "gymnasium.wrappers.ReshapeObservation(env, (1,))."
+        )
 
 
 def skill_observation_space(observation_space: spaces.Space, skill_space: SkillSpace) -> spaces.Dict:

@@ -184,7 +184,7 @@ class SkillClock:
 
         :return: what :meth:`set_state` takes
         """
-        return {name: getattr(self, name) for name in STATE}
+        return {name: copy.deepcopy(getattr(self, name)) for name in STATE}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """

@@ -162,8 +162,7 @@ class SkillSpace(ABC):
         Find the skill that a point of the box stands for.
 
         :param vector: a point of ``box``, shape ``(dim,)``
-        :return: vector of the skill, shape ``(dim,)``
-        :raises ValueError: if it stands for none
+        :return: vector of the skill, shape ``(dim,)``; where a point has no direction, that of the first skill
         """
         return vector
 
@@ -304,9 +303,7 @@ class SphereSkills(SkillSpace):
 
     def nearest(self, vector: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(vector)
-        if length == 0:
-            raise ValueError("The zero vector points to no skill: choose one with a direction.")
-        return vector / length
+        return vector / length if length > 0 else self.vectors[0]
 
     def _representatives(self) -> np.ndarray:
         if self.dim > 2:

@@ -120,6 +120,8 @@ class VecSkillObservation(VecEnvWrapper):
         # Skills are compared by the rewards of the environment itself
         normalize = unwrap_vec_normalize(self.venv)
         self.clock.tick(dones, rewards if normalize is None else normalize.get_original_reward())
+        # Environments may return one dictionary for all, or keep theirs
+        infos = [dict(info) for info in infos]
         for idx, info in enumerate(infos):
             info["skill"] = int(skills[idx]) if self.skill_space.discrete else skills[idx]
             if "terminal_observation" in info:

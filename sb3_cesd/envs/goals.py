@@ -5,12 +5,15 @@ from typing import Any, NamedTuple, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 
 from sb3_cesd.common.observations import Observation, check_plain_space, entries_of
 from sb3_cesd.envs.allowed import check_env_arguments
 
 #: Key of the goal in the observations
 GOAL = "goal"
+#: Tells the random numbers of goals from those that the environment draws with the same seed
+OWN_STREAM = 1
 
 
 class GoalSettings(NamedTuple):
@@ -41,7 +44,7 @@ GOAL_TASKS = {
 }
 
 
-class GoalTask(gym.Wrapper[Any, Any, Any, Any]):
+class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """
     Reach goals: the reward is 1 in each step that ends within the radius of the goal, else 0.
 
@@ -65,6 +68,7 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any]):
         self, env: gym.Env, goal_range: float, radius: float, goal_duration: int | None = None, n_axes: int = 2
     ) -> None:
         check_env_arguments("GoalTask", locals())
+        RecordConstructorArgs.__init__(self, goal_range=goal_range, radius=radius, goal_duration=goal_duration, n_axes=n_axes)
         super().__init__(env)
         if not env.has_wrapper_attr("position"):
             raise ValueError("Environments without a position have no places to reach: give it a property position (x, y, z).")
@@ -93,7 +97,8 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any]):
         """
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None:
-            self._random_state = np.random.default_rng(seed)
+            # Not the numbers that the initial state is drawn from
+            self._random_state = np.random.default_rng([seed, OWN_STREAM])
         self._n_steps = 0
         self.goal = self._draw(np.zeros_like(self.goal))
         return self._with_goal(observation), info
@@ -125,7 +130,13 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any]):
 
     def _way(self) -> np.ndarray:
         """Return the vector from the robot to the goal [m], shape ``(n_axes,)``."""
-        return self.goal - np.asarray(self.env.get_wrapper_attr("position"))[: len(self.goal)]
+        position = np.asarray(self.env.get_wrapper_attr("position"))[: len(self.goal)]
+        if position.shape != self.goal.shape:
+            raise ValueError(
+                f"A goal of {len(self.goal)} coordinates can't be compared with a position of {len(position)}: pass "
+                f"n_axes={len(position)}, or return (x, y, z)."
+            )
+        return self.goal - position
 
     def _with_goal(self, observation: Observation) -> dict[str, np.ndarray]:
         """

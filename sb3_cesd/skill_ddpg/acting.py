@@ -1,5 +1,6 @@
 """How a model acts: which skill is followed, in training and in predictions."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sb3_cesd.common.observations import (
     to_states,
 )
 from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, unnormalize_entries
@@ -108,6 +110,7 @@ class ActingSkillModel(SavedSkillModel):
         checks.check_env_spaces(env.observation_space, env.action_space)
         with saved_files.explain_other_spaces(env):
             given = self._wrap_env(env, self.verbose)
+            checks.check_normalization(given)
             with_skills = self._add_skills(given)
             self._check_wrapper(with_skills)
             super().set_env(with_skills, force_reset)
@@ -144,7 +147,8 @@ class ActingSkillModel(SavedSkillModel):
         elif not at_random and self.ent_coef is None:
             noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
             buffer_action = np.clip(buffer_action + noise, -1, 1)
-        buffer_action = np.asarray(buffer_action, action.dtype)
+        # Bounds of integers do not make scaled actions integers
+        buffer_action = np.asarray(buffer_action, action.dtype if action.dtype.kind == "f" else np.float32)
         return self.policy.unscale_action(buffer_action), buffer_action
 
     def _store_transition(
@@ -228,10 +232,18 @@ class ActingSkillModel(SavedSkillModel):
         :return: action(s) and the state to pass to the next call
         """
         checks.check_observation(observation)
-        if skill is None and self.reward == "extrinsic":
+        is_given = skill is not None
+        if not is_given and self.reward == "extrinsic":
             # Also if the observation bears another one
             skill = self.skill
-        return self.policy.predict(observation, state, episode_start, deterministic, skill)
+        actions, state = self.policy.predict(observation, state, episode_start, deterministic, skill)
+        if is_given and self.reward == "extrinsic" and self.num_timesteps > 0 and self.skill is not None:
+            learned = self.skill_space.encode(self.skill)
+            if (self.skill_space.encode(skill, self.policy.batch_shape(observation)) != learned).any():  # type: ignore[arg-type]
+                warnings.warn(
+                    f"Skill {shown(self.skill)} learned the task, the others did not: leave skill out to act by that one."
+                )
+        return actions, state
 
     def set_skill(self, skill: SkillName | None) -> None:
         """

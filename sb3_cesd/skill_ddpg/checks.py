@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize, unwrap_vec_wrapper
 
 from sb3_cesd.common import allowed
 from sb3_cesd.common.buffers import SkillReplayBuffer
@@ -70,7 +70,8 @@ def check_constructor_arguments(model_class: Any, values: Mapping[str, Any]) -> 
     policy = values.get("policy", "MlpPolicy")
     aliases = model_class.policy_aliases
     if isinstance(policy, str) and policy not in aliases:
-        raise ValueError(f"Policy {policy} unknown: choose {' or '.join(map(repr, aliases))}.")
+        also = ", which takes dictionaries and images, too" if policy in ("MultiInputPolicy", "CnnPolicy") else ""
+        raise ValueError(f"Policy {policy} unknown: choose {' or '.join(map(repr, aliases))}{also}.")
     _check_group("policy_kwargs", aliases.get(policy, policy) if isinstance(policy, str) else policy, values, OF_THE_POLICY)
     if hasattr(model_class, "reward_class"):
         _check_group("intrinsic_kwargs", model_class.reward_class, values, ("obs_dim", "action_dim", "skill_space"))
@@ -138,7 +139,7 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
 
     :param observation_space: of the environment, with or without the skill
     :param action_space: of the environment
-    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous
+    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous, each of some range
     """
     has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
     check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
@@ -146,6 +147,12 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         raise ValueError(
             f"Actions are continuous in this algorithm, but the action space is {short(action_space)}: "
             "use an environment with a Box action space."
+        )
+    fixed = np.flatnonzero(action_space.low >= action_space.high).tolist()
+    if fixed:
+        raise ValueError(
+            f"Entries {fixed} of the action have no range, as low is not below high: leave them out of the action space, for "
+            "instance with gymnasium.wrappers.TransformAction."
         )
 
 
@@ -174,6 +181,25 @@ def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | No
             f"{skill_duration} of the model has no effect: pass the same to both, or the environment without "
             "VecSkillObservation (the model adds it).",
             stacklevel=4,
+        )
+
+
+def check_normalization(env: VecEnv) -> None:
+    """
+    Check that ``VecNormalize`` knows what a model observes, as observations are kept that are not normalised.
+
+    :param env: environments
+    :raises ValueError: if a wrapper around it makes other observations of its
+    """
+    normalize = unwrap_vec_normalize(env)
+    if normalize is None:
+        return
+    seen, kept = (shapes_of(space) for space in (env.observation_space, normalize.observation_space))
+    if any(seen.get(name) != shape for name, shape in kept.items()):
+        raise ValueError(
+            f"A wrapper around VecNormalize makes {short(env.observation_space)} of {short(normalize.observation_space)}, but "
+            "observations are kept as they were before VecNormalize: stack frames, or put channels first, inside of it, for "
+            "instance with a wrapper of the environment."
         )
 
 
@@ -293,12 +319,12 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
     """
     Find the statistics by which observations of a model were normalised in training.
 
-    :param model: the model
+    :param model: the model, or an exported policy, which holds its statistics itself
     :param vec_normalize: the statistics; ``None`` for those of its environment
     :return: the same; ``None`` if it was trained with observations as they are
     :raises ValueError: if they are missing, or of other observations, for instance before frames are stacked
     """
-    found = vec_normalize or model.get_vec_normalize_env()
+    found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
     if lacks_statistics(model, found):
         raise ValueError(
             "The model was trained with VecNormalize, but neither its file nor its environment holds the statistics: pass "

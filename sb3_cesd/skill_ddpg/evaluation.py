@@ -10,7 +10,9 @@ from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 
 
-def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
+def add_skills_to_evaluation(
+    callback: Any, training_env: VecEnv, skill_space: SkillSpace, skill: SkillName | None, discovers: bool = True
+) -> None:
     """
     Let evaluations go through the skills in turn, one per episode, on environments without skill observations.
 
@@ -20,6 +22,7 @@ def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: S
     :param training_env: environments of training, with skill observations
     :param skill_space: space of the skills
     :param skill: the only one to evaluate
+    :param discovers: whether the model discovers skills
     """
     if isinstance(callback, EvalCallback):
         _warn_of_other_type(callback.eval_env, training_env)
@@ -31,12 +34,24 @@ def add_skills_to_evaluation(callback: Any, training_env: VecEnv, skill_space: S
         if vars(env).get("follows_model"):
             env.set_skill(skill)
         callback.eval_env = env
+        own_skill = unwrap_vec_wrapper(env, VecSkillObservation).clock.fixed  # type: ignore[union-attr]
+        if own_skill is None and discovers and type(callback)._on_step is EvalCallback._on_step:
+            _warn_of_few_episodes(callback.n_eval_episodes, skill_space.n_skills)
     children = callback.callbacks if isinstance(callback, CallbackList) else callback
     if isinstance(children, list):
         for child in children:
-            add_skills_to_evaluation(child, training_env, skill_space, skill)
+            add_skills_to_evaluation(child, training_env, skill_space, skill, discovers)
     elif isinstance(children, EventCallback):
-        add_skills_to_evaluation(children.callback, training_env, skill_space, skill)
+        add_skills_to_evaluation(children.callback, training_env, skill_space, skill, discovers)
+
+
+def _warn_of_few_episodes(n_episodes: int, n_skills: int) -> None:
+    if n_episodes % n_skills:
+        warnings.warn(
+            f"EvalCallback plays {n_episodes} episodes, in which {n_skills} skills are not evaluated equally often: pass a "
+            "multiple as n_eval_episodes. Its best model is the one with the highest reward of the environment, which skills "
+            "do not learn; sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
+        )
 
 
 def _warn_of_other_type(eval_env: VecEnv, training_env: VecEnv) -> None:

@@ -16,6 +16,7 @@ from torch import nn
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Part
 from sb3_cesd.common.logging import listed
+from sb3_cesd.common.observations import shapes_of
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
@@ -179,9 +180,15 @@ def make_task_model(
     saved = read_pretrained_data(path)
     if kwargs.get("reward", "extrinsic") != "extrinsic":
         raise ValueError(f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load().")
+    check_fixed(model_class, path, saved, {})
+    pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
+    verbose = kwargs.get("verbose", 0)
+    venv = model_class._wrap_env(make_training_env(env, verbose), verbose)
+    check_env_spaces(venv.observation_space, venv.action_space)
+    venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
+    check_task_env(venv, pretrained)
     shapes: dict[str, Any] = {name: kwargs[name] for name in ("n_skills", "skill_type", "skill_dim") if name in kwargs}
     check_fixed(model_class, path, saved, shapes)
-    pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
     skill = check_skill_choice(skill, pretrained.skill_space)
 
     arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], "warm_up": "skills"}
@@ -191,11 +198,6 @@ def make_task_model(
     wanted = kwargs.get("intrinsic_kwargs") or {}
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
-    verbose = kwargs.get("verbose", 0)
-    venv = model_class._wrap_env(make_training_env(env, verbose), verbose)
-    check_env_spaces(venv.observation_space, venv.action_space)
-    venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
-    check_task_env(venv, pretrained)
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
 
     chosen: SkillName | None
@@ -238,10 +240,18 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     try:
         check_for_correct_spaces(env, pretrained.observation_space, pretrained.action_space)
     except ValueError as error:
-        raise ValueError(
-            f"{without_bounds(str(error))}. The model was pre-trained in another domain: choose a task with the same "
-            "observations and actions, or pre-train a model in the domain of the task."
-        ) from error
+        spaces = (env.observation_space, pretrained.observation_space), (env.action_space, pretrained.action_space)
+        if all(shapes_of(ours) == shapes_of(theirs) for ours, theirs in spaces):
+            remedy = (
+                "Shapes are equal, bounds or types of numbers are not: give the task those of the pre-training, for instance "
+                "with gymnasium.wrappers.TransformObservation and TransformAction."
+            )
+        else:
+            remedy = (
+                "The model was pre-trained in another domain: choose a task with the same observations and actions, or "
+                "pre-train a model in the domain of the task."
+            )
+        raise ValueError(f"{without_bounds(str(error))}. {remedy}") from error
     vec_normalize = unwrap_vec_normalize(env)
     is_new = vec_normalize is not None and vec_normalize.norm_obs and not has_seen_observations(vec_normalize)
     if lacks_statistics(pretrained, None if is_new else vec_normalize):

@@ -126,7 +126,7 @@ class LearningSkillModel(ActingSkillModel):
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         assert self.env is not None
-        add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill)
+        add_skills_to_evaluation(callback, self.env, self.skill_space, self.skill, self.reward == "intrinsic")
         return super()._init_callback(callback, progress_bar)
 
     def _on_step(self) -> None:

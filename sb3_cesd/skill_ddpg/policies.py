@@ -17,6 +17,7 @@ from torch import nn
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import check_names, explain_arguments
 from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
+from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
@@ -99,7 +100,9 @@ class SkillPolicy(BasePolicy):
             normalize_images=normalize_images,
         )
         self.skill_space = skill_space
-        self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else net_arch
+        self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else plain(net_arch)
+        if isinstance(self.net_arch, tuple):
+            self.net_arch = list(self.net_arch)
         self.actor_arch, self.critic_arch = get_actor_critic_arch(self.net_arch)
         self.activation_fn = activation_fn
         self.n_critics = n_critics

@@ -139,14 +139,14 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
 
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
-    if _with_lists(value) != _with_lists(kept):
+    if with_lists(value) != with_lists(kept):
         raise ValueError(
             f"{name}={value!r} does not fit {path}, which was trained with {name}={kept!r} and can't change it: pass "
             f"{name}={kept!r} or leave it out."
         )
 
 
-def _with_lists(value: Any) -> Any:
+def with_lists(value: Any) -> Any:
     """
     Make lists of tuples, as JSON does, which knows none.
 
@@ -154,9 +154,9 @@ def _with_lists(value: Any) -> Any:
     :return: the same, or a copy with lists
     """
     if isinstance(value, list | tuple):
-        return [_with_lists(entry) for entry in value]
+        return [with_lists(entry) for entry in value]
     if isinstance(value, dict):
-        return {key: _with_lists(entry) for key, entry in value.items()}
+        return {key: with_lists(entry) for key, entry in value.items()}
     return value
 
 

@@ -185,6 +185,7 @@ class SkillDDPG(LearningSkillModel):
             env = checks.make_training_env(env, verbose)
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
             env = self._wrap_env(env, verbose)  # type: ignore[arg-type]
+            checks.check_normalization(env)
             if _init_setup_model:
                 env = self._add_skills(env)
 

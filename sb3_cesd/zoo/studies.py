@@ -24,6 +24,7 @@ from sb3_cesd.zoo.hyperparams import merge
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.without_fixed import without_fixed
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
@@ -89,7 +90,7 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
             if self.algo not in METHODS:
                 return optimize(self)
             if self.trained_agent:
-                algos[self.algo] = make_loader(method, self.trained_agent)
+                algos[self.algo] = make_loader(method, self.trained_agent, self.custom_hyperparams or {})
             self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
             optuna.create_study = begin_with_entry(create_study, space_of(self), run_of(self))
@@ -158,17 +159,18 @@ def lacks_entry(study: optuna.Study) -> bool:
     return all(trial.state == TrialState.FAIL for trial in of_entry) if of_entry else not trials
 
 
-def make_loader(method: type[SkillDDPG], path: str) -> Callable[..., SkillDDPG]:
+def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[..., SkillDDPG]:
     """
     Make what trials call in place of the constructor to start from a saved model.
 
     :param method: class of the method
     :param path: path of the model
+    :param given: what ``-params`` says
     :return: a function of the arguments of the constructor, of which those that shape networks are not used
     """
 
     def load(policy: Any = None, policy_kwargs: Any = None, **kwargs: Any) -> SkillDDPG:
-        return method.load(path, **kwargs)
+        return method.load(path, **without_fixed(method, path, kwargs, given))
 
     return load
 

@@ -257,3 +257,15 @@ def test_constraint_follows_the_progress_of_training(make_model, monkeypatch):
     n_without = bonuses.count(0.0)
     assert n_without == pytest.approx(30, abs=2) and len(bonuses) == 80
     assert all(bonus > 0 for bonus in bonuses[n_without:])
+
+
+def test_with_a_window_distances_are_learned_between_states(make_released, batch, monkeypatch):
+    """Averages over many steps move slowly: distances learned from them would not be those that are measured."""
+    kwargs = {"cluster_window": 7, "distance_encoder": "temporal", "distance_encoder_kwargs": {"net_arch": [8]}}
+    intrinsic = make_released(**kwargs).intrinsic
+    batch = batch._replace(average_observations=batch.observations + 1, average_next_observations=batch.next_observations - 1)
+    learned = []
+    monkeypatch.setattr(intrinsic.distance_encoder, "loss", lambda samples: learned.append(samples))
+    intrinsic.update(batch)
+    th.testing.assert_close(learned[0].observations, batch.observations)
+    th.testing.assert_close(learned[0].next_observations, batch.next_observations)

@@ -105,6 +105,18 @@ def test_ends_of_overwritten_episodes_make_room():
     assert (nexts == np.where(buffer.dones | buffer.timeouts, 0.5, 1.0)).all()
 
 
+def test_a_buffer_that_was_reset_forgets_all():
+    buffer, _ = fill(3, 40, 1000)
+    n_slots = len(buffer.last_observations["observation"])
+    buffer.reset()
+    assert buffer.size() == 0 and sorted(buffer._free_slots) == list(range(n_slots))
+    obs = with_skills(np.zeros((3, 2), np.float32), 0)
+    buffer.add(obs, with_skills(np.ones((3, 2), np.float32), 0), np.zeros((3, 1)), np.ones(3), np.ones(3), [{}] * 3)
+    samples = buffer.sample(8)
+    assert (samples.observations == 0).all() and (samples.next_observations == 1).all()
+    assert len(buffer._free_slots) == n_slots - 3
+
+
 def test_a_reset_without_an_end_is_noticed():
     buffer = SkillReplayBuffer(20, OBS_SPACE, ACTION_SPACE, "cpu", n_envs=2, skill_space=SKILLS)
 
@@ -271,3 +283,28 @@ def test_pickle_keeps_entries_and_continuous_skills():
         for entry, values in getattr(expected, name).items():
             assert (getattr(actual, name)[entry] == values).all()
     assert (expected.skills == actual.skills).all() and loaded.skill_space == buffer.skill_space
+
+
+def test_time_limits_end_episodes_on_demand():
+    """With ``handle_timeout_termination=False`` nothing is bootstrapped at a time limit, as in METRA's released code."""
+    box = spaces.Box(-1, 1, (1,))
+    for handle in (True, False):
+        space = skill_observation_space(spaces.Box(-np.inf, np.inf, (2,), np.float32), SKILLS)
+        buffer = SkillReplayBuffer(20, space, box, "cpu", handle_timeout_termination=handle, skill_space=SKILLS, n_steps=1)
+        for time, (done, timeout) in enumerate([(False, False), (True, True), (True, False)]):
+            obs, next_obs = (with_skills(np.array([[at, 0.0]], np.float32), np.array([0])) for at in (time, time + 0.5))
+            buffer.add(obs, next_obs, np.zeros((1, 1)), np.ones(1), np.array([done]), [{"TimeLimit.truncated": timeout}])
+        buffer.end_trajectories()
+        samples = buffer.sample(200)
+        dones = {int(obs[0]): done.item() for obs, done in zip(samples.observations, samples.dones, strict=True)}
+        assert dones == {0: 0.0, 1: 0.0 if handle else 1.0, 2: 1.0}
+
+
+def test_pickle_keeps_moving_averages_across_the_end_of_the_ring():
+    buffer, _ = fill(2, 20, 33)
+    buffer.average_window = 8
+    loaded = pickle.loads(pickle.dumps(buffer))
+    assert loaded.average_window == 8
+    for name in ("average_observations", "average_next_observations"):
+        expected, actual = (np.random.seed(1) or getattr(each.sample(200), name) for each in (buffer, loaded))
+        assert (expected == actual).all()

@@ -1,5 +1,6 @@
 import errno
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -56,6 +57,23 @@ def test_a_full_disk_is_named_though_a_library_hides_it(tmp_path):
             raise RuntimeError("unexpected pos") from None
     assert caught.value.errno == errno.ENOSPC
     assert path.read_text() == "previous"
+
+
+def test_an_error_from_before_is_not_that_of_the_disk(tmp_path):
+    try:
+        open(tmp_path / "nothing")
+    except FileNotFoundError:
+        with pytest.raises(TypeError, match="not JSON serializable"), written_whole(tmp_path / "file"):
+            json.dumps(object)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no such modes")
+def test_permissions_stay(tmp_path):
+    path = tmp_path / "file"
+    write_text_whole(path, "previous")
+    path.chmod(0o600)
+    write_text_whole(path, "next")
+    assert path.stat().st_mode & 0o777 == 0o600 and path.read_text() == "next"
 
 
 def test_what_a_killed_process_left_is_deleted(tmp_path):

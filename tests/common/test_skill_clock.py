@@ -198,3 +198,14 @@ def test_turns_that_end_with_a_skill_that_there_is_not_are_refused():
     with pytest.raises(ValueError, match="The entries of a skill of this model are from -1 to 1: pass such a vector"):
         clock.take_turns(SkillTurns(4, 16, [2.0, 0.0]))
     assert clock.turns.then == [0.5, -0.5]
+
+
+def test_a_seed_restarts_the_cycle():
+    """So that evaluations with a seed begin with the same skill each time."""
+    clock = SkillClock(2, DiscreteSkills(6), duration=None, order="cycle")
+    for _ in range(2):
+        clock.seed(3)
+        clock.reset()
+        assert clock.skills.tolist() == [0, 1]
+        clock.tick(np.array([True, False]), np.zeros(2))
+        assert clock.skills.tolist() == [2, 1]

@@ -1,5 +1,6 @@
 """No n-step window reaches over a reset between two calls of ``learn``, which the buffer can not see."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
@@ -110,3 +111,20 @@ def test_training_that_goes_on_without_a_reset_is_not_cut(make_model):
     buffer = model.replay_buffer
     assert (buffer.next_observations["observation"][29] == buffer.observations["observation"][30]).all()
     assert windows_of(buffer, 27, 28, 29, 30) == [[3, 3, 3, 3]] * 2
+
+
+class Blind(gym.Env):
+    """Nothing is seen of a reset."""
+
+    observation_space = action_space = gym.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+def test_a_new_training_ends_trajectories_that_look_as_if_they_went_on(make_model):
+    model = make_model(make_vec_env(Blind, 2)).learn(60).learn(30)
+    assert windows_of(model.replay_buffer, 27, 28, 29, 30) == [[3, 2, 1, 3]] * 2

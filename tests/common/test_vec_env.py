@@ -329,3 +329,22 @@ def test_cloudpickle_takes_environments_of_a_function():
     env.reset()
     twin = cloudpickle.loads(cloudpickle.dumps(env))
     assert (twin.skills == env.skills).all() and twin.step(np.zeros((2, 1)))[0]["observation"].tolist() == [[1, 1]] * 2
+
+
+class Shared(DummyVecEnv):
+    """All infos are one dictionary."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.info = {}
+
+    def step_wait(self):
+        observations, rewards, dones, _ = super().step_wait()
+        return observations, rewards, dones, [self.info] * self.num_envs
+
+
+def test_infos_are_not_those_of_the_environment():
+    env = VecSkillObservation(Shared([Counter] * 3), SKILLS, order="cycle")
+    env.reset()
+    infos = env.step(np.zeros((3, 1)))[-1]
+    assert [info["skill"] for info in infos] == [0, 1, 2] and env.venv.info == {}

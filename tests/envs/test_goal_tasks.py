@@ -31,10 +31,19 @@ class Point(gym.Env):
         return np.array([self.position[0], self.position[1], 7], np.float32)
 
 
+class Flat(Point):
+    """A position of two coordinates."""
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed)
+        self.position = self.position[:2]
+        return observation, info
+
+
 def test_reward_and_observation_by_hand():
     env = GoalTask(Point(), goal_range=3.0, radius=1.0)
     observation, info = env.reset(seed=3)
-    goal = np.random.default_rng(3).uniform(-3, 3, 2)
+    goal = np.random.default_rng([3, 1]).uniform(-3, 3, 2)
     assert info == {"start": True} and env.goal == pytest.approx(goal)
     assert observation["observation"].tolist() == [0.5, -0.5, 7]
     assert observation["goal"] == pytest.approx(goal - [0.5, -0.5])
@@ -50,7 +59,7 @@ def test_reward_and_observation_by_hand():
 def test_goals_follow_one_another():
     env = GoalTask(Point(), goal_range=2.0, radius=1.0, goal_duration=3)
     env.reset(seed=0)
-    expected = np.random.default_rng(0).uniform(-2, 2, (3, 2)).cumsum(axis=0)
+    expected = np.random.default_rng([0, 1]).uniform(-2, 2, (3, 2)).cumsum(axis=0)
     goals = [env.goal]
     for _ in range(8):
         observation, *_ = env.step(np.zeros(2))
@@ -137,3 +146,27 @@ def test_misuse():
     model = make_small(DIAYN, GoalTask(Point(), 1.0, 1.0))
     with pytest.raises(ValueError, match="do not fit the model, which takes Dict"):
         SkillOptions(Point(), model, duration=2)
+
+
+def test_goals_do_not_follow_from_the_initial_state():
+    first = []
+    for seed in range(3):
+        env = GoalTask(gym.make("SkillHalfCheetah-v0"), goal_range=100.0, radius=3.0, n_axes=1)
+        env.reset(seed=seed)
+        first.append(env.goal[0] / env.unwrapped.position[0])
+    assert np.std(first) > 1, "both are drawn with one seed"
+
+
+def test_a_task_tells_how_it_is_made_again():
+    env = make_goal_task("HalfCheetahGoal")
+    again = gym.make(env.spec)
+    assert isinstance(again, GoalTask) and (again.goal_range, again.goal.shape) == (100.0, (1,))
+    assert again.reset(seed=0)[0]["goal"] == env.reset(seed=0)[0]["goal"]
+
+
+def test_a_position_of_too_few_coordinates():
+    env = GoalTask(Point(), goal_range=2.0, radius=1.0, n_axes=3)
+    env.reset()
+    flat = GoalTask(Flat(), goal_range=2.0, radius=1.0, n_axes=3)
+    with pytest.raises(ValueError, match=r"3 coordinates .* a position of 2: pass n_axes=2, or return \(x, y, z\)\.$"):
+        flat.reset()

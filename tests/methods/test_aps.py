@@ -231,3 +231,18 @@ def test_constants_are_those_of_urlb():
 def test_bad_arguments(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_small(APS, **kwargs)
+
+
+def test_regression_sees_normalised_states(monkeypatch):
+    """The features were learned from those."""
+    env = VecNormalize(make_vec_env("Pendulum-v1", 2), training=False, norm_reward=False)
+    env.obs_rms.mean[:], env.obs_rms.var[:] = 100.0, 1e4
+    env.obs_rms.count = 100.0
+    pretrained = make_small(APS, env, skill_dim=3).learn(60)
+    seen, regress = [], APSReward.regress
+    monkeypatch.setattr(APSReward, "regress", lambda self, samples: seen.append(samples) or regress(self, samples))
+    APS.from_pretrained(saved(pretrained), env, skill="best", learning_starts=40, device="cpu", seed=1).learn(44)
+    assert len(seen) == 1
+    # Entries of Pendulum's observations are from -8 to 8
+    for states in (seen[0].observations, seen[0].next_observations):
+        assert (states + 1).abs().max() < 0.1

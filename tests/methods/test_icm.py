@@ -188,3 +188,20 @@ def test_constants_are_those_of_urlb():
 def test_bad_arguments(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_small(ICM, intrinsic_kwargs=kwargs)
+
+
+def test_features_of_both_states_learn():
+    """The gradient is that of the loss as a whole, by finite differences."""
+    reward, batch = as_paper(), make_batch()
+    reward.loss(batch).backward()
+    weight, eps = reward.state_net[0].weight, 1e-6
+    entries, expected = weight.data.view(-1), []
+    with th.no_grad():
+        for index in range(len(entries)):
+            losses = []
+            for change in (eps, -2 * eps):
+                entries[index] += change
+                losses.append(reward.loss(batch).item())
+            entries[index] += eps
+            expected.append((losses[0] - losses[1]) / (2 * eps))
+    assert weight.grad.view(-1).tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)

@@ -181,3 +181,11 @@ def test_best_skills_of_an_arm():
     for task, name in tasks_of("Jaco-v0").items():
         assert returns[task].shape == (2, 2)
         assert scores[f"best_skill_{task}"] == pytest.approx(held_out_best(returns[task]) / EXPERT_RETURNS[name])
+
+
+def test_a_seed_repeats_the_episodes_that_goals_are_reached_in():
+    """Mazes start at random places."""
+    env = MazeVecEnv("square_a", 3)
+    goals = np.array([env.layout.start_cell] * 3) + 0.2
+    first, again, other = (zero_shot_goals(Vectors(), env, goals, n_steps=3, seed=seed).distances for seed in (4, 4, 5))
+    assert (first == again).all() and (first != other).any()

@@ -61,3 +61,11 @@ def test_mine_takes_whole_rollouts():
     rollouts = np.arange(51)[:, None] / 10 * directions[:, None] + rng.normal(0, 0.05, (1000, 51, 2))
     estimate = mine_mutual_information(rollouts.reshape(1000, 102), skills, n_iterations=600, learning_rate=3e-3)
     assert estimate.mutual_information == pytest.approx(np.log(10), abs=0.35)
+
+
+def test_gradient_of_mine_goes_by_a_moving_average():
+    """Without it (``ema=0``) the gradient is that of each batch alone, which is biased (Belghazi et al., section 3.2)."""
+    states, skills = make_states("pairs", 100)
+    kwargs = {"n_iterations": 5, "batch_size": 16, "learning_rate": 0.1}
+    averaged, alone = (mine_mutual_information(states, skills, ema=ema, **kwargs).bounds for ema in (0.99, 0.0))
+    assert averaged[0] == alone[0] and (averaged[1:] != alone[1:]).all()

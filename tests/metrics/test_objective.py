@@ -131,3 +131,10 @@ def test_a_trained_model_beats_an_untrained_one(seed):
     model.learn(6000)
     trained, _ = play_and_score(model, env)
     assert trained["skill_score"] > untrained["skill_score"]
+
+
+def test_outliers_cover_no_more_than_the_bound():
+    """What random actions never reach counts as ten deviations away, however far it is: a simulation may explode."""
+    random = np.array([[-1.0], [1.0]])  # mean 0, standard deviation 1
+    assert observation_coverage(np.array([[0.0], [20.0], [300.0], [1e9]]), random) == 2
+    assert observation_coverage(np.linspace(-100, 100, 5001)[:, None], random) == 41, "bins of half a deviation in +-10"

@@ -7,10 +7,10 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import APT, CeSD, VecSkillObservation
-from sb3_cesd.common.playing import play
+from sb3_cesd.common.playing import gaussian_noise, play
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure, play_places, zero_shot_goals
-from sb3_cesd.metrics.rollouts import record
+from sb3_cesd.metrics.rollouts import SkillRollouts, record
 
 
 class Compass:
@@ -372,3 +372,24 @@ class Later(Plane):
 def test_observations_stay_observations_where_a_position_comes_too_late():
     metrics, rollouts = play_and_measure(Unclustered(), DummyVecEnv([Later]), n_rollouts=2, n_steps=5)
     assert rollouts.positions is None and "policy_coverage" not in metrics and "knn_accuracy_places" not in metrics
+
+
+def test_thinned_rollouts_hold_the_start_and_every_mth_state_up_to_their_ends():
+    states = np.minimum(np.arange(9.0), np.array([[8], [5], [3]])[..., None])[..., None]  # (3, 1, 9, 1), repeated at the end
+    rollouts = SkillRollouts(
+        states, np.arange(3)[:, None], np.zeros((3, 1)), np.array([[8], [5], [3]]), 2 * states, 3 * states
+    )
+    thinned = rollouts.thinned(5)  # every second of 9 states
+    assert thinned.states[:, 0, :, 0].tolist() == [[0, 2, 4, 6, 8], [0, 2, 4, 5, 5], [0, 2, 3, 3, 3]]
+    assert thinned.lengths.tolist() == [[4], [2], [1]]
+    seen, skills = thinned.per_state()
+    assert seen[:, 0].tolist() == [0, 2, 4, 6, 8, 0, 2, 4, 0, 2] and skills.tolist() == [0] * 5 + [1] * 3 + [2] * 2
+    assert (thinned.observations == 2 * thinned.states).all() and (thinned.positions == 3 * thinned.states).all()
+    assert rollouts.thinned(9).states.shape == states.shape and rollouts.thinned(8).states.shape[2] == 5
+
+
+def test_noise_is_that_of_actions_scaled_to_one():
+    """A standard deviation of 0.2 is a tenth of the range of an action, whatever that is."""
+    space = gym.spaces.Box(np.float32([-2.0, 0.0]), np.float32([2.0, 100.0]))
+    noise = gaussian_noise(space, 0.2, np.random.default_rng(0))(np.full((5000, 2), [0.0, 50.0], np.float32)) - [0.0, 50.0]
+    assert noise.std(axis=0) == pytest.approx([0.4, 10.0], rel=0.05) and noise.mean(axis=0) == pytest.approx(0, abs=0.5)

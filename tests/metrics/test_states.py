@@ -104,3 +104,11 @@ def test_cluster_size_entropy():
     assert cluster_size_entropy(np.repeat(np.arange(8), 5), 8) == pytest.approx(np.log(8))
     assert cluster_size_entropy(np.zeros(9, dtype=int), 8) == 0.0
     assert cluster_size_entropy(np.array([0, 0, 0, 5]), 8) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+
+
+def test_the_end_of_a_rollout_counts_and_what_is_repeated_after_it_does_not():
+    """Skills share the start; where they end tells them apart."""
+    states = np.array([[[0.0, 10.0, 99.0], [0.1, 11.0, 50.0]], [[0.1, -10.0, 50.0], [0.0, -11.0, 99.0]]])[..., None]
+    # The starts are told wrong, the ends right
+    assert distinguishability(states, k=1, lengths=np.ones((2, 2), dtype=int)) == 0.5
+    assert distinguishability(states[:, :, :2], k=1) == 0.5

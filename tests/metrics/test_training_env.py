@@ -146,3 +146,16 @@ def test_what_can_not_be_made_again(tmp_path):
         env.set_attr("scale", file)
         with pytest.raises(ValueError, match=r"wrapper Zero .* can't be copied \(TypeError: .*\): pass an eval_env"):
             like(env)
+
+
+def test_statistics_of_a_wrapper_in_other_processes_do_not_change_either():
+    env = make_vec_env("Pendulum-v1", 1, wrapper_class=NormalizeObservation, vec_env_cls=SubprocVecEnv)
+    env.reset()
+    for _ in range(20):
+        env.step(np.ones((1, 1)))
+    made, (theirs,) = like(env), env.get_attr("obs_rms")
+    env.close()
+    made.reset()
+    made.step(np.ones((1, 1)))
+    ours = made.envs[0].get_wrapper_attr("obs_rms")
+    assert (ours.mean == theirs.mean).all() and ours.count == theirs.count > 20

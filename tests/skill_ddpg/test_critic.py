@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch as th
+from batches import random_samples
 from gymnasium import spaces
 from small import make_small
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
-from sb3_cesd import DADS, DIAYN, CeSD
+from sb3_cesd import APT, DADS, DIAYN, CeSD
 from sb3_cesd.registry import METHODS
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -146,3 +147,22 @@ def test_without_a_future_values_are_those_of_the_first_reward(method, monkeypat
 def test_shares_are_from_0_to_1(name, value):
     with pytest.raises(ValueError, match=f"{name}=.* must be a share: pass a number from 0 to 1"):
         make_small(CeSD, **{name: value})
+
+
+def test_the_smaller_value_counts_transition_by_transition(monkeypatch):
+    """Critics that have just been made differ alike everywhere: here each is the smaller one somewhere."""
+    model = make_small(APT)
+    batch = random_samples(th.arange(4), 4)
+    batch = type(batch)(
+        *(each.float() if isinstance(each, th.Tensor) and each.is_floating_point() else each for each in batch)
+    )
+    values = [th.tensor([[1.0], [5.0], [2.0], [-7.0]]), th.tensor([[3.0], [2.0], [-4.0], [0.0]])]
+    smaller = th.tensor([[1.0], [2.0], [-4.0], [-7.0]])
+    monkeypatch.setattr(model.critic_target, "q_values", lambda *args: values)
+    target = batch.rewards + (1 - batch.dones) * batch.discounts * smaller
+    expected = sum(
+        (q - target).square().mean() for q in model.critic.q_values(batch.observations, batch.actions, batch.skills)
+    )
+    assert model.critic_loss(batch).item() == pytest.approx(expected.item(), rel=1e-5)
+    monkeypatch.setattr(model.critic, "q_values", lambda *args: values)
+    assert model.actor_loss(batch).item() == pytest.approx(-smaller.mean().item())

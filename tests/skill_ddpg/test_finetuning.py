@@ -398,7 +398,10 @@ def test_a_fine_tuned_model_has_one_skill(finetune):
         ({"warm_up": "none"}, "Unknown warm_up 'none': choose 'random', 'policy' or 'skills'"),
         ({"warm_up": "skills", "learning_starts": 3}, "no step for each of 4 skills: raise it, or choose another warm_up"),
         ({"warm_up": "skills", "skill": "best", "transfer": ["critic_head"]}, "leave 'critic_head' out, or choose another"),
-        ({"env": "MountainCarContinuous-v0"}, "pre-trained in another domain: choose a task with the same observations"),
+        (
+            {"env": "MountainCarContinuous-v0", "n_skills": 8},
+            "pre-trained in another domain: choose a task with the same observations",
+        ),
         ({"env": "CartPole-v1"}, "use an environment with a Box action space"),
     ],
 )
@@ -436,3 +439,29 @@ def test_what_was_settled_stays(finetune, pretrained, tmp_path):
     pretrained.save(tmp_path / "model.zip")
     with pytest.raises(ValueError, match="can't be fine-tuned without a task: pass env"):
         CeSD.load(tmp_path / "model.zip", reward="extrinsic")
+
+
+class Narrow(gym.ObservationWrapper):
+    """The same observations, of which other bounds are known."""
+
+    def __init__(self):
+        super().__init__(gym.make("Pendulum-v1"))
+        self.observation_space = gym.spaces.Box(-20, 20, (3,))
+
+    def observation(self, observation):
+        return observation
+
+
+def test_other_bounds_are_told_from_another_domain(finetune):
+    with pytest.raises(ValueError, match=r"Shapes are equal, bounds or types .* not: give the task those of the pre-training"):
+        finetune(env=Narrow())
+
+
+def test_predictions_of_a_skill_that_did_not_learn_the_task_warn(finetune):
+    model = finetune(skill=1)
+    model.predict(OBS, skill=2)
+    model.learn(60)
+    model.predict(OBS, skill=1)
+    model.predict(OBS)
+    with pytest.warns(UserWarning, match="^Skill 1 learned the task, the others did not: leave skill out"):
+        model.predict(OBS, skill=2)

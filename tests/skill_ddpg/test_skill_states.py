@@ -15,7 +15,7 @@ from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.skill_ddpg import skill_states
 from sb3_cesd.skill_ddpg.estimate import model_bytes
-from sb3_cesd.skill_ddpg.skill_states import kept_shape, predict_mean_rewards, recent_states
+from sb3_cesd.skill_ddpg.skill_states import expected_rewards, kept_shape, predict_mean_rewards, recent_states
 
 GOAL = np.array([0.5, -0.5])
 
@@ -166,3 +166,26 @@ def test_goes_on_after_it_was_saved_amid_the_turns(pretrained, finetune, tmp_pat
     loaded.load_replay_buffer(tmp_path / "buffer")
     loaded.learn(310, reset_num_timesteps=False)
     assert loaded.skill == 3
+
+
+def test_prediction_is_that_of_a_gaussian_process():
+    """By hand: two states at -1 and 1, a linear and a squared exponential kernel, noise of a fifth."""
+    states, rewards = np.array([[-1.0], [1.0]]), np.array([2.0, 4.0])
+    value = 3 - np.exp(-2)  # of the kernel, for what is 1 at one of the states and -1 at the other
+    predicted = predict_mean_rewards(states, rewards, np.array([[[1.0]], [[-1.0]], [[0.0]]]))
+    assert predicted == pytest.approx(3 + np.array([1, -1, 0]) * value / (value + 0.2))
+    # Beyond five deviations nothing is known: as there, whatever the distance
+    far, farther = predict_mean_rewards(states, rewards, np.array([[[5.0]], [[1e6]]]))
+    assert far == farther
+
+
+def test_rewards_are_those_of_the_states_that_they_are_got_in():
+    """Steps lead from one of two states to the other, and pay in one of them."""
+    space = make_skill_space("discrete", 2)
+    observation_space = skill_observation_space(spaces.Box(-1, 1, (1,), np.float32), space)
+    buffer = SkillReplayBuffer(40, observation_space, spaces.Box(-1, 1, (1,)), "cpu", skill_space=space)
+    for step in range(30):
+        obs, next_obs = ({"observation": np.float32([[(-1) ** at]]), "skill": space.vectors[:1]} for at in (step, step + 1))
+        buffer.add(obs, next_obs, np.zeros((1, 1)), next_obs["observation"][:, 0], np.zeros(1, dtype=bool), [{}])
+    worse, better = expected_rewards(buffer, np.array([[[-1.0]], [[1.0]]]))
+    assert worse < -0.8 and better > 0.8

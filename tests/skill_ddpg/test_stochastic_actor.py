@@ -182,3 +182,15 @@ def test_a_file_from_before_it_existed_is_of_a_deterministic_policy(tmp_path):
     ):
         assert type(model.actor) is SkillActor and model.ent_coef is None
         model.learn(60)
+
+
+@pytest.mark.parametrize(("log_std", "bound"), [(50.0, 2.0), (-50.0, -5.0)])
+def test_deviations_are_bounded(log_std, bound):
+    """A network that is sure, or knows nothing, still explores by finite amounts and has finite densities."""
+    actor = make_double(APT, ent_coef=0.2).actor
+    drawn = []
+    for each in (log_std, bound):
+        th.manual_seed(0)
+        drawn.append(actor.draw(th.tensor([[0.1, each]], dtype=th.float64)))
+    (actions, log_densities), (expected, expected_densities) = drawn
+    assert (actions == expected).all() and (log_densities == expected_densities).all() and log_densities.isfinite().all()

@@ -32,7 +32,7 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         return {**metrics, "skill_score": next(scores)}, rollouts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sb3_cesd.zoo.evaluation.play_and_score", score)
+        patch.setattr("sb3_cesd.eval_callback.play_and_score", score)
         model.learn(150, callback=callback)
     output = capsys.readouterr().out
     assert output.count("New best skill score!") == 2 and "New best mean reward" not in output
@@ -126,3 +126,26 @@ def test_objective_of_other_models_is_their_reward(make_model):
     callback = make_trial_callback(trial, n_eval_episodes=8)
     make_model(reward="extrinsic").learn(50, callback=callback)
     assert callback.last_mean_reward < -100 and callback.n_eval_episodes == 8 and not trial.user_attrs
+
+
+def test_training_goes_on_as_without_evaluations_that_draw_actions(make_model):
+    """A stochastic policy draws from the generator that training draws from."""
+    often, never = (
+        make_model(ent_coef=0.1).learn(
+            100, callback=make_callback(make_vec_env("Pendulum-v1", 8), eval_freq=freq, verbose=0, deterministic=False)
+        )
+        for freq in (50, 1000)
+    )
+    for name, value in never.policy.state_dict().items():
+        assert (value == often.policy.state_dict()[name]).all()
+
+
+def test_trials_of_a_study_play_as_many_episodes_whatever_they_draw():
+    """At least two of each skill of the trial with the most skills."""
+    trial = optuna.create_study().ask()
+    assert make_trial_callback(trial).n_episodes() == 64 and make_trial_callback(trial, n_eval_episodes=8).n_episodes() == 8
+    trial.most_skills = 50
+    assert make_trial_callback(trial).n_episodes() == 100
+    trial.most_skills = 16
+    assert make_trial_callback(trial).n_episodes() == 64
+    assert make_trial_callback(trial, n_eval_episodes=8).n_episodes() == 32

@@ -4,7 +4,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 
+from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.mazes.coverage import CoverageReward
 from sb3_cesd.envs.mazes.drawing import draw_trail
@@ -112,7 +114,17 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         return start[0].astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        positions = move(self.layout, self._trail[-1], np.asarray(action)[None], self.np_random)
+        """
+        Step the environment.
+
+        :param action: displacement (dx, dy), shape ``(2,)``
+        :return: observation, reward, terminated, truncated and info, as usual
+        :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
+        """
+        if not self._trail:
+            raise ResetNeeded(NO_EPISODE)
+        positions = move(self.layout, self._trail[-1], to_numbers(action, (2,))[None], self.np_random)
         self._trail.append(positions)
         reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
         return positions[0].astype(np.float32), reward, False, False, {}
@@ -123,7 +135,11 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
         :return: what :meth:`set_state` takes
         """
-        return {"trail": self._trail, "np_random": self.np_random, "coverage": self._coverage and self._coverage.visited}
+        return {
+            "trail": list(self._trail),
+            "np_random": copy.deepcopy(self.np_random),
+            "coverage": self._coverage and self._coverage.visited.copy(),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
@@ -141,5 +157,10 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         Draw the maze and the trail of the episode.
 
         :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         """
-        return None if self.render_mode is None else draw_trail(self.layout, np.concatenate(self._trail))
+        if self.render_mode is None:
+            return None
+        if not self._trail:
+            raise ResetNeeded("There is no episode to draw: call reset() first.")
+        return draw_trail(self.layout, np.concatenate(self._trail))

@@ -5,16 +5,21 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.error import ResetNeeded
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.mazes.drawing import draw_trail
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
 from sb3_cesd.envs.mazes.env import check_render_mode, make_coverage, maze_spaces, start_option
 from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.layouts import get_layout
+
+#: Arguments that others of its attributes were made from
+MADE_WITH = ("layout", "reward", "render_mode")
 
 
 class MazeVecEnv(VecEnv):
@@ -52,7 +57,8 @@ class MazeVecEnv(VecEnv):
         super().__init__(n_envs, *maze_spaces(self.layout))
         self._coverage = make_coverage(reward, self.layout, n_envs)
         self._rng = np.random.default_rng()
-        self._positions = np.empty((n_envs, 2))
+        self._positions = np.tile(np.array(self.layout.start_cell, dtype=np.float64), (n_envs, 1))
+        self._has_started = False
         self._trails: list[np.ndarray] = []  # positions in this episode, (n_envs, 2) each; empty without render mode
         self._n_steps = 0
         self._returns = np.zeros(n_envs)
@@ -78,7 +84,17 @@ class MazeVecEnv(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        self._positions = move(self.layout, self._positions, self.actions, self._rng)
+        """
+        Step all environments.
+
+        :return: observations, rewards, dones and infos
+        :raises ValueError: if the actions are no array of numbers, have the wrong shape, or are not finite
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
+        """
+        if not self._has_started:
+            raise ResetNeeded(NO_EPISODE)
+        actions = to_numbers(self.actions, (self.num_envs, 2), several=True)
+        self._positions = move(self.layout, self._positions, actions, self._rng)
         self._n_steps += 1
         if self._coverage is None:
             rewards = np.zeros(self.num_envs, dtype=np.float32)
@@ -86,7 +102,7 @@ class MazeVecEnv(VecEnv):
             rewards = self._coverage(self._positions)
         self._returns += rewards
         observations = self._positions.astype(np.float32)
-        done = self._n_steps == self.max_episode_steps
+        done = self._n_steps >= self.max_episode_steps
         if done:
             infos = self._final_infos(observations)
             self._start_episodes()
@@ -106,12 +122,13 @@ class MazeVecEnv(VecEnv):
         :return: what :meth:`set_state` takes
         """
         return {
-            "positions": self._positions,
-            "trails": self._trails,
-            "rng": self._rng,
+            "positions": self._positions.copy(),
+            "has_started": self._has_started,
+            "trails": list(self._trails),
+            "rng": copy.deepcopy(self._rng),
             "n_steps": self._n_steps,
-            "returns": self._returns,
-            "coverage": self._coverage and self._coverage.visited,
+            "returns": self._returns.copy(),
+            "coverage": self._coverage and self._coverage.visited.copy(),
             "seconds": time.time() - self._start_time,
         }
 
@@ -122,6 +139,7 @@ class MazeVecEnv(VecEnv):
         :param state: what :meth:`get_state` of the others returned
         """
         self._positions = np.array(state["positions"])
+        self._has_started = state.get("has_started", True)
         self._trails = list(state["trails"])
         self._rng = copy.deepcopy(state["rng"])
         self._n_steps = state["n_steps"]
@@ -155,8 +173,10 @@ class MazeVecEnv(VecEnv):
         :param attr_name: its name
         :param value: its new value
         :param indices: all environments, or ``None``
-        :raises ValueError: if ``indices`` selects only some of the environments
+        :raises ValueError: if ``indices`` selects only some of the environments, or the attribute can't change
         """
+        if attr_name in MADE_WITH:
+            raise ValueError(f"{attr_name!r} is part of how a MazeVecEnv is made: make another one.")
         if set(self._get_indices(indices)) != set(range(self.num_envs)):
             raise ValueError(
                 f"The environments of MazeVecEnv share {attr_name!r}: set it for all of them, or use DummyVecEnv with MazeEnv."
@@ -199,6 +219,7 @@ class MazeVecEnv(VecEnv):
             wanted = start_option(options)
             if wanted is not None:
                 self._positions[idx] = place(self.layout, wanted)
+        self._has_started = True
         self._n_steps = 0
         self._returns[:] = 0.0
         self._trails.clear()

@@ -6,10 +6,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import ClosedEnvironmentError
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.utils import EzPickle
 
-from sb3_cesd.common.rules import as_array, shown
+from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
 from sb3_cesd.envs.robots.gl import REMEDY
 
 
@@ -173,9 +173,12 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
             :meth:`state_info`, with the warnings of MuJoCo if it diverged
         :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
         :raises RuntimeError: if there is no display for ``render_mode="human"``
+        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
         self._check_open()
+        if not hasattr(self, "_last_observation"):
+            raise ResetNeeded(NO_EPISODE)
         action = to_numbers(action, self.action_space.shape)
         check_finite(action)
         try:
@@ -235,25 +238,6 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
-
-
-def to_numbers(actions: Any, shape: tuple[int, ...], several: bool = False) -> np.ndarray:
-    """
-    Make an array of actions.
-
-    :param actions: what was passed as such
-    :param shape: the shape that they are to have
-    :param several: whether they are those of several environments
-    :return: float64 actions
-    :raises ValueError: if they are no numbers, or of another shape
-    """
-    have, some = ("The actions have", "some") if several else ("The action has", "one")
-    values = as_array(actions)
-    if values.dtype.kind not in "iufb":
-        raise ValueError(f"{have} entries that are no numbers ({shown(actions)}): pass {some} of shape {shape}.")
-    if values.shape != shape:
-        raise ValueError(f"{have} shape {values.shape}: pass {some} of shape {shape}.")
-    return values.astype(np.float64)
 
 
 def check_finite(action: np.ndarray, of: str = "") -> None:

@@ -13,12 +13,13 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
 from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.ids import LOCOMOTION, ROBOTS
-from sb3_cesd.envs.robots.robot import Robot, check_finite, to_numbers
+from sb3_cesd.envs.robots.robot import Robot, check_finite
 
-#: Methods that can't be called on one environment: all are reset, stepped and closed together
-NOT_SINGLE = ("reset", "step", "close")
+#: Methods that can't be called on one environment, as they are about all of them
+NOT_SINGLE = ("reset", "reset_as", "step", "close", "get_state", "set_state")
 
 
 class RobotVecEnv(VecEnv):
@@ -118,7 +119,7 @@ class RobotVecEnv(VecEnv):
         """
         self._check_open()
         if not self._has_started:
-            raise ResetNeeded("There is no episode to step: call reset() first.")
+            raise ResetNeeded(NO_EPISODE)
         observations, rewards, warnings = self._batch.step(self._robot.scale_action(self._checked_actions()))
         states = self._batch.infos()
         for idx in warnings:
@@ -155,12 +156,12 @@ class RobotVecEnv(VecEnv):
         return {
             "simulations": self._batch.get_state(),
             "random_states": copy.deepcopy(self._random_states),
-            "start_positions": self._start_positions,
+            "start_positions": self._start_positions.copy(),
             "has_started": self._has_started,
-            "n_steps": self._n_steps,
-            "returns": self._returns,
-            "last_observations": self._last_observations,
-            "n_diverged": self._n_diverged,
+            "n_steps": self._n_steps.copy(),
+            "returns": self._returns.copy(),
+            "last_observations": self._last_observations.copy(),
+            "n_diverged": self._n_diverged.copy(),
             "seconds": time.time() - self._start_time,
         }
 
@@ -235,7 +236,7 @@ class RobotVecEnv(VecEnv):
         :param indices: which environments; ``None`` for all
         :param method_kwargs: its arguments by name
         :return: what it returns for each
-        :raises AttributeError: for ``reset``, ``step`` and ``close``, which all environments share
+        :raises AttributeError: for ``reset``, ``step``, ``close`` and the state, which all environments share
         """
         if method_name in NOT_SINGLE:
             raise AttributeError(

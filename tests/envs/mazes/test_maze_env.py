@@ -4,6 +4,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
@@ -49,6 +50,21 @@ def play(env, seed=None, n_steps=50, drift=(0.0, 0.0)):
         observations.append(observation)
         rewards.append(reward)
     return np.array(observations), rewards
+
+
+@pytest.mark.parametrize("shape", [(1,), (), (3,), (1, 2)])
+def test_actions_of_another_shape(shape):
+    env = MazeEnv("square_a")
+    env.reset()
+    with pytest.raises(ValueError, match=r"^The action has shape \(.*\): pass one of shape \(2,\)\.$"):
+        env.step(np.zeros(shape))
+
+
+def test_before_the_first_reset():
+    env = MazeEnv("square_a", render_mode="rgb_array")
+    for act in (lambda: env.step(np.zeros(2)), env.render):
+        with pytest.raises(ResetNeeded, match=r"call reset\(\) first\.$"):
+            act()
 
 
 def test_seed_determines_the_episode():

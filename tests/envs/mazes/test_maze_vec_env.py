@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3 import SAC
 from stable_baselines3.common.env_util import make_vec_env
@@ -106,6 +107,35 @@ def test_attributes_and_methods():
     assert env.env_method("render", indices=[0, 1]) == [None, None]
     assert env.env_is_wrapped(Monitor) == [True] * 3 and env.env_is_wrapped(TimeLimit, 0) == [False]
     env.close()
+
+
+@pytest.mark.parametrize("name", ["layout", "reward", "render_mode"])
+def test_what_it_is_made_of_stays(name):
+    env = MazeVecEnv("square_a", 3)
+    with pytest.raises(ValueError, match=rf"^'{name}' is part of how a MazeVecEnv is made: make another one\.$"):
+        env.set_attr(name, "coverage")
+
+
+def test_a_limit_that_was_passed_ends_the_episode():
+    env = MazeVecEnv("square_a", 2)
+    env.reset()
+    for _ in range(6):
+        env.step(np.zeros((2, 2)))
+    env.set_attr("max_episode_steps", 5)
+    assert env.step(np.zeros((2, 2)))[2].all()
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 1), (1, 2), (), (3,), (3, 3)])
+def test_actions_of_another_shape(shape):
+    env = MazeVecEnv("square_a", 3)
+    env.reset()
+    with pytest.raises(ValueError, match=r"^The actions have shape \(.*\): pass some of shape \(3, 2\)\.$"):
+        env.step(np.zeros(shape))
+
+
+def test_no_step_before_the_first_reset():
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
+        MazeVecEnv("square_a", 3).step(np.zeros((3, 2)))
 
 
 def test_images():

@@ -83,7 +83,7 @@ def test_methods(env):
     assert env.env_method("render", indices=[]) == []
     scaled = env.env_method("scale_action", np.full(6, 2.0), indices=[0, 1])
     np.testing.assert_array_equal(scaled, np.ones((2, 6)))
-    for name in ("reset", "step", "close"):
+    for name in ("reset", "reset_as", "step", "close", "get_state", "set_state"):
         with pytest.raises(AttributeError, match=f"share '{name}': call that of the vectorized environment, or use Dummy"):
             env.env_method(name)
     with pytest.raises(AttributeError):

@@ -1,0 +1,42 @@
+"""What a saved model keeps, whatever the entry of a yml file says."""
+
+from typing import Any
+
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data, with_lists
+from sb3_cesd.skill_ddpg.search_space import Params
+from sb3_cesd.zoo.nested import Path, has, look_up, only_json, walk
+
+OF_REWARD = "intrinsic_kwargs"
+
+
+def without_fixed(method: type[SkillDDPG], path: Any, hyperparams: Params, given: Params) -> Params:
+    """
+    Leave out what shapes networks, as RL Zoo leaves out ``policy_kwargs`` when it loads a model: the entry may be of another
+    scale than the model. Say so where they differ.
+
+    :param method: class of the method
+    :param path: file of the model
+    :param hyperparams: what the entry and ``-params`` say
+    :param given: what ``-params`` says, which the model has to have
+    :return: hyperparameters that the model may take
+    """
+    left_out = [place for place, _ in walk(hyperparams) if _is_fixed(method, place) and not has(given, place)]
+    # What JSON has no words for, such as classes, is not compared
+    entry, model = only_json(hyperparams), only_json(read_saved_data(path))
+    both = [place for place in left_out if has(entry, place) and has(model, place)]
+    others = [place for place in both if with_lists(look_up(entry, place)) != with_lists(look_up(model, place))]
+    if others:
+        listed = ", ".join(f"{'.'.join(place)}={look_up(model, place)!r}" for place in others)
+        print(f"As in the model, not as in the entry of the yml file: {listed}")
+    kept = {name: value for name, value in hyperparams.items() if (name,) not in left_out}
+    if isinstance(kept.get(OF_REWARD), dict):
+        kept[OF_REWARD] = {name: value for name, value in kept[OF_REWARD].items() if (OF_REWARD, name) not in left_out}
+    return kept
+
+
+def _is_fixed(method: type[SkillDDPG], place: Path) -> bool:
+    if len(place) == 2 and place[0] == OF_REWARD:
+        of_reward = method.reward_class.fixed_by_save
+        return of_reward is None or place[1] in of_reward
+    return len(place) == 1 and place[0] in method.fixed_by_save
