@@ -54,7 +54,9 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     the goal to the algorithm on top.
 
     ``info`` holds the ``goal_distance`` [m] to the goal that the reward is of, and ``is_success``, whether that is within the
-    radius. In the released code of the papers, the observation holds the place of the goal instead of the way to it.
+    radius. In the released code of the papers, the observation holds the place of the goal instead of the way to it; in CSF's,
+    the goals of the ant after the first are drawn once, when the environment is made, for all episodes, and the first step
+    never earns a reward.
 
     :param env: an environment with a ``position`` (x, y, z), as robots and mazes have
     :param goal_range: largest distance of a goal along each axis [m]
