@@ -1,6 +1,7 @@
 """RL Zoo's commands as a user types them, each in a process of its own and from an empty folder."""
 
 import os
+import shutil
 import sys
 import sysconfig
 from pathlib import Path
@@ -63,8 +64,17 @@ def test_continue_training(trained):
 def test_continue_training_with_other_skills_is_refused_with_the_remedy(trained):
     folder, _ = trained
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
-    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "-f", "refused", success=False)
-    assert "pass n_skills=4 or leave it out" in output
+    options = ["--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 100, "-f", "refused", "-params", "n_skills:16"]
+    assert "pass n_skills=4 or leave it out" in run(folder, *options, success=False)
+
+
+def test_skills_are_those_of_the_model_whatever_the_entry_says(trained, tmp_path):
+    """The entry is of published scale; the replay buffer beside the model would not fit it."""
+    folder, _ = trained
+    agent = shutil.copy(folder / "logs/cesd/Walker-v0_1/Walker-v0.zip", tmp_path)
+    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 60, "-f", "skills_of_model")
+    assert "As in the model, not as in the entry of the yml file: n_skills=4" in output
+    assert CeSD.load(folder / "skills_of_model/cesd/Walker-v0_1/Walker-v0.zip").n_skills == 4
 
 
 def tensors(path):
