@@ -57,8 +57,9 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if path.exists():
-                unfinished.chmod(stat.S_IMODE(path.stat().st_mode))  # as if it was written in place
+            # As if it was written in place. There may be no file yet, or no such modes
+            with suppress(OSError):
+                unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
             if fcntl is not None:
                 os.replace(unfinished, path)  # while it is locked
         if fcntl is None:

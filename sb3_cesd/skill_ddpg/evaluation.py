@@ -34,8 +34,8 @@ def add_skills_to_evaluation(
         if vars(env).get("follows_model"):
             env.set_skill(skill)
         callback.eval_env = env
-        own_skill = unwrap_vec_wrapper(env, VecSkillObservation).clock.fixed  # type: ignore[union-attr]
-        if own_skill is None and discovers and type(callback)._on_step is EvalCallback._on_step:
+        followed = unwrap_vec_wrapper(env, VecSkillObservation).clock.fixed  # type: ignore[union-attr]
+        if followed is None and discovers and type(callback)._on_step is EvalCallback._on_step:
             _warn_of_few_episodes(callback.n_eval_episodes, skill_space.n_skills)
     children = callback.callbacks if isinstance(callback, CallbackList) else callback
     if isinstance(children, list):

@@ -16,7 +16,7 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import find_config, make_module
 from sb3_cesd.zoo.nested import has, look_up, walk
-from sb3_cesd.zoo.without_fixed import without_fixed
+from sb3_cesd.zoo.without_fixed import tell_what_is_kept, without_fixed
 
 
 def find_entries(init: Any) -> Any:
@@ -91,8 +91,9 @@ def resume_checkpoint(load_pretrained: Any) -> Any:
             return load_pretrained(self, hyperparams, env)
         if not is_resumed(self, hyperparams):
             warn_of_unused_reward(self)
-            given = self.custom_hyperparams or {}
-            return load_pretrained(self, without_fixed(METHODS[self.algo], self.trained_agent, hyperparams, given), env)
+            method, given = METHODS[self.algo], self.custom_hyperparams or {}
+            tell_what_is_kept(method, self.trained_agent, hyperparams, given)
+            return load_pretrained(self, without_fixed(method, hyperparams, given), env)
         check_same_run(self)
         print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
         return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose)

@@ -24,7 +24,7 @@ from sb3_cesd.zoo.hyperparams import merge
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
-from sb3_cesd.zoo.without_fixed import without_fixed
+from sb3_cesd.zoo.without_fixed import tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
@@ -90,7 +90,9 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
             if self.algo not in METHODS:
                 return optimize(self)
             if self.trained_agent:
-                algos[self.algo] = make_loader(method, self.trained_agent, self.custom_hyperparams or {})
+                given = self.custom_hyperparams or {}
+                tell_what_is_kept(method, self.trained_agent, self._hyperparams, given)
+                algos[self.algo] = make_loader(method, self.trained_agent, given)
             self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
             optuna.create_study = begin_with_entry(create_study, space_of(self), run_of(self))
@@ -170,7 +172,7 @@ def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[.
     """
 
     def load(policy: Any = None, policy_kwargs: Any = None, **kwargs: Any) -> SkillDDPG:
-        return method.load(path, **without_fixed(method, path, kwargs, given))
+        return method.load(path, **without_fixed(method, kwargs, given))
 
     return load
 

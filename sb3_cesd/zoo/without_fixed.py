@@ -10,29 +10,43 @@ from sb3_cesd.zoo.nested import Path, has, look_up, only_json, walk
 OF_REWARD = "intrinsic_kwargs"
 
 
-def without_fixed(method: type[SkillDDPG], path: Any, hyperparams: Params, given: Params) -> Params:
+def without_fixed(method: type[SkillDDPG], hyperparams: Params, given: Params) -> Params:
     """
     Leave out what shapes networks, as RL Zoo leaves out ``policy_kwargs`` when it loads a model: the entry may be of another
-    scale than the model. Say so where they differ.
+    scale than the model.
 
     :param method: class of the method
-    :param path: file of the model
     :param hyperparams: what the entry and ``-params`` say
     :param given: what ``-params`` says, which the model has to have
     :return: hyperparameters that the model may take
     """
-    left_out = [place for place, _ in walk(hyperparams) if _is_fixed(method, place) and not has(given, place)]
-    # What JSON has no words for, such as classes, is not compared
-    entry, model = only_json(hyperparams), only_json(read_saved_data(path))
-    both = [place for place in left_out if has(entry, place) and has(model, place)]
-    others = [place for place in both if with_lists(look_up(entry, place)) != with_lists(look_up(model, place))]
-    if others:
-        listed = ", ".join(f"{'.'.join(place)}={look_up(model, place)!r}" for place in others)
-        print(f"As in the model, not as in the entry of the yml file: {listed}")
+    left_out = _left_out(method, hyperparams, given)
     kept = {name: value for name, value in hyperparams.items() if (name,) not in left_out}
     if isinstance(kept.get(OF_REWARD), dict):
         kept[OF_REWARD] = {name: value for name, value in kept[OF_REWARD].items() if (OF_REWARD, name) not in left_out}
     return kept
+
+
+def tell_what_is_kept(method: type[SkillDDPG], path: Any, hyperparams: Params, given: Params) -> None:
+    """
+    Say where a model differs from what :func:`without_fixed` leaves out.
+
+    :param method: class of the method
+    :param path: file of the model
+    :param hyperparams: what the entry and ``-params`` say
+    :param given: what ``-params`` says
+    """
+    # What JSON has no words for, such as classes, is not compared
+    entry, model = only_json(hyperparams), only_json(read_saved_data(path))
+    both = [place for place in _left_out(method, hyperparams, given) if has(entry, place) and has(model, place)]
+    others = [place for place in both if with_lists(look_up(entry, place)) != with_lists(look_up(model, place))]
+    if others:
+        listed = ", ".join(f"{'.'.join(place)}={look_up(model, place)!r}" for place in others)
+        print(f"As in the model, not as in the entry of the yml file: {listed}")
+
+
+def _left_out(method: type[SkillDDPG], hyperparams: Params, given: Params) -> list[Path]:
+    return [place for place, _ in walk(hyperparams) if _is_fixed(method, place) and not has(given, place)]
 
 
 def _is_fixed(method: type[SkillDDPG], place: Path) -> bool:
