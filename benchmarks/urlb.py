@@ -73,14 +73,15 @@ def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) 
     :param run: a run to be done
     :param rows: finished ones, with ``seconds``
     :param steps: column of the number of environment steps
-    :param steps_per_second: as long as none is finished
-    :return: how long it will take [s], at the median speed of those of the same method and scale, else of any: a machine
-        that slept counts as part of its run
+    :param steps_per_second: as long as none of the same scale is finished
+    :return: how long it will take [s], at the median speed of those of the same method and scale, else of the same scale: a
+        machine that slept counts as part of its run
     """
-    if rows.empty:
+    alike = rows if rows.empty else rows[rows.scale == run["scale"]]
+    if alike.empty:
         return run[steps] / steps_per_second
-    same = rows[(rows.method == run["method"]) & (rows.scale == run["scale"])]
-    finished = rows if same.empty else same
+    same = alike[alike.method == run["method"]]
+    finished = alike if same.empty else same
     return float(run[steps] * (finished.seconds / finished[steps]).median())
 
 

@@ -64,6 +64,15 @@ def test_estimates_do_not_mix_robots_with_other_ratios_of_updates():
     assert estimate_pretraining(on_ant, rows.assign(domain="SkillHalfCheetah-v0")) == 350
 
 
+def test_estimates_do_not_mix_scales():
+    from urlb import STEPS_PER_SECOND, estimate_pretraining
+
+    rows = pd.DataFrame({"method": "apt", "domain": ["Walker-v0"], "scale": "laptop", "seconds": 5.0, "pretrain_steps": 10})
+    run = {"method": "cesd", "domain": "Walker-v0", "scale": "laptop", "pretrain_steps": 700}
+    assert estimate_pretraining(run, rows) == 350
+    assert estimate_pretraining({**run, "scale": "published"}, rows) == 700 / STEPS_PER_SECOND["published"][0]
+
+
 def test_a_method_is_transferred_as_it_was_published(monkeypatch, capsys, tmp_path):
     def transfers(options):
         main_of("urlb", f"--methods protorl apt --seeds 1 {options} --dry-run --output {tmp_path}", monkeypatch)
