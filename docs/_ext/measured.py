@@ -1,7 +1,7 @@
 """
 What was measured of the methods, from the rows of the benchmarks: nothing is copied by hand.
 
-``make docs`` puts it on the pages of the methods and into README.md.
+``make docs`` puts it on the pages of the methods, into README.md and into that of the robots.
 """
 
 import sys
@@ -16,6 +16,7 @@ if str(ROOT / "benchmarks") not in sys.path:
 from made_with import made_with  # noqa: E402
 from maze_methods import MAIN, N_TIMESTEPS  # noqa: E402
 from maze_summary import FIRST, in_order, summary  # noqa: E402
+from robot_table import robot_tables  # noqa: E402
 from runs import read_rows  # noqa: E402
 
 RUNS = ROOT / "benchmarks" / "results" / "maze" / "runs.csv"
@@ -26,6 +27,10 @@ README = ROOT / "README.md"
 ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
 #: Where README.md has the table
 BEGIN, END = "<!-- maze table, written by make docs -->\n", "<!-- end of the maze table -->\n"
+#: Folder of rows of tasks, with a page that has the tables of these robots
+TASKS = ROOT / "benchmarks" / "results" / "urlb"
+ROBOTS_WITH_TASKS = ("Quadruped-v0", "Jaco-v0", "Walker-v0")
+BEGIN_ROBOT, END_ROBOT = "<!-- tables of {}, written by make docs -->\n", "<!-- end of the tables of {} -->\n"
 
 #: What the page of a method shows beside the methods of :data:`~maze_methods.MAIN`, by name in the rows
 VARIANTS = {"noise=white": "CeSD, white noise", "apt, noise=cesd": "APT, noise of CeSD"}
@@ -120,15 +125,41 @@ def with_table(text: str) -> str:
     :param text: its text
     :return: the same with the table as the rows are now
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin and end, f"README.md has no place for the table: {BEGIN.strip()} ... {END.strip()}"
-    return f"{before}{begin}\n{maze_table(read_runs(), list(MAIN))}\n{end}{after}"
+    return replaced(text, BEGIN, END, maze_table(read_runs(), list(MAIN)))
 
 
-def update_readme() -> None:
-    """Bring README.md up to date with the rows."""
-    text = README.read_text()
-    updated = with_table(text)
-    if updated != text:
-        README.write_text(updated)
+def with_robots(text: str) -> str:
+    """
+    Put the tables of robots into the page of their results.
+
+    :param text: its text
+    :return: the same with the tables as the rows are now
+    """
+    for domain in ROBOTS_WITH_TASKS:
+        text = replaced(text, BEGIN_ROBOT.format(domain), END_ROBOT.format(domain), robot_tables(TASKS, domain))
+    return text
+
+
+def replaced(text: str, begin: str, end: str, table: str) -> str:
+    """
+    Put a table in its place.
+
+    :param text: of a page
+    :param begin: line before the place
+    :param end: line after it
+    :param table: Markdown
+    :return: the text with the table
+    """
+    before, found_begin, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    assert found_begin and found_end, f"There is no place for the table: {begin.strip()} ... {end.strip()}"
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def update_readmes() -> None:
+    """Bring the pages that hold tables up to date with the rows."""
+    for path, with_tables in ((README, with_table), (TASKS / "README.md", with_robots)):
+        text = path.read_text()
+        updated = with_tables(text)
+        if updated != text:
+            path.write_text(updated)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from measured import command_of, results_of, update_readme
+from measured import command_of, results_of, update_readmes
 
 from sb3_cesd import METHODS, SkillDDPG
 from sb3_cesd.zoo.hyperparams import hyperparams_folder
@@ -178,7 +178,7 @@ def differences(path: Path) -> str:
 
 def begin_pages() -> None:
     """Begin the pages that are not there, and bring the table of all methods in README.md up to date."""
-    update_readme()
+    update_readmes()
     for key, method in METHODS.items():
         path = FOLDER / f"{key}.md"
         if not path.exists():

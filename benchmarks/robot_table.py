@@ -1,0 +1,125 @@
+"""
+The table of robots: what skills do, seed by seed, and what is learned from them.
+
+``make docs`` puts it into ``results/urlb/README.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from aggregates import AGGREGATES, estimate, probability_of_improvement
+from runs import read_rows
+from urlb_methods import DOMAINS
+from urlb_scores import expert_returns, normalise, published, read_runs, samples
+
+from sb3_cesd import METHODS
+
+#: Columns of pre-training -> heading, of those that a robot has
+SKILLS = {
+    "knn_accuracy": "k-NN",
+    "knn_accuracy_standardized": "standardised",
+    "on_cluster_share": "on-cluster share",
+    "moving_share": "moving share",
+    "torso_speed": "torso [m/s]",
+    "hand_speed": "hand [m/s]",
+}
+#: Methods whose published returns are shown
+PUBLISHED = ("CeSD", "APT", "DIAYN", "CIC")
+#: Aggregates that are shown
+SHOWN = ("IQM", "optimality gap")
+#: The method that others are compared with
+FIRST = "cesd"
+
+
+def robot_tables(folder: Path, domain: str) -> str:
+    """
+    Write what was measured of a robot.
+
+    :param folder: with ``pretraining.csv`` and ``runs.csv`` of ``urlb.py``
+    :param domain: robot, e.g. ``"Walker-v0"``
+    :return: Markdown: a line per method and seed, then one per method beside experts and published ones
+    """
+    skills = read_rows(folder / "pretraining.csv")
+    runs = normalise(read_runs([folder / "runs.csv"], {"domain": domain}))
+    methods = sorted(dict.fromkeys(runs.method), key=lambda name: name != FIRST)
+    of_robot = skills[skills.domain == domain].dropna(axis="columns", how="all")
+    return "\n".join([*_of_seeds(of_robot, runs, methods, domain), "", *_of_methods(runs, methods, domain), ""])
+
+
+def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
+    """Lines of a table of all seeds."""
+    tasks = DOMAINS[domain]
+    columns = {name: heading for name, heading in SKILLS.items() if name in skills}
+    shares = [f"best_skill_{_short(task, domain).replace(' ', '_')}" for task in tasks]
+    best = f"best skill as it is, of an expert: {', '.join(_short(task, domain) for task in tasks)}"
+    header = ["", "seed", *columns.values(), best, *(_short(task, domain) for task in tasks)]
+    lines = [_line(header), "|---" * len(header) + "|"]
+    returns = runs.groupby(["method", "seed", "task"]).final_return.mean()
+    for method in methods:
+        seeds = sorted({*runs.seed[runs.method == method], *skills.seed[skills.method == method]})
+        for index, seed in enumerate(seeds):
+            # A method without skills has no such row
+            row = skills[(skills.method == method) & (skills.seed == seed)].reindex(columns=[*columns, *shares])
+            known = {} if row.empty else row.iloc[0].to_dict()
+            measures = [_number(known.get(name), 2) for name in columns]
+            as_it_is = ", ".join(filter(None, (_number(known.get(name), 2) for name in shares)))
+            learned = [_number(returns.get((method, seed, task)), 0) for task in tasks]
+            lines.append(_line(["" if index else _name(method), str(seed), *measures, as_it_is, *learned]))
+    return lines
+
+
+def _of_methods(runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
+    """Lines of a table of all methods."""
+    tasks = DOMAINS[domain]
+    experts = expert_returns()
+    of_report = [task for task in experts if task in tasks]  # intervals to the digit, which are drawn task by task
+    wins = f"a run of {_name(FIRST)} has more with a probability of"
+    header = ["", "seeds", *(_short(task, domain) for task in tasks), *SHOWN, wins]
+    lines = [_line(header), "|---" * len(header) + "|"]
+    of_first = samples(runs[runs.method == FIRST], of_report)
+    for method in methods:
+        of_method = runs[runs.method == method]
+        scores, returns = samples(of_method, of_report), samples(of_method, tasks, "final_return")
+        cells = ["" if not len(of_task) else _mean_and_spread(pd.Series(of_task)) for of_task in returns]
+        complete = all(map(len, scores))
+        shares = [estimate(AGGREGATES[name], scores).text() if complete else "" for name in SHOWN]
+        against = complete and all(map(len, of_first)) and method != FIRST
+        shares.append(probability_of_improvement(of_first, scores).text() if against else "")
+        n_seeds = of_method.groupby("task").seed.nunique()
+        seeds = str(n_seeds.min()) if n_seeds.nunique() == 1 else f"{n_seeds.min()} to {n_seeds.max()}"
+        lines.append(_line([_name(method), seeds, *cells, *shares]))
+    lines.append(_line(["expert", "", *(f"{experts[task]:.0f}" for task in tasks), "", "", ""]))
+    known = published().set_index(["method", "task"])
+    for method in PUBLISHED:
+        cells = [f"{known.return_mean[method, task]:.0f} ± {known.return_spread[method, task]:.0f}" for task in tasks]
+        lines.append(_line([f"{method}, published: 2M + 100k steps", "10", *cells, "", "", ""]))
+    return lines
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _name(method: str) -> str:
+    """What a method is called: that of its class, where it is one."""
+    return METHODS[method].__name__ if method in METHODS else method
+
+
+def _short(task: str, domain: str) -> str:
+    """Words of a task, e.g. ``reach top left`` of ``JacoReachTopLeft-v0``."""
+    name = task.removeprefix(domain.removesuffix("-v0")).removesuffix("-v0")
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
+
+
+def _number(value: float | None, decimals: int) -> str:
+    """A number of a cell, which is empty without one; shares without the zero before the point, as on the page."""
+    if value is None or pd.isna(value):
+        return ""
+    text = f"{value:.{decimals}f}"
+    return text.removesuffix(".00") if value == 1 else text.removeprefix("0") if "." in text else text
+
+
+def _mean_and_spread(values: pd.Series) -> str:
+    """Mean and standard deviation over seeds."""
+    return f"{values.mean():.0f} ± {values.std():.0f}".removesuffix(" ± nan")
