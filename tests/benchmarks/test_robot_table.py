@@ -21,14 +21,7 @@ def lines(tmp_path, scripts_on_the_path):
     skills = {"method": "cesd", "domain": "Walker-v0", "scale": "laptop", "pretrain_steps": 10, "versions": "{}"}
     measures = {"knn_accuracy": 0.5, "moving_share": 1.0, "torso_speed": 1.25, "hand_speed": np.nan, "best_skill_run": 0.125}
     pd.DataFrame([{**skills, **measures, "seed": seed} for seed in (0, 1)]).to_csv(tmp_path / "pretraining.csv", index=False)
-    run = {
-        "domain": "Walker-v0",
-        "scale": "laptop",
-        "pretrain_steps": 10,
-        "finetune_steps": 20,
-        "steps": "[20]",
-        "versions": "{}",
-    }
+    run = {**skills, "finetune_steps": 20, "steps": "[20]"}
     rows = [
         {**run, "method": method, "task": task, "seed": seed, "returns": f"[{value}]", "final_return": value}
         for method, seed, value in (("scratch", 0, 99.0), ("cesd", 1, 300.0), ("cesd", 0, 100.0))
