@@ -139,8 +139,8 @@ def test_one_update_for_every_two_transitions_whatever_the_number_of_environment
 def test_the_user_can_set_another_ratio(make_model):
     model = make_model(make_vec_env("Pendulum-v1", 4), train_freq=1, gradient_steps=1).learn(200)
     assert model._n_updates == (200 - 40) // 4
-    model = make_model(train_freq=(1, "episode")).learn(400)
-    assert model._n_updates == 400
+    model = make_model(train_freq=(1, "episode")).learn(200)
+    assert model._n_updates == 200
 
 
 def test_subproc_vec_env_of_robots(make_model):
@@ -175,7 +175,7 @@ def test_noise_has_memory_within_an_episode(make_model):
         learning_starts=0,
         exploration_noise=0.1,
         noise_correlation=0.99,
-        learning_rate=1e-12,
+        train_freq=2000,  # it only acts
         policy_kwargs={"net_arch": [8, 8]},
     )
     with th.no_grad():
