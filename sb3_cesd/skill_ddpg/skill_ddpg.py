@@ -120,9 +120,12 @@ class SkillDDPG(LearningSkillModel):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "defaults" in vars(cls):
-            cls.__init__ = with_defaults(cls.__init__, cls.defaults)  # type: ignore[method-assign]
         check_constructor(cls)
+        own = vars(cls)
+        if "defaults" in own or "__init__" not in own:
+            # Also without defaults of its own: what Python says of a misspelt argument then names this class
+            cls.__init__ = with_defaults(cls.__init__, own.get("defaults", {}))  # type: ignore[method-assign]
+            cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
 
     def __init__(
         self,

@@ -124,6 +124,12 @@ def test_a_method_with_a_constructor_of_its_own_keeps_its_argument():
     assert constructor_arguments(model) == {"n_skills": 5, "bonus": 2.0}
 
 
+@pytest.mark.parametrize("method", [CeSD, DADS, OneStepWithNoise])
+def test_what_is_said_of_a_misspelt_argument_names_the_method(method):
+    with pytest.raises(TypeError, match=rf"^{method.__name__}\.__init__\(\) got an unexpected keyword argument 'n_skils'"):
+        method("MlpPolicy", "Pendulum-v1", n_skils=4)
+
+
 def test_other_defaults_of_a_function():
     def function(first, second=2, third=3, *, fourth=4, fifth):
         """Words."""
