@@ -20,7 +20,7 @@ from arguments import at_least, existing, make_folder, output_folder
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from urlb_scores import expert_returns, normalise, of_last, published, read_runs, samples
+from urlb_scores import expert_returns, mean_and_spread, normalise, of_last, published, read_runs, samples
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
@@ -61,8 +61,7 @@ def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence
         cells = []
         for method in methods:
             (values,) = samples(rows[rows.method == method], [task], "final_return")
-            spread = f" ± {values.std(ddof=1):.0f}" if len(values) > 1 else ""
-            cells.append(f"{values.mean():.0f}{spread}" if len(values) else "-")
+            cells.append(mean_and_spread(values) if len(values) else "-")
         cells.append(f"{experts[task]:.0f}")
         for method in theirs:
             cells.append(f"{known.return_mean[task, method]:.0f} ± {known.return_spread[task, method]:.0f}")

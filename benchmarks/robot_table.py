@@ -4,16 +4,16 @@ The table of robots: what skills do, seed by seed, and what is learned from them
 ``make docs`` puts it into ``results/urlb/README.md``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 from aggregates import AGGREGATES, estimate, probability_of_improvement
 from runs import read_rows
-from urlb_methods import DOMAINS
-from urlb_scores import expert_returns, normalise, published, read_runs, samples
+from urlb_scores import expert_returns, mean_and_spread, normalise, published, read_runs, samples
 
 from sb3_cesd import METHODS
+from sb3_cesd.metrics.tasks import tasks_of
 
 #: Columns of pre-training -> heading, of those that a robot has
 SKILLS = {
@@ -49,11 +49,12 @@ def robot_tables(folder: Path, domain: str) -> str:
 
 def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
     """Lines of a table of all seeds."""
-    tasks = DOMAINS[domain]
+    tasks = tasks_of(domain)
+    headings = _headings(tasks)
     columns = {name: heading for name, heading in SKILLS.items() if name in skills}
-    shares = [f"best_skill_{_short(task, domain).replace(' ', '_')}" for task in tasks]
-    best = f"best skill as it is, of an expert: {', '.join(_short(task, domain) for task in tasks)}"
-    header = ["", "seed", *columns.values(), best, *(_short(task, domain) for task in tasks)]
+    shares = [f"best_skill_{task}" for task in tasks]
+    best = f"best skill as it is, of an expert: {', '.join(headings)}"
+    header = ["", "seed", *columns.values(), best, *headings]
     lines = [_line(header), "|---" * len(header) + "|"]
     returns = runs.groupby(["method", "seed", "task"]).final_return.mean()
     for method in methods:
@@ -64,24 +65,24 @@ def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], 
             known = {} if row.empty else row.iloc[0].to_dict()
             measures = [_number(known.get(name), 2) for name in columns]
             as_it_is = ", ".join(filter(None, (_number(known.get(name), 2) for name in shares)))
-            learned = [_number(returns.get((method, seed, task)), 0) for task in tasks]
+            learned = [_number(returns.get((method, seed, task)), 0) for task in tasks.values()]
             lines.append(_line(["" if index else _name(method), str(seed), *measures, as_it_is, *learned]))
     return lines
 
 
 def _of_methods(runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
     """Lines of a table of all methods."""
-    tasks = DOMAINS[domain]
+    tasks = tasks_of(domain)
     experts = expert_returns()
-    of_report = [task for task in experts if task in tasks]  # intervals to the digit, which are drawn task by task
+    of_report = [task for task in experts if task in tasks.values()]  # intervals to the digit, which are drawn task by task
     wins = f"a run of {_name(FIRST)} has more with a probability of"
-    header = ["", "seeds", *(_short(task, domain) for task in tasks), *SHOWN, wins]
+    header = ["", "seeds", *_headings(tasks), *SHOWN, wins]
     lines = [_line(header), "|---" * len(header) + "|"]
     of_first = samples(runs[runs.method == FIRST], of_report)
     for method in methods:
         of_method = runs[runs.method == method]
-        scores, returns = samples(of_method, of_report), samples(of_method, tasks, "final_return")
-        cells = ["" if not len(of_task) else _mean_and_spread(pd.Series(of_task)) for of_task in returns]
+        scores, returns = samples(of_method, of_report), samples(of_method, tasks.values(), "final_return")
+        cells = ["" if not len(of_task) else mean_and_spread(of_task) for of_task in returns]
         complete = all(map(len, scores))
         shares = [estimate(AGGREGATES[name], scores).text() if complete else "" for name in SHOWN]
         against = complete and all(map(len, of_first)) and method != FIRST
@@ -89,10 +90,10 @@ def _of_methods(runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list
         n_seeds = of_method.groupby("task").seed.nunique()
         seeds = str(n_seeds.min()) if n_seeds.nunique() == 1 else f"{n_seeds.min()} to {n_seeds.max()}"
         lines.append(_line([_name(method), seeds, *cells, *shares]))
-    lines.append(_line(["expert", "", *(f"{experts[task]:.0f}" for task in tasks), "", "", ""]))
+    lines.append(_line(["expert", "", *(f"{experts[task]:.0f}" for task in tasks.values()), "", "", ""]))
     known = published().set_index(["method", "task"])
     for method in PUBLISHED:
-        cells = [f"{known.return_mean[method, task]:.0f} ± {known.return_spread[method, task]:.0f}" for task in tasks]
+        cells = [f"{known.return_mean[method, task]:.0f} ± {known.return_spread[method, task]:.0f}" for task in tasks.values()]
         lines.append(_line([f"{method}, published: 2M + 100k steps", "10", *cells, "", "", ""]))
     return lines
 
@@ -106,10 +107,9 @@ def _name(method: str) -> str:
     return METHODS[method].__name__ if method in METHODS else method
 
 
-def _short(task: str, domain: str) -> str:
-    """Words of a task, e.g. ``reach top left`` of ``JacoReachTopLeft-v0``."""
-    name = task.removeprefix(domain.removesuffix("-v0")).removesuffix("-v0")
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
+def _headings(tasks: Iterable[str]) -> list[str]:
+    """Names of tasks in words."""
+    return [task.replace("_", " ") for task in tasks]
 
 
 def _number(value: float | None, decimals: int) -> str:
@@ -118,8 +118,3 @@ def _number(value: float | None, decimals: int) -> str:
         return ""
     text = f"{value:.{decimals}f}"
     return text.removesuffix(".00") if value == 1 else text.removeprefix("0") if "." in text else text
-
-
-def _mean_and_spread(values: pd.Series) -> str:
-    """Mean and standard deviation over seeds."""
-    return f"{values.mean():.0f} ± {values.std():.0f}".removesuffix(" ± nan")

@@ -224,3 +224,14 @@ def samples(rows: pd.DataFrame, tasks: Iterable[str], column: str = "score") -> 
     :return: values of each task, shape ``(n_seeds,)`` each
     """
     return [rows.loc[rows.task == task, column].to_numpy(dtype=float) for task in tasks]
+
+
+def mean_and_spread(values: np.ndarray) -> str:
+    """
+    Write returns as a cell of a table.
+
+    :param values: one per seed, at least one, shape ``(n_seeds,)``
+    :return: mean and standard deviation over seeds; the mean alone for a single seed
+    """
+    spread = f" ± {values.std(ddof=1):.0f}" if len(values) > 1 else ""
+    return f"{values.mean():.0f}{spread}"

@@ -177,7 +177,7 @@ def differences(path: Path) -> str:
 
 
 def begin_pages() -> None:
-    """Begin the pages that are not there, and bring the table of all methods in README.md up to date."""
+    """Begin the pages that are not there, and bring the tables in README.md and on the page of the robots up to date."""
     update_readmes()
     for key, method in METHODS.items():
         path = FOLDER / f"{key}.md"
