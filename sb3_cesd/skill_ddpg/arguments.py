@@ -1,7 +1,8 @@
 """Arguments of the constructors: one list for all methods, whose defaults a method may change."""
 
+import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -51,6 +52,30 @@ def check_constructor(model_class: type[BaseAlgorithm]) -> None:
                 f"The constructor of {model_class.__name__} takes *args or **kwargs, so that arguments would be lost when a "
                 "model is fine-tuned: name all of them, or change defaults by the class variable 'defaults'."
             )
+
+
+class ConstructorSignature:
+    """As ``__signature__`` of a class: that of its ``__init__``, where a ``__new__`` would hide it."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        parameters = inspect.signature(owner.__init__).parameters  # type: ignore[misc]
+        return inspect.Signature(list(parameters.values())[1:])
+
+
+def check_argument_names(model_class: type[BaseAlgorithm], names: Iterable[str]) -> None:
+    """
+    Check that a constructor has arguments of these names.
+
+    :param model_class: class of an algorithm
+    :param names: names that the user wrote
+    :raises TypeError: if it has none of one of them; told as Python does, and which one may have been meant
+    """
+    known = inspect.signature(model_class).parameters
+    for name in names:
+        if name not in known:
+            similar = difflib.get_close_matches(name, known, n=1)
+            remedy = f"did you mean {similar[0]!r}?" if similar else f"use some of {', '.join(sorted(known))}."
+            raise TypeError(f"{model_class.__qualname__}.__init__() got an unexpected keyword argument {name!r}: {remedy}")
 
 
 def constructor_arguments(model: BaseAlgorithm) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import warnings
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch as th
 from gymnasium import spaces
@@ -31,11 +31,13 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, saved_files, search_space
-from sb3_cesd.skill_ddpg.arguments import check_constructor, with_defaults
+from sb3_cesd.skill_ddpg.arguments import ConstructorSignature, check_argument_names, check_constructor, with_defaults
 from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
+
+SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
 
 class SkillDDPG(LearningSkillModel):
@@ -117,6 +119,7 @@ class SkillDDPG(LearningSkillModel):
     defaults: ClassVar[dict[str, Any]] = {}
     #: Why a method has no continuous skills, the end of a sentence; ``None`` for one that has
     discrete_because: ClassVar[str | None] = None
+    __signature__ = ConstructorSignature()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -126,6 +129,10 @@ class SkillDDPG(LearningSkillModel):
             # Also without defaults of its own: what Python says of a misspelt argument then names this class
             cls.__init__ = with_defaults(cls.__init__, own.get("defaults", {}))  # type: ignore[method-assign]
             cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+
+    def __new__(cls: type[SelfSkillDDPG], *args: Any, **kwargs: Any) -> SelfSkillDDPG:
+        check_argument_names(cls, kwargs)
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -126,8 +126,20 @@ def test_a_method_with_a_constructor_of_its_own_keeps_its_argument():
 
 @pytest.mark.parametrize("method", [CeSD, DADS, OneStepWithNoise])
 def test_what_is_said_of_a_misspelt_argument_names_the_method(method):
-    with pytest.raises(TypeError, match=rf"^{method.__name__}\.__init__\(\) got an unexpected keyword argument 'n_skils'"):
+    said = rf"^{method.__name__}\.__init__\(\) got an unexpected keyword argument 'n_skils': did you mean 'n_skills'\?$"
+    with pytest.raises(TypeError, match=said):
         method("MlpPolicy", "Pendulum-v1", n_skils=4)
+
+
+def test_an_argument_like_no_other_is_answered_by_all_there_are():
+    with pytest.raises(TypeError, match=r"argument 'xyz': use some of .*, env, .*, n_skills, .*, policy, .*\.$"):
+        CeSD("MlpPolicy", "Pendulum-v1", xyz=4)
+
+
+@pytest.mark.parametrize("method", [CeSD, DADS, OneStepWithNoise])
+def test_the_signature_of_a_method_is_that_of_its_constructor(method):
+    expected = list(inspect.signature(method.__init__).parameters.values())[1:]
+    assert list(inspect.signature(method).parameters.values()) == expected and expected[0].name == "policy"
 
 
 def test_other_defaults_of_a_function():
