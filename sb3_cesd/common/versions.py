@@ -3,11 +3,15 @@
 import platform
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 #: Packages that a saved model names
 PACKAGES = ("stable_baselines3", "torch", "mujoco")
+
+#: Each call of ``version`` reads a file of a hundred kilobytes
+version_of = cache(version)
 
 
 def installed_versions() -> dict[str, str]:
@@ -19,7 +23,7 @@ def installed_versions() -> dict[str, str]:
     versions = {"sb3_cesd": (Path(__file__).parents[1] / "version.txt").read_text().strip()}
     for package in PACKAGES:
         try:
-            versions[package] = version(package)
+            versions[package] = version_of(package)
         except PackageNotFoundError:
             continue
     return {**versions, "python": platform.python_version()}
