@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
+from sb3_cesd.metrics import draw_goals, play_and_score, policy_coverage, zero_shot_goals
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -21,14 +23,19 @@ def scripts_on_the_path(monkeypatch):
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory):
     """A folder with models, and the row of one."""
-    sys.path.insert(0, str(FOLDER))
-    from urlb_run import pretrain
-
     folder = tmp_path_factory.mktemp("results")
     run = {"method": "metra", "domain": "SkillAnt-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 300, "n_envs": 8}
-    row = pretrain(run, folder / "models")
-    sys.path.remove(str(FOLDER))
-    return folder, row
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(FOLDER))
+        import urlb_run
+
+        # Short episodes and few goals
+        monkeypatch.setattr(urlb_run, "N_STEPS", 60)
+        monkeypatch.setattr(urlb_run, "play_and_score", partial(play_and_score, n_episodes=16, n_steps=20))
+        monkeypatch.setattr(urlb_run, "policy_coverage", partial(policy_coverage, n_steps=20))
+        monkeypatch.setattr(urlb_run, "draw_goals", partial(draw_goals, n_goals=4))
+        monkeypatch.setattr(urlb_run, "zero_shot_goals", partial(zero_shot_goals, n_steps=20))
+        return folder, urlb_run.pretrain(run, folder / "models")
 
 
 def main_of(script, arguments, monkeypatch):

@@ -41,7 +41,7 @@ def pretrained(tmp_path_factory):
 
 
 def train(folder, *arguments):
-    return run(folder, *OWN, *arguments, PYTHONPATH=str(folder))
+    return run(folder, *OWN, *arguments)
 
 
 AGENT = "logs/cesd/MyEnv-v0_1/MyEnv-v0.zip"

@@ -14,7 +14,7 @@ from sb3_cesd.zoo.search import SearchSpace, SearchTrial
 
 ENV_ID = "Pendulum-v1"
 #: What a user fixes to make trials short
-GIVEN = {"train_freq": 10, "learning_starts": 500}
+GIVEN = {"train_freq": 10, "learning_starts": 500, "batch_size": 64, "policy_kwargs": {"net_arch": [64, 64]}}
 
 
 def score(entry, arguments, seed):

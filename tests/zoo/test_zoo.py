@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 def trained(tmp_path_factory):
     """A folder in which Walker-v0 was trained with most of RL Zoo's options at once."""
     folder = tmp_path_factory.mktemp("zoo")
-    options = ["-n", 600, "--eval-freq", 200, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P"]
-    output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "--seed", 1, "--log-interval", 1, *options, *SMALL)
-    return folder, output
+    options = ["-n", 600, "--eval-freq", 300, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P"]
+    options += ["--seed", 1, "--log-interval", 1, *SMALL]
+    return folder, run(folder, "--algo", "cesd", "--env", "Walker-v0", *options, fresh=True)
 
 
 def test_train_writes_what_rl_zoo_writes(trained):
@@ -33,7 +33,7 @@ def test_train_writes_what_rl_zoo_writes(trained):
     assert {"Walker-v0.zip", "best_model.zip", "evaluations.npz", "0.monitor.csv", "replay_buffer.pkl"} <= files
     assert {f"rl_model_{steps}_steps.zip" for steps in (200, 400, 600)} <= files
     assert (run_folder / "Walker-v0/config.yml").is_file()
-    assert np.load(run_folder / "evaluations.npz")["timesteps"].tolist() == [200, 400, 600]
+    assert np.load(run_folder / "evaluations.npz")["timesteps"].tolist() == [300, 600]
     # Python 3.13: Shimmy misses labmaze, which the robots don't need
     expected = ("TqdmExperimentalWarning", "Warning, registration of `dm_control` locomotion envs has failed")
     assert not [line for line in output.splitlines() if "Warning" in line and not any(text in line for text in expected)]
@@ -135,7 +135,7 @@ def test_other_methods_fine_tune_and_record_videos(tmp_path):
     assert "(took 3000 steps, not part of num_timesteps)" in output
     run(
         tmp_path, "--algo", "diayn", "--env", "QuadrupedJump-v0", "-n", 20, "-f", "logs", "-o", "videos",
-        module="rl_zoo3.record_video",
+        module="rl_zoo3.record_video", fresh=True,
     )  # fmt: skip
     assert len(list((tmp_path / "videos").glob("*.mp4"))) == 1
 
@@ -172,7 +172,8 @@ def test_enjoy(trained):
 @pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
 def test_record_video(trained):
     folder, _ = trained
-    run(folder, "--algo", "cesd", "--env", "Walker-v0", "-n", 20, "-f", "logs", "-o", "videos", module="rl_zoo3.record_video")
+    options = ["-n", 20, "-f", "logs", "-o", "videos"]
+    run(folder, "--algo", "cesd", "--env", "Walker-v0", *options, module="rl_zoo3.record_video", fresh=True)
     videos = list((folder / "videos").glob("*.mp4"))
     assert len(videos) == 1 and videos[0].stat().st_size > 1000
 
@@ -182,9 +183,9 @@ def test_console_script_with_parallel_environments(tmp_path):
     script = Path(sys.executable).with_name("rl_zoo3")
     output = run(
         tmp_path, script, "train", "--algo", "cesd", "--env", "Walker-v0", "-n", 400, "--eval-freq", 200, "--eval-episodes", 1,
-        "--vec-env", "subproc", *SMALL, "n_envs:4", module=None,
+        "--vec-env", "subproc", *SMALL, "n_envs:2", module=None,
     )  # fmt: skip
-    assert "Using 4 environments" in output
+    assert "Using 2 environments" in output
     assert CeSD.load(tmp_path / "logs/cesd/Walker-v0_1/Walker-v0.zip")._n_updates == pytest.approx(150, abs=4)
 
 
