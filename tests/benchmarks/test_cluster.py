@@ -12,9 +12,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    # Processes of the cluster need them, too
+def scripts_on_the_path_of_workers(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")]))
 
 

@@ -14,11 +14,6 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 def main_of(script, arguments, monkeypatch):
     """Call a script in this process."""
     monkeypatch.setattr(sys, "argv", [script, *arguments.split()])

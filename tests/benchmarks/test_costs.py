@@ -1,7 +1,5 @@
 """What a training takes, measured small."""
 
-from pathlib import Path
-
 import pytest
 from scripts import call
 from small import small_reward
@@ -9,12 +7,9 @@ from small import small_reward
 from sb3_cesd import METHODS
 from sb3_cesd.presets import Preset
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
 def costs(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
     import costs
 
     monkeypatch.setattr(costs, "N_STEPS", 40)
@@ -58,8 +53,7 @@ def test_unknown_trainings(costs, training, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_checkpoint_costs_in_small(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(FOLDER))
+def test_checkpoint_costs_in_small(tmp_path):
     folder = tmp_path / "checkpoints"
     result = call("checkpoint_costs", "--folder", folder, "--n-transitions", 3000, "--n-new", 100)
     assert result.returncode == 0, result.stderr

@@ -3,7 +3,6 @@
 import json
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,6 @@ import pytest
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 from sb3_cesd.metrics import draw_goals, play_and_score, policy_coverage, zero_shot_goals
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
 
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory):
@@ -26,7 +18,6 @@ def pretrained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     run = {"method": "metra", "domain": "SkillAnt-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 300, "n_envs": 8}
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.syspath_prepend(str(FOLDER))
         import urlb_run
 
         # Short episodes and few goals

@@ -11,11 +11,6 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 RESULTS = FOLDER / "results"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 def write(folder, rows, name="runs.csv"):
     folder.mkdir(exist_ok=True)
     pd.DataFrame(rows).to_csv(folder / name, index=False)

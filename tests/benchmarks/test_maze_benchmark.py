@@ -15,11 +15,6 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
     from runs import read_rows, run_missing
 

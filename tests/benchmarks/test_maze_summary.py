@@ -1,19 +1,11 @@
 """The table and the figures of all methods in mazes, from rows made by hand."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
 
 
 def of_method(method, maze, coverage, accuracy):

@@ -1,13 +1,3 @@
-from pathlib import Path
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-
-
 def test_skills_that_learned_nothing(monkeypatch, capsys):
     import metric_baselines
 

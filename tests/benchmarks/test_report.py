@@ -10,11 +10,6 @@ from scripts import call
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 def test_aggregates_by_hand():
     from aggregates import iqm, mean, median, optimality_gap, performance_profile
 

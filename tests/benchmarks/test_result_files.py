@@ -1,18 +1,12 @@
 """CSV files and those of finished runs that were not written to their end."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 RUNS = [{"method": method, "seed": seed} for method in ("a", "b") for seed in range(3)]
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
 
 
 def read_rows(path):

@@ -1,19 +1,10 @@
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
 
 @pytest.fixture
-def lines(tmp_path, scripts_on_the_path):
+def lines(tmp_path):
     """Lines of the tables of a walker: CeSD with two seeds, of which one lacks a task, and from scratch with one seed."""
     from robot_table import robot_tables
     from urlb_methods import DOMAINS

@@ -1,14 +1,12 @@
 """A run of the benchmark of robots that was stopped goes on where it was, to the same row."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sb3_cesd import DIAYN
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 PRETRAINING = {"method": "diayn", "domain": "Walker-v0", "scale": "laptop", "seed": 0, "pretrain_steps": 2304, "n_envs": 1}
 TASK = {
     "method": "diayn",
@@ -40,7 +38,6 @@ def measured(_model, _domain, coverage, _n_task_episodes):
 
 @pytest.fixture
 def urlb_run(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
     import run_checkpoints
     import urlb_run
 

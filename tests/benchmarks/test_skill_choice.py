@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch as th
@@ -7,11 +5,6 @@ from scripts import call
 from small import make_small
 
 from sb3_cesd import CeSD
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
 
 
 def test_gain_is_a_share_of_what_a_choice_can_bring():

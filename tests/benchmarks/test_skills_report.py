@@ -3,21 +3,14 @@
 import json
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 VERSIONS = json.dumps({"torch": "2.13.0", "python": "3.11", "processor": "A"})
 COVERED = {"metra": [400.0, 500.0, 450.0], "diayn": [40.0, 50.0, 45.0], "apt": [90.0]}
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
 
 
 def pretraining(method, seed, coverage, **others):

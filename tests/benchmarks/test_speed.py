@@ -9,11 +9,6 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 @pytest.mark.slow
 def test_everything_is_measured_in_small(tmp_path):
     command = [

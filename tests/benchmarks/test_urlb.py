@@ -14,11 +14,6 @@ from sb3_cesd import CeSD
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(autouse=True)
-def scripts_on_the_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-
-
 def arguments_of(output, *arguments):
     return [
         "--seeds", "1", "--jobs", "1", "--pretrain-steps", "2176", "--finetune-steps", "2008", "--tasks", "WalkerRun-v0",
