@@ -175,3 +175,16 @@ def test_continuous_and_fixed_skills(tmp_path, capsys):
     pendulum.set_skill(3)
     pendulum.save(tmp_path / "fixed.zip")
     assert show_skills_of(tmp_path / "fixed.zip", None, make_vec_env("Pendulum-v1")).reset()["skill"].argmax() == 3
+
+
+def test_turns_begin_anew_after_a_seed(folder):
+    env = show_skills_of(folder / "logs/cesd/MazeSquareC-v0_1/MazeSquareC-v0.zip", [3, 1, 2], make_vec_env("MazeSquareC-v0"))
+
+    def acting_after_reset():
+        env.reset()
+        env.step(np.zeros((1, 2)))
+        return env.skills.tolist()
+
+    assert [acting_after_reset() for _ in range(2)] == [[3], [1]]
+    env.seed(0)
+    assert acting_after_reset() == [3]
