@@ -1,10 +1,11 @@
 """Callbacks for SB3 and RL Zoo."""
 
+import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, EventCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
@@ -118,6 +119,11 @@ class SkillMetricsCallback(BaseCallback):
             self._places.clear()
             self._coverage = None
         self._has_places = has_places(self.training_env)
+        if self._has_places and isinstance(self.parent, EventCallback):
+            warnings.warn(
+                f"total_coverage is of the states of training, which {type(self.parent).__name__} does not pass on: pass "
+                "SkillMetricsCallback beside, in a list, with an eval_freq."
+            )
         if layout is None and self._has_places:
             self._in_hand = robot_name(self.training_env) == "jaco"
             if self._coverage is None:

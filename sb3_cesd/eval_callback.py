@@ -25,20 +25,22 @@ class SkillEvalCallback(EvalCallback):
     ``last_mean_reward`` and ``best_mean_reward`` are scores then, so all that is done by them follows the skills: the best
     model, other callbacks, and in RL Zoo, which evaluates by it, pruning and the objective of a study. ``eval/mean_reward``
     still is the reward of the environment, over the episodes that were played; ``evaluations.npz`` holds it with the metrics
-    beside it, by name.
+    beside it, by name. These episodes are of at most 200 steps and have noise of 0.2 on their actions, as scores are compared
+    by them, so rewards are not those that ``EvalCallback`` or ``evaluate_policy`` would tell. Successes are not recorded.
 
     Before the first update no model is the best: untrained networks may score higher than skills that have just begun to form.
 
     There are 64 episodes, or as many as ``n_eval_episodes`` (``--eval-episodes``) says unless that is SB3's default of 5, at
-    least two of each skill. Arguments are those of ``EvalCallback``.
+    least two of each skill. Arguments are those of ``EvalCallback``, of which ``render`` and ``warn`` have no effect here.
     """
 
     model: Any
 
     def _init_callback(self) -> None:
         super()._init_callback()
-        #: Metrics of each evaluation, by name
-        self.evaluations_metrics: dict[str, list[float]] = {}
+        if not hasattr(self, "evaluations_metrics"):
+            #: Metrics of each evaluation, by name; they go on in another training, as evaluations do
+            self.evaluations_metrics: dict[str, list[float]] = {}
 
     def _on_step(self) -> bool:
         if not isinstance(self.model, SkillDDPG) or self.model.reward != "intrinsic":

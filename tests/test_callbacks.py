@@ -10,6 +10,7 @@ import pytest
 import torch as th
 from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
@@ -369,3 +370,9 @@ def test_rollouts_are_measured_in_the_plane(make_model):
     model = make_model("Walker-v0")
     _, rollouts = play_and_measure(model, make_vec_env("Walker-v0", 2), n_rollouts=2, n_steps=5)
     assert rollouts.states.shape == (4, 2, 6, 2) and (rollouts.states[..., 1] == rollouts.states[0, 0, 0, 1]).all()
+
+
+def test_within_an_event_it_does_not_see_training(make_model):
+    callback = EveryNTimesteps(20, SkillMetricsCallback(eval_freq=1, n_rollouts=2, n_steps=5))
+    with pytest.warns(UserWarning, match="which EveryNTimesteps does not pass on: pass SkillMetricsCallback beside"):
+        make_model("MazeSquareC-v0").learn(20, callback)

@@ -196,10 +196,18 @@ def test_log_every_n_timesteps(make_model):
 
 
 @pytest.mark.parametrize(
-    ("n_episodes", "kwargs", "warns"), [(3, {}, True), (5, {}, True), (8, {}, False), (3, {"reward": "extrinsic"}, False)]
+    ("n_episodes", "n_envs", "kwargs", "warns"),
+    [
+        (3, 1, {}, True),
+        (5, 1, {}, True),
+        (8, 1, {}, False),
+        (8, 3, {}, True),
+        (12, 3, {}, False),
+        (3, 1, {"reward": "extrinsic"}, False),
+    ],
 )
-def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model, n_episodes, kwargs, warns):
-    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1000, n_eval_episodes=n_episodes, verbose=0)
+def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model, n_episodes, n_envs, kwargs, warns):
+    callback = EvalCallback(make_vec_env("Pendulum-v1", n_envs), eval_freq=1000, n_eval_episodes=n_episodes, verbose=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         make_model(**kwargs).learn(10, callback=callback)

@@ -112,6 +112,7 @@ def test_skipped_steps_are_counted_and_said_once(make_model, monkeypatch):
     assert "update 5: the critic loss (nan) is not finite: skipped" in said
     assert model.n_skipped_steps == model._n_updates // 5 > 1
     assert model.logger.name_to_value["train/n_skipped_steps"] == model.n_skipped_steps
+    assert math.isfinite(model.logger.name_to_value["train/critic_loss"]), "that of the others"
     assert is_finite(model)
 
 

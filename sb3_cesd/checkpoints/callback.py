@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, EventCallback
 
 from sb3_cesd.checkpoints.arrays import write_with_arrays
 from sb3_cesd.checkpoints.folders import (
@@ -26,8 +26,8 @@ class ResumableCheckpoint(BaseCallback):
     CPU, the weights are bit-identical to those of the uninterrupted run with the same callback.
 
     A checkpoint is a folder with the model and its optimizers, the replay buffer, all random states, the environments in the
-    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, the
-    evaluations of SB3's ``EvalCallback``, and the state of callbacks that have ``get_state()`` and ``set_state(state)``, such
+    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, what SB3's own
+    callbacks have evaluated and counted, and the state of callbacks that have ``get_state()`` and ``set_state(state)``, such
     as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is there as a whole or not at all. Parts of the replay buffer that
     did not change since the last checkpoint are hard links, which take no time and space.
 
@@ -59,6 +59,8 @@ class ResumableCheckpoint(BaseCallback):
         self.save_freq = save_freq
         self.keep = keep
         self._n_written = 0
+        # Steps at which it wrote in this training
+        self._written_at: int | None = None
         self._stop_requested = False
         self._stops = False
         self._has_warned = False
@@ -83,6 +85,12 @@ class ResumableCheckpoint(BaseCallback):
         self._stop_requested = self._stops = False
 
     def _on_training_start(self) -> None:
+        if isinstance(self.parent, EventCallback):
+            raise ValueError(
+                f"{type(self.parent).__name__} passes on neither rollouts nor the end of training, so ResumableCheckpoint "
+                "would write nothing: pass it beside, in a list; its save_freq says how often it writes."
+            )
+        self._written_at = None
         self._signals = self.model.until_learned.enter_context(deferred_signals())
 
     def _on_rollout_start(self) -> None:
@@ -99,13 +107,14 @@ class ResumableCheckpoint(BaseCallback):
     def _on_training_end(self) -> None:
         # Not of a run that was stopped within a rollout, whose last transition is not stored; RL Zoo ends training twice
         is_over = self.model.num_timesteps >= self.model._total_timesteps
-        if is_over and checkpoint_name(self.model) not in [path.name for path in checkpoints_in(Path(self.path or ""))]:
+        if is_over and self._written_at != self.model.num_timesteps:
             self.write()
 
     def write(self) -> None:
         """Write a checkpoint now; to be called between rollouts."""
         assert self.path is not None
         self._n_written = self.model.num_timesteps // self.save_freq
+        self._written_at = self.model.num_timesteps
         state = get_training_state(self.model, self.locals["callback"], self.n_calls)
         target = Path(self.path) / checkpoint_name(self.model)
         known = checkpoints_in(target.parent)

@@ -6,18 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.callbacks import (
+    BaseCallback,
+    CallbackList,
+    EvalCallback,
+    EventCallback,
+    EveryNTimesteps,
+    StopTrainingOnMaxEpisodes,
+    StopTrainingOnNoModelImprovement,
+)
 
 from sb3_cesd.checkpoints.environments import offers_state
 
-#: Beginnings of the names of what EvalCallback has gathered
-EVALUATIONS = ("evaluations_", "best_mean_reward", "last_mean_reward")
+#: Callbacks of SB3 that gather something, and beginnings of the names of what it is
+GATHERED = {
+    EvalCallback: ("evaluations_", "best_mean_reward", "last_mean_reward"),
+    EveryNTimesteps: ("last_time_trigger",),
+    StopTrainingOnMaxEpisodes: ("n_episodes",),
+    StopTrainingOnNoModelImprovement: ("last_best_mean_reward", "no_improvement_evals"),
+}
 
 
 def get_callback_states(callback: BaseCallback) -> list[tuple[str, Any]]:
     """
-    Ask callbacks that offer ``get_state()`` and ``set_state(state)`` for their state. Of SB3's ``EvalCallback``, evaluations
-    are read.
+    Ask callbacks that offer ``get_state()`` and ``set_state(state)`` for their state. Of SB3's own, what they have gathered is
+    read.
 
     :param callback: what was passed to ``learn``
     :return: what :func:`set_callback_states` takes: names of their classes and their states
@@ -43,7 +56,7 @@ def set_callback_states(callback: BaseCallback, states: list[tuple[str, Any]]) -
 
 def _offering(callback: BaseCallback) -> Iterator[Any]:
     """List the callbacks that tell their state, also within others."""
-    if offers_state(callback) or isinstance(callback, EvalCallback):
+    if offers_state(callback) or isinstance(callback, tuple(GATHERED)):
         yield callback
     if isinstance(callback, CallbackList):
         children = callback.callbacks
@@ -56,7 +69,8 @@ def _offering(callback: BaseCallback) -> Iterator[Any]:
 def _state_of(callback: Any) -> Any:
     if offers_state(callback):
         return callback.get_state()
-    return {name: value for name, value in vars(callback).items() if name.startswith(EVALUATIONS)}
+    beginnings = tuple(name for kind, names in GATHERED.items() if isinstance(callback, kind) for name in names)
+    return {name: value for name, value in vars(callback).items() if name.startswith(beginnings)}
 
 
 def _set_state(callback: Any, state: Any) -> None:
@@ -64,7 +78,7 @@ def _set_state(callback: Any, state: Any) -> None:
         callback.set_state(state)
         return
     vars(callback).update(state)
-    folder = callback.best_model_save_path
+    folder = getattr(callback, "best_model_save_path", None)
     if folder is not None and not (Path(folder) / "best_model.zip").is_file():
         # In a folder of its own, a resumed run has no best model yet
         callback.best_mean_reward = -np.inf

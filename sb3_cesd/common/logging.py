@@ -80,12 +80,13 @@ class MeanLogs:
 
     def add(self, values: dict[str, th.Tensor]) -> None:
         """
-        Add the values of an update.
+        Add the values of an update, without those that are not finite: their step was left out.
 
         :param values: detached scalars, or vectors with one entry per skill, by name
         """
         for name, value in values.items():
             entry = th.cat([value.reshape(-1).float(), th.ones(1, device=value.device)])
+            entry = th.where(entry.isfinite().all(), entry, th.zeros_like(entry))
             if name in self._sums:
                 self._sums[name].add_(entry)
             else:

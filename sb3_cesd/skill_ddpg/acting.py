@@ -271,9 +271,13 @@ class ActingSkillModel(SavedSkillModel):
 
         :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
         """
+        turns = self.skill_turns
+        if turns is not None and turns.over:
+            # Saved in the step that ended them, which has chosen no skill yet
+            skill = turns.next_skill() if skill is None and self.reward == "extrinsic" else skill
+            turns = None
         self.skill = None if skill is None else self.skill_space.name_of(skill)
         self.policy.set_skill(self.skill)
-        turns = self.skill_turns if self.skill_turns is not None and not self.skill_turns.over else None
         self._warming_up = turns is not None
         if turns is not None:
             turns.then = self.skill

@@ -1,5 +1,6 @@
 """Evaluations during training, in which all skills have their turn."""
 
+import math
 import warnings
 from typing import Any
 
@@ -36,7 +37,7 @@ def add_skills_to_evaluation(
         callback.eval_env = env
         followed = unwrap_vec_wrapper(env, VecSkillObservation).clock.fixed  # type: ignore[union-attr]
         if followed is None and discovers and type(callback)._on_step is EvalCallback._on_step:
-            _warn_of_few_episodes(callback.n_eval_episodes, skill_space.n_skills)
+            _warn_of_few_episodes(callback.n_eval_episodes, skill_space.n_skills, callback.eval_env.num_envs)
     children = callback.callbacks if isinstance(callback, CallbackList) else callback
     if isinstance(children, list):
         for child in children:
@@ -45,12 +46,14 @@ def add_skills_to_evaluation(
         add_skills_to_evaluation(children.callback, training_env, skill_space, skill, discovers)
 
 
-def _warn_of_few_episodes(n_episodes: int, n_skills: int) -> None:
-    if n_episodes % n_skills:
+def _warn_of_few_episodes(n_episodes: int, n_skills: int, n_envs: int) -> None:
+    # Each environment has as many episodes, and goes through the skills from one of its own
+    needed = math.lcm(n_skills, n_envs)
+    if n_episodes % needed:
         warnings.warn(
-            f"EvalCallback plays {n_episodes} episodes, in which {n_skills} skills are not evaluated equally often: pass a "
-            "multiple as n_eval_episodes. Its best model is the one with the highest reward of the environment, which skills "
-            "do not learn; sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
+            f"EvalCallback plays {n_episodes} episodes in {n_envs} environments, in which {n_skills} skills are not evaluated "
+            f"equally often: pass a multiple of {needed} as n_eval_episodes. Its best model is the one with the highest "
+            "reward of the environment, which skills do not learn; sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
         )
 
 

@@ -112,6 +112,7 @@ class LearningSkillModel(ActingSkillModel):
             self.replay_buffer.end_trajectories()
         goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._note_normalization()
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
         if goes_on is not None:
             goes_on(self, result[1])

@@ -35,7 +35,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
     skill_duration: int | None
     #: Versions of this package and what it depends on, when the model was last saved
     saved_with: dict[str, str]
-    #: Whether its environment normalised observations (``VecNormalize``) when the model was last saved with one
+    #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
 
     #: Arguments that shape the networks: a saved model keeps them
@@ -184,9 +184,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
         check_arguments("save", locals())
         checks.check_finite_model(self)
         self.saved_with = installed_versions()
-        if self.env is not None:
-            normalize = self.get_vec_normalize_env()
-            self.trained_normalized = normalize is not None and normalize.norm_obs
+        if self.num_timesteps == 0 and self.env is not None:
+            self._note_normalization()
         self._remember_states()
         self._is_saving = True
         self.learning_starts -= self._learns_later_by
@@ -199,6 +198,11 @@ class SavedSkillModel(OffPolicyAlgorithm):
         finally:
             self._is_saving = False
             self.learning_starts += self._learns_later_by
+
+    def _note_normalization(self) -> None:
+        """Take it that the model learns in the environments that it has."""
+        normalize = self.get_vec_normalize_env()
+        self.trained_normalized = normalize is not None and normalize.norm_obs
 
     @contextmanager
     def learning_later(self, n_timesteps: int) -> Iterator[None]:

@@ -1,9 +1,18 @@
 """What callbacks have gathered is part of a checkpoint."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EveryNTimesteps
+from stable_baselines3.common.callbacks import (
+    BaseCallback,
+    CallbackList,
+    EvalCallback,
+    EveryNTimesteps,
+    StopTrainingOnMaxEpisodes,
+    StopTrainingOnNoModelImprovement,
+)
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
@@ -44,7 +53,7 @@ class Silent(BaseCallback):
 def test_callbacks_find_their_state_by_class_and_order():
     run = CallbackList([Silent(), Counter(1), CallbackList([Other(2)]), EveryNTimesteps(9, Counter(3))])
     states = get_callback_states(run)
-    assert states == [("Counter", 1), ("Other", 2), ("Counter", 3)]
+    assert states == [("Counter", 1), ("Other", 2), ("EveryNTimesteps", {"last_time_trigger": 0}), ("Counter", 3)]
     new = [Other(), Counter(), Counter(), Counter(), Silent()]
     set_callback_states(CallbackList(new), states)
     assert [each.steps for each in new[:4]] == [2, 1, 3, 0], "one that is new starts anew"
@@ -96,3 +105,54 @@ def test_a_run_does_not_go_on_with_another_reward(tmp_path):
     with pytest.raises(ValueError, match=r"another reward than 'extrinsic'.*: leave reward out, or .*CeSD.from_pretrained\("):
         resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu", reward="extrinsic")
     assert resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu", reward="intrinsic").is_resumed
+
+
+def steps_at_the_end(counting, tmp_path, stops_at=None):
+    """Steps after 60 that were asked for, of a run that is resumed where it stops."""
+    model = make_small(CeSD, MazeVecEnv("square_a", 2, max_episode_steps=10))
+    checkpoints = ResumableCheckpoint(tmp_path)
+    if stops_at is None:
+        return model.learn(60, [counting(), checkpoints]).num_timesteps
+    model.learn(60, [counting(), checkpoints, EveryNTimesteps(stops_at, Stop(checkpoints))])
+    resumed = resume(tmp_path, MazeVecEnv("square_a", 2, max_episode_steps=10), device="cpu")
+    assert resumed.num_timesteps == stops_at
+    return resumed.learn(60 - stops_at, [counting(), ResumableCheckpoint(tmp_path)], reset_num_timesteps=False).num_timesteps
+
+
+class Stop(BaseCallback):
+    """Stops a run with a checkpoint."""
+
+    def __init__(self, checkpoints):
+        super().__init__()
+        self.checkpoints = checkpoints
+
+    def _on_step(self):
+        self.checkpoints.request_stop()
+        return True
+
+
+def test_counts_of_episodes_go_on(tmp_path):
+    def counting():
+        return StopTrainingOnMaxEpisodes(2)  # of each environment
+
+    uninterrupted, resumed = steps_at_the_end(counting, tmp_path / "one"), steps_at_the_end(counting, tmp_path / "two", 24)
+    assert uninterrupted == resumed == 40
+
+
+def test_intervals_go_on(tmp_path):
+    class Note(BaseCallback):
+        steps: ClassVar[list[int]] = []
+
+        def _on_step(self):
+            self.steps.append(self.num_timesteps)
+            return True
+
+    steps_at_the_end(lambda: EveryNTimesteps(20, Note()), tmp_path, 24)
+    assert Note.steps == [20, 40, 60]
+
+
+def test_patience_without_a_better_model_goes_on():
+    old, new = (StopTrainingOnNoModelImprovement(5) for _ in range(2))
+    old.last_best_mean_reward, old.no_improvement_evals = 7.0, 3
+    set_callback_states(CallbackList([new]), get_callback_states(CallbackList([old])))
+    assert (new.last_best_mean_reward, new.no_improvement_evals, new.max_no_improvement_evals) == (7.0, 3, 5)

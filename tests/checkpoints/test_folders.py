@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from small import make_small
+from stable_baselines3.common.callbacks import EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import CeSD
@@ -284,3 +285,18 @@ def test_command_line(trained, tmp_path):
     assert with_checkpoints_found(["-i", "model.zip", "-f", str(trained)]) == ["-i", "model.zip", "-f", str(trained)]
     with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
         with_checkpoints_found(["-i", str(tmp_path)])
+
+
+def test_the_end_of_a_run_replaces_that_of_the_run_it_branched_off(tmp_path):
+    make_small(CeSD, "MazeSquareC-v0").learn(60, ResumableCheckpoint(tmp_path, save_freq=30))
+    branch = resume(checkpoints_in(tmp_path)[0], "MazeSquareC-v0", device="cpu", learning_rate=1e-2)
+    branch.learn(remaining_timesteps(branch), ResumableCheckpoint(tmp_path, save_freq=100), reset_num_timesteps=False)
+    latest = resume(tmp_path, "MazeSquareC-v0", device="cpu")
+    assert latest.num_timesteps == 60 and latest.learning_rate == 1e-2
+    assert all((a == b).all() for a, b in zip(latest.policy.parameters(), branch.policy.parameters(), strict=True))
+
+
+def test_within_an_event_nothing_would_be_written(tmp_path):
+    model = make_small(CeSD, "MazeSquareC-v0")
+    with pytest.raises(ValueError, match=r"EveryNTimesteps passes on neither rollouts .*: pass it beside, in a list"):
+        model.learn(60, EveryNTimesteps(20, ResumableCheckpoint(tmp_path)))

@@ -267,9 +267,16 @@ def test_statistics_that_are_missing_are_told(tmp_path):
         assert any("in training VecNormalize normalised them" in note and "--vec-normalize FILE" in note for note in notes)
     told = show_skills(again, "Pendulum-v1", vec_normalize=trained.get_vec_normalize_env(), **NOT_MEASURED)
     assert not any("VecNormalize" in note for note in told.notes + show_skills(trained, **NOT_MEASURED).notes)
-    # One that is saved without an environment keeps what it was
-    APT.load(tmp_path / "model.zip").save(tmp_path / "again.zip")
-    assert APT.load(tmp_path / "again.zip").trained_normalized
+
+
+@pytest.mark.parametrize("env", [None, "Pendulum-v1"])
+def test_that_training_was_normalised_is_kept_until_it_learns_otherwise(tmp_path, env):
+    make_small(APT, env=VecNormalize(make_vec_env("Pendulum-v1"))).learn(10).save(tmp_path / "model.zip")
+    APT.load(tmp_path / "model.zip", env).save(tmp_path / "again.zip")
+    again = APT.load(tmp_path / "again.zip", "Pendulum-v1")
+    assert again.trained_normalized
+    again.learn(10).save(tmp_path / "plain.zip")
+    assert not APT.load(tmp_path / "plain.zip").trained_normalized
 
 
 @pytest.mark.parametrize("n_skills", [2, 10, 20, 21, 64])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push
@@ -123,3 +124,13 @@ def test_in_pretraining_skills_act_as_they_do_later(make_model):
     models = [make_model(warm_up=warm_up, learning_starts=60).learn(100) for warm_up in ("policy", "skills")]
     first, second = (model.replay_buffer for model in models)
     assert (first.actions == second.actions).all() and (first.skills == second.skills).all()
+
+
+def test_a_model_that_was_saved_in_the_step_that_ends_them_has_a_skill(finetune, tmp_path):
+    """Callbacks see the model before it has chosen."""
+    model = finetune(skill="best", warm_up="skills", learning_starts=40)
+    model.learn(60, CheckpointCallback(40, str(tmp_path)))
+    loaded = CeSD.load(tmp_path / "rl_model_40_steps", env=make_vec_env("Pendulum-v1"), device="cpu")
+    assert loaded.skill == loaded.skill_turns.best() == model.skill
+    loaded.learn(60, reset_num_timesteps=False)
+    assert loaded.skill == model.skill and learning_skills(loaded) == {model.skill}

@@ -46,6 +46,14 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         assert METRICS <= set(written)
 
 
+def test_metrics_go_on_in_another_training_as_evaluations_do(make_model, tmp_path):
+    model, callback = make_model(), make_callback(make_vec_env("Pendulum-v1", 8), log_path=tmp_path)
+    for _ in range(2):
+        model.learn(50, callback=callback, reset_num_timesteps=False)
+    with np.load(tmp_path / "evaluations.npz") as written:
+        assert written["timesteps"].tolist() == [50, 100] and {len(written[name]) for name in written} == {2}
+
+
 def test_evaluations_are_written_as_a_whole(make_model, tmp_path):
     """What was there is untouched where the disk is full."""
     callback = make_callback(make_vec_env("Pendulum-v1", 8), log_path=tmp_path)
