@@ -41,7 +41,7 @@ def read_tensorboard(folder: Path) -> dict[str, Curve]:
     :param folder: a folder with TensorBoard events
     :return: steps and values by name
     """
-    events = EventAccumulator(str(folder)).Reload()
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()  # 0 for all of them
     names = [name for names in PANELS.values() for name in names]
     scalars = {name: events.Scalars(name) for name in names if name in events.Tags()["scalars"]}
     return {name: ([event.step for event in curve], [event.value for event in curve]) for name, curve in scalars.items()}

@@ -39,11 +39,18 @@ def robot_tables(folder: Path, domain: str) -> str:
     :param folder: with ``pretraining.csv`` and ``runs.csv`` of ``urlb.py``
     :param domain: robot, e.g. ``"Walker-v0"``
     :return: Markdown: a line per method and seed, then one per method beside experts and published ones
+    :raises ValueError: if several models, or tasks learned in several ways, would pass for one
     """
     skills = read_rows(folder / "pretraining.csv")
     runs = normalise(read_runs([folder / "runs.csv"], {"domain": domain}))
     methods = sorted(dict.fromkeys(runs.method), key=lambda name: name != FIRST)
     of_robot = skills[skills.domain == domain].dropna(axis="columns", how="all")
+    # See name_variants
+    if any(", " in name for name in methods) or of_robot.duplicated(["method", "seed"]).any():
+        raise ValueError(
+            f"{folder} has rows of {domain} that differ in a setting ({'; '.join(methods)}), which its table does not tell "
+            "apart: keep them in another folder."
+        )
     return "\n".join([*_of_seeds(of_robot, runs, methods, domain), "", *_of_methods(runs, methods, domain), ""])
 
 

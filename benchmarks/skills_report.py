@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 from arguments import existing, make_folder, output_folder
 from bands import draw_band
+from identities import OF_OLD_PRETRAINING
 from intervals import cell, ratio
 from join import join
 from made_with import made_with
@@ -23,7 +24,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
-from runs import read_rows
+from runs import fill, read_rows
 from urlb_scores import name_variants
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
@@ -39,9 +40,10 @@ GOALS = {
     "goal_distance": ("end distance [m]", 1),
 }
 EXPLANATION = (
-    "Coverage counts bins of 1 m: *policy* of the paths of the skills, *queue* of the last 100,000 steps of training, *total* "
-    "of all its steps. *k-NN accuracy*: how well observations tell the skill. *Moving share*: share of the skills that move. "
-    "*Skill score*: what a study maximises, accuracy beyond chance times coverage of the observations."
+    "Coverage counts bins of 1 m (of the arm, .1 m of its hand): *policy* of the paths of the skills, *queue* of the last "
+    "100,000 steps of training, *total* of all its steps. *k-NN accuracy*: how well observations tell the skill. *Moving "
+    "share*: share of the skills that move. *Skill score*: what a study maximises, accuracy beyond chance times coverage of "
+    "the observations."
 )
 GOAL_EXPLANATION = (
     "Goals without learning: share of the goals that a skill comes within 3 or 1 m of (*hit*) and is within at the last step "
@@ -173,7 +175,9 @@ def report_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list
     for domain, of_domain in rows.groupby("domain", sort=False):
         of_domain = name_variants(of_domain)
         steps = " or ".join(f"{number:,}" for number in sorted(of_domain.pretrain_steps.unique()))
-        lines += [f"## {domain}", "", f"{steps} steps of pre-training.", ""]
+        envs = sorted(fill(of_domain, OF_OLD_PRETRAINING).n_envs.astype(int).unique()) if "n_envs" in of_domain else [1]
+        in_envs = "" if len(envs) == 1 else f", in {' or '.join(map(str, envs))} environments (not told apart)"
+        lines += [f"## {domain}", "", f"{steps} steps of pre-training{in_envs}.", ""]
         lines += [*table(of_domain, {**coverage_columns(of_domain), **SKILLS}), "", *ratios(of_domain, reference)]
         if "goal_distance" in of_domain and of_domain.goal_distance.notna().any():
             lines += [*table(of_domain, GOALS), ""]

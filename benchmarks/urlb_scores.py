@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
-from runs import Row, canonical, fill, row_keys
+from runs import Row, canonical, fill, read_rows, row_keys
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns a report needs
@@ -67,7 +68,7 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
     evaluations: dict[Path, None] = {}
     for path in paths:
         if path.is_file() and path.suffix == ".csv":
-            tables[path] = pd.read_csv(path)
+            tables[path] = read_rows(path)
             missing = sorted(set(COLUMNS) - set(tables[path]))
             if missing:
                 raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
@@ -78,7 +79,7 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
         if where:
             raise ValueError(f"The runs of RL Zoo in {path} name no settings: leave {', '.join(where)} out.")
         evaluations.update(dict.fromkeys(file.resolve() for file in files))
-    of_zoo = pd.DataFrame([_read_zoo(file) for file in evaluations])
+    of_zoo = _finished(pd.DataFrame([_read_zoo(file) for file in evaluations]))
     if not tables:
         return of_zoo
     of_tables = mean_of_repeats(_keep(_read_tables(tables), where))
@@ -199,15 +200,36 @@ def _read_zoo(file: Path) -> dict:
     }
 
 
+def _finished(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out, with a warning, runs of RL Zoo that ended before others of their method and task."""
+    if rows.empty:
+        return rows
+    last = rows.steps.map(lambda steps: steps[-1])
+    longest = last.groupby([rows.method, rows.task]).transform("max")
+    for _, run in rows[last < longest].iterrows():
+        warnings.warn(
+            f"{run.method}/{run.task}_{run.seed} has evaluations up to step {run.steps[-1]:.0f}, others go on longer: it is "
+            "left out, go on with it by -i to have it counted."
+        )
+    return rows[last == longest].reset_index(drop=True)
+
+
 def normalise(rows: pd.DataFrame) -> pd.DataFrame:
     """
     Score runs.
 
     :param rows: runs
     :return: the same with ``score``, the final return as a share of the expert's
-    :raises ValueError: for a task without an expert
+    :raises ValueError: for a task without an expert, or a return that is not finite
     """
     experts = expert_returns()
+    lost = rows[~np.isfinite(rows.final_return)]
+    if len(lost):
+        run = lost.iloc[0]
+        raise ValueError(
+            f"{len(lost)} runs have no finite return, the first is of {run.method}, {run.task}, seed {run.seed}: delete their "
+            "rows, or do them again."
+        )
     unknown = sorted(set(rows.task) - set(experts))
     if unknown:
         raise ValueError(f"There is no expert return of {', '.join(unknown)}: leave them out, or add it to {PUBLISHED.name}.")

@@ -155,7 +155,7 @@ def skill_metrics(
     if in_the_plane:
         places = metrics
         if not np.array_equal(seen.states, thinned.states):
-            places = {"knn_accuracy": _accuracy(thinned), "particle_entropy": _entropy(states)}
+            places = {"knn_accuracy": _accuracy(thinned), "particle_entropy": _entropy(thinned.per_state()[0])}
         metrics = {
             **metrics,
             **{f"{name}_places": value for name, value in places.items()},

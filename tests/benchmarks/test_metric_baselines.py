@@ -1,7 +1,7 @@
 def test_skills_that_learned_nothing(monkeypatch, capsys):
     import metric_baselines
 
-    monkeypatch.setattr(metric_baselines, "IN_MAZE", {"n_rollouts": 2, "n_steps": 20})
+    monkeypatch.setattr(metric_baselines, "IN_MAZE", {"n_rollouts": 12, "n_steps": 20})
     monkeypatch.setattr("sys.argv", ["metric_baselines.py", "MazeSquareA-v0", "--seeds", "1"])
     metric_baselines.main()
     header, _, *lines = capsys.readouterr().out.splitlines()
@@ -9,5 +9,6 @@ def test_skills_that_learned_nothing(monkeypatch, capsys):
     rows = {name.strip(" `"): values for name, *values in (line.strip("|").split("|") for line in lines)}
     random, none, constant = (float(value) for value in rows["policy_coverage"][:3])
     assert 0 < none < constant and none < random
+    assert rows["particle_entropy"] != rows["particle_entropy_places"], "as rows of mazes have it, of fewer rollouts"
     assert float(rows["particle_entropy"][1]) == 0 < float(rows["particle_entropy"][0])
     assert [value.strip() == "" for value in rows["on_cluster_share"]] == [True] * 3 + [False] * 2

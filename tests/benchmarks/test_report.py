@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scripts import call
+from torch.utils.tensorboard import SummaryWriter
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -110,6 +111,44 @@ def test_a_run_counts_once_and_two_sources_are_two_methods(tmp_path):
     paths = [tmp_path / "logs", tmp_path / "logs/cesd", tmp_path / "logs/../logs/cesd/WalkerRun-v0_1"]
     assert read_runs(paths).method.tolist() == ["cesd"]
     assert read_runs([*paths, tmp_path / "runs.csv"]).method.tolist() == ["cesd, RL Zoo", "cesd", "apt"]
+
+
+def test_a_run_of_rl_zoo_that_ended_early_is_left_out(tmp_path):
+    from urlb_scores import read_runs
+
+    for task, number, returns in (("WalkerRun-v0", 1, [10, 20]), ("WalkerRun-v0", 2, [500]), ("WalkerWalk-v0", 1, [30])):
+        zoo_folder(tmp_path, "cesd", task, number, returns)
+    with pytest.warns(UserWarning, match=r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* go on with it by -i"):
+        runs = read_runs([tmp_path])
+    assert runs.final_return.tolist() == [20, 30], "another task may take fewer steps"
+
+
+def test_a_line_that_was_cut_is_no_result(tmp_path):
+    from urlb_scores import read_runs
+
+    row = {"method": "cesd", "task": "WalkerRun-v0", "steps": "[1]", "returns": "[1]", "final_return": 542.41}
+    pd.DataFrame([{"seed": seed, **row} for seed in (0, 1)]).to_csv(tmp_path / "runs.csv", index=False)
+    (tmp_path / "runs.csv").write_text((tmp_path / "runs.csv").read_text()[:-5])
+    with pytest.warns(UserWarning, match="1 of 2 lines are not whole"):
+        assert read_runs([tmp_path / "runs.csv"]).seed.tolist() == [0]
+
+
+def test_a_return_that_is_not_finite_is_no_loss_in_all_comparisons():
+    from urlb_scores import normalise
+
+    rows = pd.DataFrame({"method": "cesd", "task": "WalkerRun-v0", "seed": [0, 1], "final_return": [1.0, np.nan]})
+    with pytest.raises(ValueError, match="1 runs have no finite return, the first is of cesd, WalkerRun-v0, seed 1: delete"):
+        normalise(rows)
+
+
+def test_all_points_that_tensorboard_logged_are_read(tmp_path):
+    from curves import read_tensorboard
+
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(10_050):
+            writer.add_scalar("rollout/ep_rew_mean", step / 2, step)
+    steps, values = read_tensorboard(tmp_path)["rollout/ep_rew_mean"]
+    assert steps == list(range(10_050)) and values[-1] == 10_049 / 2
 
 
 def test_a_setting_that_robots_differ_in_is_no_variant(tmp_path):

@@ -52,3 +52,21 @@ def test_without_rows_of_cesd_nothing_is_compared_with_it(lines, tmp_path):
     runs[runs.method == "scratch"].to_csv(tmp_path / "runs.csv", index=False)
     [scratch] = [line for line in map(cells, robot_tables(tmp_path, "Walker-v0").splitlines()) if line[:2] == ["scratch", "1"]]
     assert scratch[-1] == ""
+
+
+def test_another_model_of_a_seed_does_not_pass_for_it(lines, tmp_path):
+    from robot_table import robot_tables
+
+    skills = pd.read_csv(tmp_path / "pretraining.csv")
+    pd.concat([skills, skills[:1].assign(pretrain_steps=5)]).to_csv(tmp_path / "pretraining.csv", index=False)
+    with pytest.raises(ValueError, match=r"rows of Walker-v0 that differ in a setting .*: keep them in another folder"):
+        robot_tables(tmp_path, "Walker-v0")
+
+
+def test_another_way_to_the_tasks_does_not_pass_for_it(lines, tmp_path):
+    from robot_table import robot_tables
+
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    pd.concat([runs, runs[:4].assign(finetune_steps=30)]).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(ValueError, match="scratch, finetune_steps=20; scratch, finetune_steps=30"):
+        robot_tables(tmp_path, "Walker-v0")

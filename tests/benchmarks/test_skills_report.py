@@ -155,3 +155,9 @@ def test_ratios_are_of_what_is_known():
     text = "\n".join(ratios(rows, "metra"))
     assert "nan" not in text.split("| apt |")[1] and "| apt | - |" in text and "| cesd | " in text
     assert ratios(rows.assign(total_coverage=np.nan), "metra") == []
+
+
+def test_numbers_of_environments_that_are_pooled_are_told(tmp_path, monkeypatch, capsys):
+    rows = [pretraining("apt", seed, 5.0, n_envs=n_envs) for seed, n_envs in ((0, None), (1, 8))]
+    text = report([write(tmp_path / "a", rows), "--output", tmp_path], monkeypatch, capsys)
+    assert "2,000 steps of pre-training, in 1 or 8 environments (not told apart)." in text

@@ -9,7 +9,15 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from sb3_cesd import APT, CeSD, VecSkillObservation
 from sb3_cesd.common.playing import gaussian_noise, play
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.metrics import collect_rollouts, env_positions, maze_coverage, play_and_measure, play_places, zero_shot_goals
+from sb3_cesd.metrics import (
+    collect_rollouts,
+    env_positions,
+    maze_coverage,
+    play_and_measure,
+    play_places,
+    skill_metrics,
+    zero_shot_goals,
+)
 from sb3_cesd.metrics.rollouts import SkillRollouts, record
 
 
@@ -393,3 +401,14 @@ def test_noise_is_that_of_actions_scaled_to_one():
     space = gym.spaces.Box(np.float32([-2.0, 0.0]), np.float32([2.0, 100.0]))
     noise = gaussian_noise(space, 0.2, np.random.default_rng(0))(np.full((5000, 2), [0.0, 50.0], np.float32)) - [0.0, 50.0]
     assert noise.std(axis=0) == pytest.approx([0.4, 10.0], rel=0.05) and noise.mean(axis=0) == pytest.approx(0, abs=0.5)
+
+
+def test_places_are_thinned_whether_or_not_they_are_the_observations():
+    states = np.random.default_rng(0).normal(size=(2, 3, 121, 2)).cumsum(axis=2)
+    zeros, full = np.zeros((2, 3)), np.full((2, 3), 120)
+    rollouts = SkillRollouts(states, np.repeat(np.arange(2)[:, None], 3, axis=1), zeros, full)
+    same, other = (
+        skill_metrics(each, clusters=None, in_the_plane=True, layout=None)["particle_entropy_places"]
+        for each in (rollouts, rollouts._replace(observations=2 * states))
+    )
+    assert same == pytest.approx(other)

@@ -22,7 +22,8 @@ def bin_indices(layout: MazeLayout, positions: np.ndarray) -> np.ndarray:
 
 class CoverageReward:
     """
-    Reward for visiting bins for the first time, as a fraction of all free bins: the rewards sum to the state coverage.
+    Reward for visiting bins for the first time, as a fraction of all free bins: the rewards sum to the state coverage, but for
+    bins in which an episode only starts.
 
     :param layout: the maze
     :param n_envs: number of environments, each with its own memory

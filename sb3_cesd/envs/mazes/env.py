@@ -78,9 +78,9 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
     The reward ``"coverage"`` makes returns tell the state coverage: it is the fraction of the free bins (0.05 wide, 0.1 in the
     bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
-    evaluation sum to its state coverage. A reset with a seed forgets them, and so does a second reset in a row: SB3's
-    ``evaluate_policy`` resets an environment that the end of its last call has just reset, so every evaluation starts from
-    zero.
+    evaluation sum to its state coverage, but for bins in which an episode only starts. A reset with a seed forgets them, and
+    so does a second reset in a row: SB3's ``evaluate_policy`` resets an environment that the end of its last call has just
+    reset, so every evaluation starts from zero.
 
     :param layout: square_a, square_b, square_c, square_d, tree, bottleneck or corridor
     :param reward: ``"none"`` for 0, or ``"coverage"``
