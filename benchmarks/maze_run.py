@@ -155,7 +155,7 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
         "mi_plug_in": metrics.pop("mutual_information"),
         "mi_late": plug_in_mutual_information(late_states, late_skills),
         **metrics,
-        "particle_entropy": particle_entropy(rollouts.states[:, :N_ENTROPY_ROLLOUTS].reshape(-1, 2)),
+        "particle_entropy": entropy_of_published_size(rollouts),
     }
     late_clusters = model.predict_clusters(late_states.astype(np.float32))
     if late_clusters is not None:
@@ -178,3 +178,13 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     skills = np.repeat(np.arange(n_skills), n_rollouts)
     estimate = mine_mutual_information(trajectories, skills, n_iterations=run["n_iterations"], seed=run["seed"])
     return {"mi_mine": estimate.mutual_information}
+
+
+def entropy_of_published_size(rollouts: SkillRollouts) -> float:
+    """
+    Measure the particle entropy of as many states as in the published comparison: it ranks sets of equal size alone.
+
+    :param rollouts: of skills in a maze
+    :return: particle entropy of places
+    """
+    return particle_entropy(rollouts.states[:, :N_ENTROPY_ROLLOUTS].reshape(-1, 2))

@@ -14,11 +14,11 @@ import numpy as np
 from arguments import at_least
 from entries import of_constructor, read_entry
 from gymnasium import spaces
-from maze_run import N_ENTROPY_ROLLOUTS
+from maze_run import entropy_of_published_size
 
 from sb3_cesd import CeSD
 from sb3_cesd.envs.mazes.ids import MAZES
-from sb3_cesd.metrics import best_skill_scores, make_play_env, particle_entropy, play_and_measure
+from sb3_cesd.metrics import best_skill_scores, make_play_env, play_and_measure
 from sb3_cesd.metrics.random_actions import RandomActions
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere
@@ -77,7 +77,7 @@ def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[st
             noise_std = model.exploration_noise if "noise" in kind else 0.0
             row, rollouts = play_and_measure(model, env, seed=seed, noise_std=noise_std, **play)
             if env_id in MAZES:
-                row["particle_entropy"] = particle_entropy(rollouts.states[:, :N_ENTROPY_ROLLOUTS].reshape(-1, 2))
+                row["particle_entropy"] = entropy_of_published_size(rollouts)
             # Noise is not played in tasks
             rows.append({**row, **(best_skill_scores(model, env_id) if best_skills and "noise" not in kind else {})})
         means[kind] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
