@@ -119,17 +119,20 @@ class SkillMetricsCallback(BaseCallback):
             self._places.clear()
             self._coverage = None
         self._has_places = has_places(self.training_env)
-        if self._has_places and isinstance(self.parent, EventCallback):
-            warnings.warn(
-                f"total_coverage is of the states of training, which {type(self.parent).__name__} does not pass on: pass "
-                "SkillMetricsCallback beside, in a list, with an eval_freq."
-            )
         if layout is None and self._has_places:
             self._in_hand = robot_name(self.training_env) == "jaco"
             if self._coverage is None:
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
         elif self.n_trajectories > 0 or self.goal_range is not None:
             raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
+
+    def _on_training_start(self) -> None:
+        # By now lists have passed on what they stand within
+        if self._has_places and isinstance(self.parent, EventCallback):
+            warnings.warn(
+                f"total_coverage is of the states of training, which {type(self.parent).__name__} does not pass on: pass "
+                "SkillMetricsCallback beside, in a list, with an eval_freq."
+            )
 
     def get_state(self) -> dict[str, Any]:
         """

@@ -10,7 +10,7 @@ import pytest
 import torch as th
 from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import EveryNTimesteps
+from stable_baselines3.common.callbacks import CallbackList, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
@@ -372,7 +372,9 @@ def test_rollouts_are_measured_in_the_plane(make_model):
     assert rollouts.states.shape == (4, 2, 6, 2) and (rollouts.states[..., 1] == rollouts.states[0, 0, 0, 1]).all()
 
 
-def test_within_an_event_it_does_not_see_training(make_model):
-    callback = EveryNTimesteps(20, SkillMetricsCallback(eval_freq=1, n_rollouts=2, n_steps=5))
+@pytest.mark.parametrize("in_list", [False, True], ids=["alone", "in a list"])
+def test_within_an_event_it_does_not_see_training(make_model, in_list):
+    metrics = SkillMetricsCallback(eval_freq=1, n_rollouts=2, n_steps=5)
+    callback = EveryNTimesteps(20, CallbackList([metrics]) if in_list else metrics)
     with pytest.warns(UserWarning, match="which EveryNTimesteps does not pass on: pass SkillMetricsCallback beside"):
         make_model("MazeSquareC-v0").learn(20, callback)
