@@ -371,12 +371,14 @@ def report(args: argparse.Namespace, rows: dict[str, Counter[str]], disk: str, s
         lines.append(f"| {trial} | {tries} | {outcome} |")
     lines += [
         "",
-        "*whole*: each of model, replay buffer and exported policy loads, and is the last one or the one before.",
-        "*resumed*: the run went on, from the last checkpoint that it had written or the one it was writing.",
-        "*left aside*: something unfinished lay beside them, which the next save deletes.",
-        "*refused*: by a ValueError that names the file and the remedy.",
-        "*loaded the same*: zip does not use the bit (a date, say), and all weights are as before.",
-        f"*kept and named*: the previous file stayed, and the error names file and remedy. The disk was of the kind {disk}.",
+        "- *whole*: each of model, replay buffer and exported policy loads, and is the last one or the one before.",
+        "- *resumed*: the run continued from the last checkpoint that it had written, or from the one it was writing.",
+        "- *left aside*: an unfinished file lay beside them, which the next save deletes.",
+        "- *refused*: by a ValueError that names the file and the remedy.",
+        "- *loaded the same*: zip does not use the bit (a date, say), and all weights are as before.",
+        "- *kept and named*: the previous file stayed, and the error names file and remedy.",
+        "",
+        f"The disk was of the kind {disk}.",
         "",
         f"{os.cpu_count()} cores of {here['processor']}, {seconds:.0f} s; "
         + ", ".join(f"{name} {value}" for name, value in here.items() if name != "processor")
