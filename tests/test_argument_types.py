@@ -22,12 +22,12 @@ BAD = [
     ({"alpha": "1.0"}, "alpha='1.0' .* pass 0 or more"),
     ({"exploration_noise": NAN}, "exploration_noise=nan .* pass 0 or more"),
     ({"target_policy_noise": float("inf")}, "target_policy_noise=inf .* pass 0 or more"),
-    ({"tau": NAN}, "tau=nan .* pass a number from 0 to 1"),
-    ({"tau": "1e-2"}, "tau='1e-2' must be a share: pass a number from 0 to 1"),
-    ({"tau": -0.1}, "tau=-0.1 .* pass a number from 0 to 1"),
+    ({"tau": NAN}, "tau=nan must be a number from 0 to 1: pass such a number"),
+    ({"tau": "1e-2"}, "tau='1e-2' must be a number from 0 to 1: pass such a number"),
+    ({"tau": -0.1}, "tau=-0.1 must be a number from 0 to 1: pass such a number"),
     ({"actor_learning_starts": 1.5}, "actor_learning_starts=1.5 .* pass a number from 0 to 1, or a whole number above 1"),
-    ({"gamma": NAN}, "gamma=nan .* pass a number from 0 to 1"),
-    ({"gamma": 1.01}, "pass a number from 0 to 1"),
+    ({"gamma": NAN}, "gamma=nan must be a number from 0 to 1: pass such a number"),
+    ({"gamma": 1.01}, "must be a number from 0 to 1: pass such a number"),
     ({"n_steps": 1.5}, "pass a positive integer, e.g. n_steps=2"),
     ({"n_steps": 0}, "set n_steps above 0"),
     ({"batch_size": 32.5}, "pass a positive integer, e.g. batch_size=33"),
@@ -46,7 +46,7 @@ BAD = [
     ({"constraint_kwargs": {"start": 70.5}}, "start=70.5 .* a number from 0 to 1, or a whole number above 1"),
     ({"constraint_kwargs": {"start": -0.1}}, "start=-0.1 .* a number from 0 to 1"),
     ({"constraint_kwargs": {"start": "late"}}, "start='late' .* a number from 0 to 1"),
-    ({"relabel_kwargs": {"n_random_heads": 1.5}}, "pass a positive integer, e.g. n_random_heads=2"),
+    ({"relabel_kwargs": {"n_random_heads": 1.5}}, "pass 0 or a positive integer, e.g. n_random_heads=2"),
 ]
 
 

@@ -165,7 +165,7 @@ def test_nested_spaces(make_model):
         ({"skill_duration": 0}, "pass a positive integer or None"),
         ({"n_steps": 0}, "set n_steps above 0"),
         ({"tau": 1.5}, "from 0 to 1"),
-        ({"gamma": -0.1}, "gamma=-0.1 must be a share: pass a number from 0 to 1"),
+        ({"gamma": -0.1}, "gamma=-0.1 must be a number from 0 to 1: pass such a number"),
         ({"exploration_noise": -0.1}, "pass 0 or more"),
         ({"target_noise_clip": -0.1}, "pass 0 or more"),
         ({"entropy_kwargs": {"k": 0}}, "set k above 0"),

@@ -348,7 +348,7 @@ def test_bad_use(make_model):
     class Unregistered(PendulumEnv):
         spec = None
 
-    with pytest.raises(ValueError, match="has no id to make another one by: pass eval_env"):
+    with pytest.raises(ValueError, match="has no id to make another one from: pass eval_env"):
         make_model(DummyVecEnv([Unregistered])).learn(8, callback=SkillMetricsCallback())
 
 
@@ -376,5 +376,6 @@ def test_rollouts_are_measured_in_the_plane(make_model):
 def test_within_an_event_it_does_not_see_training(make_model, in_list):
     metrics = SkillMetricsCallback(eval_freq=1, n_rollouts=2, n_steps=5)
     callback = EveryNTimesteps(20, CallbackList([metrics]) if in_list else metrics)
-    with pytest.warns(UserWarning, match="which EveryNTimesteps does not pass on: pass SkillMetricsCallback beside"):
+    message = "but EveryNTimesteps calls its callback in only some of them: pass SkillMetricsCallback beside"
+    with pytest.warns(UserWarning, match=message):
         make_model("MazeSquareC-v0").learn(20, callback)

@@ -182,10 +182,10 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
         damaged = bytearray(content)
         damaged[byte] ^= 1 << int(rng.integers(8))
         damaged_file.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged\.safetensors is no exported policy, or is damaged.*write it again"):
+        with pytest.raises(ValueError, match=r"damaged\.safetensors is not an exported policy, or is damaged.*write it again"):
             import_policy(damaged_file)
         damaged_file.write_bytes(content[:byte])
-        with pytest.raises(ValueError, match="is no exported policy, or is damaged"):
+        with pytest.raises(ValueError, match="is not an exported policy, or is damaged"):
             import_policy(damaged_file)
 
 
@@ -207,7 +207,7 @@ def test_crafted_files(trained, tmp_path, change, monkeypatch):
     path = export_policy(trained, tmp_path)
     assert import_policy(path)
     rewritten(path, change)
-    with pytest.raises(ValueError, match="is no exported policy, or is damaged"):
+    with pytest.raises(ValueError, match="is not an exported policy, or is damaged"):
         import_policy(path)
 
 
@@ -215,7 +215,7 @@ def test_other_files(tmp_path):
     (tmp_path / "text.safetensors").write_text("no policy at all")
     save_file({"x": th.zeros(3)}, tmp_path / "other.safetensors")
     for name in ("text", "other"):
-        with pytest.raises(ValueError, match="is no exported policy"):
+        with pytest.raises(ValueError, match="is not an exported policy"):
             import_policy(tmp_path / f"{name}.safetensors")
 
 

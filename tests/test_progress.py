@@ -123,7 +123,7 @@ def test_estimate(make_model, capsys, quick, tmp_path):
     # In exploring, the constraint is still to come; then it is measured
     estimated = [line for line in estimates if line.startswith("Estimated time")]
     assert len(estimated) == 2
-    assert "the constraint at step 100 is taken to cost" in estimated[0] and "at step" not in estimated[1]
+    assert "the constraint from step 100 on is assumed to cost" in estimated[0] and "from step" not in estimated[1]
     assert all("measured over" in line and "seconds" in line for line in estimated)
     # The size that was told is that of the file
     model.save(tmp_path / "model.zip")

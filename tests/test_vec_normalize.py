@@ -126,7 +126,7 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
     message = r"normalised the observations of the pre-training.*: pass the task with the statistics of the pre-training"
     with pytest.warns(UserWarning, match=message) as told:
         task = CeSD.from_pretrained(path, "Pendulum-v1", skill=1, learning_starts=40, device="cpu")
-    with pytest.warns(UserWarning, match="the statistics of the task begin anew") as told_of_new:
+    with pytest.warns(UserWarning, match="the statistics of the task are new") as told_of_new:
         CeSD.from_pretrained(path, normalized(), skill=1, device="cpu")
     assert [each.filename for each in (*told, *told_of_new)] == [__file__] * 2
     with warnings.catch_warnings():
@@ -141,7 +141,7 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
 
 def test_frames_stacked_around_are_refused(make_model):
     env = VecFrameStack(VecNormalize(make_vec_env("Pendulum-v1")), 3)
-    message = r"^A wrapper around VecNormalize makes Box.*: stack frames, or put channels first, inside of it"
+    message = r"^A wrapper around VecNormalize makes Box.*: stack frames, or put channels first, before VecNormalize"
     with pytest.raises(ValueError, match=message):
         make_model(env)
     inside = make_model(VecNormalize(VecFrameStack(make_vec_env("Pendulum-v1"), 3))).learn(50)

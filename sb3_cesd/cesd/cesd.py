@@ -33,35 +33,34 @@ COST_OF_CONSTRAINT = 2.5
 
 class CeSDReward(IntrinsicReward):
     """
-    Particle entropy within clusters of states, and the constraint that keeps skills and clusters together (section 3 of the
-    paper).
+    Particle entropy within clusters of states, and a constraint that keeps each skill in its cluster (section 3 of the paper).
 
-    Until the constraint starts, skills explore with the particle entropy of all states, while clusters form. What they have
-    seen then serves all skills, as transitions are relabelled.
+    Until the constraint starts, skills explore with the particle entropy of all states, while clusters form. Transitions are
+    relabelled, so that those of the exploration then serve all skills.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
     :param skill_space: space of the skills, discrete: one cluster per skill
     :param alpha: weight of the constraint reward
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
-        curiosity module), ``"identity"`` or ``"temporal"`` (distances count time)
+        curiosity module), ``"identity"`` or ``"temporal"`` (distances measure time)
     :param encoder_kwargs: arguments of the encoder, see :data:`~sb3_cesd.intrinsic.encoders.make.ENCODERS`; for
         ``"contrastive"`` ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective``
         ("infonce")
-    :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` as the
-        clusters, as published, or one of the above
+    :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` for that of
+        the clusters, as published, or one of the above
     :param distance_encoder_kwargs: its arguments, not used with ``"same"``; for ``"temporal"`` ``features_dim`` (4),
         ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
-    :param cluster_window: if above 1, clusters are not of states but of moving averages: a state is on the cluster of the mean
-        observation over up to so many steps of its episode, the last of which it is. All states of a gait then lie on one
-        cluster, which a skill can keep to without standing still
+    :param cluster_window: if above 1, moving averages are clustered instead of states: the cluster of a state is that of the
+        mean observation over up to this many steps of its episode, ending with the state. All states of a gait then lie in
+        one cluster, so that a skill can stay in it without standing still
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
-        ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate`` for a
-        constant one of their own
+        ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate``, a constant
+        learning rate of their own
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
         ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (False)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("paper"), ``start`` (0.8, a share of the training budget; above 1 a number of environment steps),
+        ("paper"), ``start`` (0.8, a fraction of the training budget; above 1 a number of environment steps),
         ``freeze_clusters`` (False)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
@@ -132,7 +131,7 @@ class CeSDReward(IntrinsicReward):
 
     @property
     def is_constrained(self) -> bool:
-        """Whether skills are constrained to their clusters by now."""
+        """Whether skills are already constrained to their clusters."""
         return self.was_constrained or self.constraint.is_on(self.progress_remaining, self.num_timesteps)
 
     @property
@@ -155,7 +154,7 @@ class CeSDReward(IntrinsicReward):
 
     def relabel(self, samples: SkillReplayBufferSamples) -> CeSDSamples:  # type: ignore[override]
         """
-        Cluster transitions and give them their rewards; in training mode, running statistics of distances follow.
+        Assign clusters and rewards to transitions; in training mode, also update the running statistics of distances.
 
         :param samples: a batch with extrinsic n-step returns
         :return: the same transitions with rewards, clusters, actor skills and critic pairs
@@ -196,7 +195,7 @@ class CeSDReward(IntrinsicReward):
 
     def update_clusters(self, samples: SkillReplayBufferSamples, target_features: th.Tensor) -> None:
         """
-        Let the prototypes learn, by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it.
+        Update the prototypes by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it.
 
         :param samples: the batch that was relabelled
         :param target_features: features of s', shape ``(batch_size, features_dim)``
@@ -220,7 +219,7 @@ class CeSDReward(IntrinsicReward):
         return self.prototypes.predict(self.encoder(observations))
 
     def _clustered(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
-        """Take what clusters are of for observations."""
+        """Replace observations by their moving averages, if these are clustered."""
         if self.average_window == 1:
             return samples
         assert samples.average_observations is not None and samples.average_next_observations is not None
@@ -242,14 +241,14 @@ class CeSD(SkillDDPG):
     """
     Constrained Ensemble exploration for Skill Discovery (CeSD).
 
-    Learns ``n_skills`` distinct behaviours without any reward: states are clustered by prototypes, each skill has a value
-    function of its own that seeks high entropy within its cluster, and a constraint keeps skills to their clusters.
+    Learns ``n_skills`` distinct behaviours without rewards: prototypes cluster the states, each skill has its own value
+    function and maximises the entropy within its cluster, and a constraint keeps skills in their clusters.
 
     Paper: Bai et al., "Constrained Ensemble Exploration for Unsupervised Skill Discovery", 2024,
     https://arxiv.org/abs/2405.16030; equations and Algorithm 1 below are those of the paper. Sizes and rates are those of the
-    released code (https://github.com/Baichenjia/CeSD). The method departs from it where that measures better: skills first
-    explore with a value they share, then keep to their clusters; docs/departures.md lists all departures and how to undo
-    them.
+    released code (https://github.com/Baichenjia/CeSD). The method departs from it where this performed better: skills first
+    explore with a shared value function, and are constrained to their clusters later. docs/departures.md lists all departures
+    and how to undo them.
 
     For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`; ``intrinsic_kwargs`` are those of
     :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
@@ -260,7 +259,7 @@ class CeSD(SkillDDPG):
     critic: EnsembleCritic
     critic_target: EnsembleCritic
     intrinsic: CeSDReward | ExtrinsicReward
-    #: Whether the constraint had started before training went on with more steps: it stays, whatever share of them is over
+    #: Whether the constraint had started in an earlier ``learn``: it then stays on, whatever the progress of the next one
     was_constrained: bool = False
 
     reward_class = CeSDReward
@@ -271,7 +270,7 @@ class CeSD(SkillDDPG):
 
     def _update(self, replay_data: SkillReplayBufferSamples) -> None:
         """
-        Run Algorithm 1 on a batch of transitions (s, a, s', z), which ``train`` has sampled.
+        Run Algorithm 1 on a batch of transitions (s, a, s', z), sampled by ``train``.
 
         :param replay_data: the batch, with extrinsic n-step returns
         """
@@ -323,7 +322,7 @@ class CeSD(SkillDDPG):
 
     def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
         """
-        Compute what improves each skill on its own value function (eq. 2).
+        Compute the actor loss of each skill under its own value function (eq. 2).
 
         :param replay_data: a relabelled batch
         :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b
@@ -335,7 +334,7 @@ class CeSD(SkillDDPG):
 
     def _task_batch(self, replay_data: SkillReplayBufferSamples) -> CeSDSamples:
         """
-        Let one head learn the task, or all of them.
+        Add the pairs of a task to a batch: for the head of the skill that learns it, or for all heads.
 
         :param replay_data: a batch with extrinsic n-step returns
         :return: the batch with pairs
@@ -365,7 +364,7 @@ class CeSD(SkillDDPG):
         self.intrinsic.progress_remaining = self._current_progress_remaining
         self.intrinsic.num_timesteps = self.num_timesteps
         self.intrinsic.was_constrained = self.was_constrained
-        # Skills explore with the value they share; heads learn to differ from it once the constraint has started
+        # Skills explore with the shared value; heads learn to differ from it once the constraint has started
         for critic in (self.critic, self.critic_target):
             critic.use_heads = self.intrinsic.is_constrained or not critic.shared_value
         return self.intrinsic.is_constrained
@@ -411,18 +410,18 @@ class CeSD(SkillDDPG):
             "constraint_kwargs": pop(params, "count", "start", "freeze_clusters"),
         }
         if own["constraint_kwargs"]["start"] == 0:
-            # Clusters have to learn before they freeze
+            # Clusters have to learn before they are frozen
             own["constraint_kwargs"]["freeze_clusters"] = False
         return {"intrinsic_kwargs": own, **params}
 
 
 def select(observations: TensorObservation, rows: th.Tensor) -> TensorObservation:
     """
-    Take some of several observations.
+    Select rows of observations.
 
-    :param observations: shape ``(n, *obs_shape)``, or a dictionary of such
+    :param observations: shape ``(n, *obs_shape)``, or a dictionary of such tensors
     :param rows: shape ``(n_rows,)``
-    :return: shape ``(n_rows, *obs_shape)``, or a dictionary of such
+    :return: shape ``(n_rows, *obs_shape)``, or a dictionary of such tensors
     """
     if isinstance(observations, dict):
         return {name: value.index_select(0, rows) for name, value in observations.items()}

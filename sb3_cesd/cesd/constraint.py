@@ -8,16 +8,16 @@ from sb3_cesd.common.tensors import one_hot
 
 class ClusterConstraint:
     """
-    The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills keep to their own clusters (eq. 9 of the
+    The constraint reward ``1 / (count_i + lambda)`` of cluster i, high when skills stay in their own clusters (eq. 9 of the
     CeSD paper).
 
     :param lambda_: added to the count
-    :param start: when the constraint sets in, before which skills explore without it: up to 1 a share of the training budget,
-        above it a number of environment steps. Once started, it stays when training goes on
+    :param start: when the constraint starts; until then skills explore without it. Up to 1 a fraction of the training budget,
+        above 1 a number of environment steps. Once started, it stays on if training is continued
     :param count: ``"paper"`` counts the states that skill i collected outside cluster i, ``|S_pe_i - S_clu_i|``;
         ``"released"`` the members of cluster i that another skill collected, ``|S_clu_i - S_pe_i|`` (the released code)
-    :param freeze_clusters: whether encoder and prototypes stop learning when the constraint sets in. Clusters then stay those
-        of the states that were explored; else they follow what skills do in them
+    :param freeze_clusters: whether encoder and prototypes stop learning when the constraint starts. Clusters then stay those
+        of the explored states; otherwise they follow what skills do in them
     :raises ValueError: if clusters are to be frozen before they have learned
     """
 
@@ -37,11 +37,11 @@ class ClusterConstraint:
 
     def is_on(self, progress_remaining: float, num_timesteps: int) -> bool:
         """
-        Tell whether the constraint has started.
+        Return whether the constraint has started.
 
         :param progress_remaining: from 1 (start of training) to 0 (end)
         :param num_timesteps: environment steps of the training so far
-        :return: whether skills are constrained to their clusters by now
+        :return: whether skills are already constrained to their clusters
         """
         return has_come(self.start, progress_remaining, num_timesteps)
 

@@ -20,12 +20,12 @@ class EnsembleCritic(SkillCritic):
     """
     One value function per skill on a shared trunk: [features(s), a] -> trunk -> heads (section 3.1 of the CeSD paper).
 
-    A skill selects its head, it is no input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
+    The skill selects the head and is not an input. With fewer heads than skills, skill z uses head ``z % ensemble_size``.
 
-    With ``shared_value``, the value of a skill is that of one skill-conditioned value function plus what its head adds, which
-    is nothing at first: what one skill learns about the environment then helps all of them, while the heads tell them apart.
-    The trunk takes the skill as an input, too. Skills explore with the shared value alone. A single head has no others to
-    differ from, so that the shared value takes its place.
+    With ``shared_value``, the value of a skill is the sum of a skill-conditioned value function, shared by all skills, and the
+    output of its head, which is zero at first. What one skill learns about the environment then helps all of them, while the
+    heads learn how they differ. The trunk then takes the skill as an input, too. Skills explore with the shared value alone.
+    A single head would have nothing to add, so the shared value replaces it.
 
     :param observation_space: observation space with a skill
     :param action_space: action space
@@ -73,7 +73,7 @@ class EnsembleCritic(SkillCritic):
             normalize_images,
             layer_norm,
         )
-        #: False to leave out what heads add to the shared value, and not to train them
+        #: If false, heads neither add to the shared value nor learn
         self.use_heads = True
 
     def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
@@ -114,7 +114,7 @@ class EnsembleCritic(SkillCritic):
             inputs = inputs if rows is None else inputs.index_select(0, rows)
             hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
         else:
-            # Of the transitions, not of the pairs: the same for all skills
+            # Once per transition, not per pair: it is the same for all skills
             hidden = self.trunk(inputs)
             hidden = hidden if rows is None else hidden.index_select(0, rows)
         shared_values = [network(hidden) for network in self.shared_networks]
@@ -153,25 +153,26 @@ class CeSDPolicy(SkillPolicy):
     :param lr_schedule: learning rate schedule (could be constant)
     :param skill_space: space of the skills, discrete
     :param ensemble_size: number of critic heads, a divisor of the number of skills; ``None`` for one per skill. With fewer,
-        one head serves several skills; 1 is exploration alone.
-    :param task_ensemble_size: number of critic heads that learn a task; 1 is that of the skill (Algorithm 2 of the paper). In
-        the released code all heads regress the return of the task through the shared trunk: as many as there are skills.
+        one head serves several skills; with 1 and ``shared_value``, only the shared value is left.
+    :param task_ensemble_size: number of critic heads that learn a task: 1 for that of the skill alone (Algorithm 2 of the
+        paper), ``n_skills`` for all heads through the shared trunk, as in the released code.
     :param is_task: whether a task is learned; set by the algorithm
     :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. ``qf`` holds the size of the
         trunk, then those of the hidden layers of each head. Default ``dict(pi=[1024, 1024], qf=[512, 1024])``
     :param activation_fn: activation of the hidden layers
     :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
-        ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
+        ``FlattenExtractor``, or ``CombinedExtractor`` for dictionaries
     :param features_extractor_kwargs: its arguments
     :param normalize_images: whether to scale images to [0, 1]
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
-    :param n_critics: number of critics of each skill, the target takes their minimum
+    :param n_critics: number of critics of each skill; the target takes their minimum
     :param shared_value: add one skill-conditioned value function to all heads
-    :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
-    :param skill: the skill of every prediction for an observation without one
+    :param share_features_extractor: the critic uses the features extractor of the actor, which the actor loss trains
+    :param skill: skill to follow for observations without one
     :param ent_coef: entropy coefficient of a stochastic actor, ``None`` for a deterministic one
-    :param layer_norm: actor and trunk have LayerNorm and Tanh after the first hidden layer instead, as in URLB
+    :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer in actor and trunk, as in
+        URLB
     """
 
     critic: EnsembleCritic

@@ -8,21 +8,21 @@ from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 class CriticRelabelling:
     """
-    Which critic heads learn from a transition, and with what reward.
+    Choose which critic heads learn from a transition, and with which reward.
 
     - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
       A head never sees a low reward for leaving its cluster.
     - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
-      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, what the paper's desired policy asks for).
-    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, possible because rewards are computed at
-      sampling.
+      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, as the paper's desired policy requires).
+    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, which is possible because rewards are computed
+      when sampling.
 
-    In the last two the target action is by the policy of the head that learns.
+    In the last two, the target action is that of the skill whose head learns.
 
     :param critic: one of the three
     :param n_random_heads: random heads per transition in ``"hindsight"``
-    :param kappa: share of the entropy reward that a foreign head gets
-    :param actor: skill on which the actor is improved: ``"skill"`` that collected the state (the released code), a
+    :param kappa: fraction of the entropy reward for heads other than that of the cluster
+    :param actor: skill for which the actor is improved: the ``"skill"`` that collected the state (the released code), a
         ``"random"`` one, or that of its ``"cluster"``
     :param actor_probability: probability with which ``actor`` replaces the collecting skill
     """
@@ -51,7 +51,7 @@ class CriticRelabelling:
         n_skills: int,
     ) -> SkillPairs:
         """
-        Choose what the critic learns from.
+        Choose the (transition, skill) pairs that the critic learns from.
 
         :param skills: skill that collected each transition, shape ``(batch_size,)``
         :param clusters: cluster of each transition, shape ``(batch_size,)``
@@ -76,19 +76,19 @@ class CriticRelabelling:
         trained = trained.flatten()
         pairs = SkillPairs(rows, trained, trained, rewards.reshape(-1, 1), weights.reshape(-1, 1))
         if shapes_may_vary(skills.device):
-            # Padding costs as much as what it stands for
+            # Drop the padding, which costs as much as pairs that count
             counts = pairs.weights.squeeze(1) > 0
             pairs = SkillPairs(*(entry[counts] for entry in pairs))
         return pairs
 
     def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
         """
-        Choose the skills to improve.
+        Choose the skills for which the actor is improved.
 
         :param skills: skill that collected each transition, shape ``(batch_size,)``
         :param clusters: cluster of each transition, shape ``(batch_size,)``
         :param n_skills: number of skills
-        :return: skill on which the actor is improved, shape ``(batch_size,)``
+        :return: skill for which the actor is improved, shape ``(batch_size,)``
         """
         if self.actor == "skill":
             return skills

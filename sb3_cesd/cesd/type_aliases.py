@@ -1,4 +1,4 @@
-"""What CeSD adds to a batch."""
+"""Batches of CeSD, with clusters and pairs."""
 
 from typing import Any, NamedTuple
 
@@ -37,8 +37,8 @@ class CeSDSamples(NamedTuple):
     :param discounts: discount of the bootstrap value, shape ``(batch_size, 1)``
     :param skills: skill that collected the transition, shape ``(batch_size,)``
     :param clusters: cluster of s', shape ``(batch_size,)``
-    :param actor_skills: skill on which the actor is improved in s, shape ``(batch_size,)``
-    :param pairs: what the critic is trained on
+    :param actor_skills: skill for which the actor is improved in s, shape ``(batch_size,)``
+    :param pairs: pairs that the critic is trained on
     :param features: features of s', shape ``(batch_size, features_dim)``; ``None`` for a task
     """
 
@@ -57,11 +57,11 @@ class CeSDSamples(NamedTuple):
     @classmethod
     def from_batch(cls, batch: SkillReplayBufferSamples, **added: Any) -> "CeSDSamples":
         """
-        Add to a batch what CeSD needs.
+        Add the fields of CeSD to a batch.
 
         :param batch: a batch of transitions
         :param added: the fields that it lacks
-        :return: the same transitions with these fields, without the observations after a single step, which CeSD does not use
+        :return: the same transitions with these fields, without those that the losses of CeSD do not use
         """
         shared = {name: value for name, value in batch._asdict().items() if name in cls._fields}
         return cls(**shared, **added)
@@ -69,7 +69,7 @@ class CeSDSamples(NamedTuple):
 
 def one_pair_per_transition(skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> SkillPairs:
     """
-    Train transition j on ``skills[j]`` alone.
+    Train only the value of ``skills[j]`` on transition j.
 
     :param skills: shape ``(batch_size,)``
     :param target_skills: shape ``(batch_size,)``
@@ -82,9 +82,10 @@ def one_pair_per_transition(skills: th.Tensor, target_skills: th.Tensor, rewards
 
 def all_heads(n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> SkillPairs:
     """
-    Train every transition on all heads, with the actions of the skill that learns the task (the released code).
+    Train all heads on every transition, with the actions of the skill that learns the task (the released code).
 
-    Head i learns with skill i, that of the skill that learns the task with that skill, which also is an input of the trunk.
+    Head i is paired with skill i, except that the head of the skill that learns the task is paired with that skill, as skills
+    are also an input of the trunk.
 
     :param n_heads: number of heads
     :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``

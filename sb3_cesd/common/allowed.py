@@ -1,4 +1,4 @@
-"""The table of what arguments may be: of all constructors, loaders, wrappers and functions that users call."""
+"""Table of the values that arguments may have, for all constructors, loaders, wrappers and functions that users call."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -76,10 +76,10 @@ from sb3_cesd.common.rules import (
     subclass,
 )
 
-#: Who acts in the first steps
+#: How to act in the first steps
 WARM_UPS: tuple[str, ...] = get_args(choices.WarmUp)
 REWARDS: tuple[str, ...] = get_args(choices.Reward)
-#: What is done when a loss or a gradient is not finite
+#: What to do when a loss or a gradient is not finite
 ON_NON_FINITE: tuple[str, ...] = get_args(choices.OnNonFinite)
 
 
@@ -89,15 +89,15 @@ def check_arguments(owner: str, values: Mapping[str, Any]) -> None:
 
     :param owner: the class or function, a key of :data:`ALLOWED`
     :param values: arguments by name; names that are not in the table are ignored, as :func:`locals` holds some
-    :raises ValueError: if an argument is not what it may be
+    :raises ValueError: if an argument is not allowed
     """
     check_by(ALLOWED[owner], values)
 
 
-#: How a model is told what to do, whatever made it
+#: Arguments of the constructors of all methods
 _ALGORITHM: dict[str, Rule | Choice] = {
     "policy": POLICY,
-    "env": optional(ENV, "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id"),
+    "env": optional(ENV, "pass an environment of Gymnasium, a VecEnv of Stable-Baselines3, or a registered id"),
     "n_skills": N_SKILLS,
     "skill_duration": optional(POSITIVE_WHOLE),
     "skill_type": SKILL_TYPE,
@@ -114,7 +114,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "gradient_steps": GRADIENT_STEPS,
     "n_steps": POSITIVE_INTEGER,
     "action_noise": optional(
-        instance(ActionNoise, "an action noise of Stable-Baselines3", "pass an ActionNoise, e.g. NormalActionNoise")
+        instance(ActionNoise, "a Stable-Baselines3 action noise", "pass an ActionNoise, e.g. NormalActionNoise")
     ),
     "exploration_noise": NOT_NEGATIVE,
     "noise_correlation": CORRELATION,
@@ -139,20 +139,20 @@ _ALGORITHM: dict[str, Rule | Choice] = {
 _POLICY: dict[str, Rule | Choice] = {
     "skill_space": optional(named("SkillSpace")),
     "net_arch": optional(NET_ARCH),
-    "activation_fn": subclass(th.nn.Module, "a class of layers", "pass a class of activations, e.g. torch.nn.ReLU"),
+    "activation_fn": subclass(th.nn.Module, "a class of PyTorch modules", "pass an activation, e.g. torch.nn.ReLU"),
     "features_extractor_class": optional(
-        subclass(BaseFeaturesExtractor, "a class of features extractors", "pass a subclass of BaseFeaturesExtractor")
+        subclass(BaseFeaturesExtractor, "a features extractor class", "pass a subclass of BaseFeaturesExtractor")
     ),
     "features_extractor_kwargs": optional(ARGUMENTS),
     "normalize_images": BOOLEAN,
-    "optimizer_class": subclass(th.optim.Optimizer, "a class of optimizers", "pass one, e.g. torch.optim.Adam"),
+    "optimizer_class": subclass(th.optim.Optimizer, "an optimizer class", "pass one, e.g. torch.optim.Adam"),
     "optimizer_kwargs": optional(ARGUMENTS),
     "n_critics": POSITIVE_INTEGER,
     "layer_norm": BOOLEAN,
     "share_features_extractor": BOOLEAN,
     "ent_coef": optional(ENT_COEF),
 }
-#: What the algorithm tells rewards and encoders
+#: Arguments of rewards and encoders that the algorithm sets
 _KNOWN: dict[str, Rule | Choice] = {
     "obs_dim": POSITIVE_INTEGER,
     "action_dim": POSITIVE_INTEGER,
@@ -194,7 +194,7 @@ _METRA: dict[str, Rule | Choice] = {
     "norm": Choice(get_args(choices.FeatureNorm)),
 }
 
-#: What arguments may be, by the class or function that takes them
+#: Rules of the arguments, by the class or function that takes them
 ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "SkillDDPG": _ALGORITHM,
     "learn": {
@@ -244,7 +244,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "task_ensemble_size": POSITIVE_INTEGER,
         "shared_value": BOOLEAN,
     },
-    # Rewards, and what they are made of
+    # Rewards and their components
     "CeSDReward": {
         **_KNOWN,
         "alpha": NOT_NEGATIVE,
@@ -377,7 +377,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "critic": Choice(get_args(choices.CriticPairs)),
         "n_random_heads": Rule(
             "zero or a positive integer",
-            "pass 0 or more, or pass a positive integer, e.g. {name}={example}",
+            "pass 0 or a positive integer, e.g. {name}={example}",
             lambda value: is_integer(value) and value >= 0,
         ),
         "kappa": NOT_NEGATIVE,
@@ -424,9 +424,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
     "SkillMetricsCallback": {
         "eval_env": EVAL_ENV,
         "eval_freq": POSITIVE_INTEGER,
-        "n_rollouts": Rule(
-            "at least two, to compare with", "play at least 2 per skill", lambda value: TWO_OR_MORE.accepts(value)
-        ),
+        "n_rollouts": Rule("an integer of at least 2", "play at least 2 per skill", lambda value: TWO_OR_MORE.accepts(value)),
         "n_steps": POSITIVE_INTEGER,
         "seed": SEED,
         "n_trajectories": NOT_NEGATIVE_INTEGER,
@@ -467,7 +465,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_steps": optional(POSITIVE_INTEGER),
         "n_rollouts": optional(
             Rule(
-                "0 or an integer of at least two",
+                "0 or an integer of at least 2",
                 "pass 2 or more per skill, as one is compared with the others, or 0 to measure nothing",
                 lambda value: TWO_OR_MORE.accepts(value) or (is_integer(value) and value == 0),
             )
@@ -476,8 +474,8 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "n_frames": NOT_NEGATIVE_INTEGER,
         "vec_normalize": optional(
             Rule(
-                "statistics of observations, or the file of them",
-                "pass the VecNormalize of training, or the path of what it saved",
+                "a VecNormalize, or the file of one",
+                "pass the VecNormalize of training, or the path it was saved to",
                 lambda value: STATISTICS.accepts(value) or FOLDER.accepts(value),
             )
         ),
@@ -587,7 +585,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "batch_size": POSITIVE_INTEGER,
         "learning_rate": POSITIVE_SHARE,
         "net_arch": SIZES,
-        "ema": Rule("a share below 1", "pass a number from 0 to below 1", CORRELATION.accepts),
+        "ema": Rule("a number from 0 to below 1", "pass such a number, e.g. 0.99", CORRELATION.accepts),
         "window": POSITIVE_INTEGER,
         "seed": SEED,
     },

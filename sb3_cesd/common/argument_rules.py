@@ -1,4 +1,4 @@
-"""What the arguments of this package may be: environments, devices, files, skills and the like, as rules."""
+"""Rules of the arguments of this package: environments, devices, files, skills and the like."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,16 @@ from sb3_cesd.common.rules import (
     optional,
 )
 
-#: Devices that models run on; Apple's (mps) has no float64, which discounts and running statistics are in
+#: Devices that models run on; Apple's (mps) has no float64, which discounts and running statistics need
 DEVICES = ("cpu", "cuda", "xpu")
 
 
 def named(*names: str) -> Rule:
     """
-    Make a rule of a class of this package, by its name, since such classes import the table.
+    Make a rule that requires an instance of a class of this package, by its name, as such classes import the table.
 
     :param names: names of classes
-    :return: the rule that a value is an object of one of them
+    :return: the rule that a value is an instance of one of them
     """
     return Rule(
         f"a {' or '.join(names)}",
@@ -129,18 +129,18 @@ def _are_skills(value: Any) -> bool:
 
 ENV = Rule(
     "an environment or the id of one",
-    "pass an environment of Gymnasium, a vectorized one of Stable-Baselines3, or a registered id",
+    "pass an environment of Gymnasium, a VecEnv of Stable-Baselines3, or a registered id",
     lambda value: isinstance(value, gym.Env | VecEnv) or (isinstance(value, str) and len(value) > 0),
 )
 DEVICE = Rule("a device", "pass 'auto', 'cpu' or 'cuda'", _is_device)
 LEARNING_RATE = Rule(
-    "a number from 0 on, or a function of the progress",
+    "zero or a positive number, or a function of the remaining progress",
     "pass a number such as 1e-4, or a schedule",
     _is_learning_rate,
 )
 ENT_COEF = Rule(
     "a positive number, 'auto' or e.g. 'auto_0.1'",
-    "pass 'auto_0.1' for a coefficient that is learned from 0.1 on, a number for a constant one",
+    "pass 'auto_0.1' to learn the coefficient from an initial value of 0.1, a number to keep it constant",
     _is_ent_coef,
 )
 TRAIN_FREQ = Rule(
@@ -160,12 +160,12 @@ LOG_INTERVAL = Rule(
 )
 NET_ARCH = Rule(
     "sizes of hidden layers",
-    "pass a list of positive integers, or dict(pi=[...], qf=[...]) of such",
+    "pass a list of positive integers, or dict(pi=[...], qf=[...])",
     _is_net_arch,
 )
-CALLBACK = Rule("a callback", "pass a BaseCallback, a list of such, a function or None", _is_callback)
+CALLBACK = Rule("a callback", "pass a BaseCallback, a list of callbacks, a function or None", _is_callback)
 BUFFER_CLASS = Rule(
-    "a class of replay buffers",
+    "a replay buffer class",
     "leave replay_buffer_class out, or subclass SkillReplayBuffer",
     lambda value: value is None or isinstance(value, type),
 )
@@ -179,10 +179,10 @@ SKILLS = Rule(
     "pass n_skills >= 2, or a SkillSpace",
     lambda value: named("SkillSpace").accepts(value) or N_SKILLS.accepts(value),
 )
-SKILL = Rule("the index or the vector of a skill", "pass an integer from 0 on, a vector of finite numbers", _is_skill)
-SEVERAL_SKILLS = Rule("a skill or several", "pass an index, a vector, a list of such,", _are_skills)
+SKILL = Rule("the index or the vector of a skill", "pass an index of at least 0, a vector of finite numbers", _is_skill)
+SEVERAL_SKILLS = Rule("a skill or several", "pass an index, a vector, a list of these,", _are_skills)
 SKILL_TYPE = Rule(
-    "the name of a space",
+    "the name of a kind of skills",
     f"choose one of {', '.join(map(repr, get_args(choices.SkillType)))}",
     lambda value: isinstance(value, str),
 )
@@ -215,7 +215,7 @@ NAMES = optional(
         lambda value: isinstance(value, list | tuple | set | frozenset) and all(isinstance(name, str) for name in value),
     )
 )
-STATISTICS = instance(VecNormalize, "statistics of observations", "pass the VecNormalize of training")
+STATISTICS = instance(VecNormalize, "a VecNormalize", "pass that of training")
 PARTS_OF_A_MODEL = Rule(
     "a list of parts of a model",
     f"choose some of {', '.join(map(repr, get_args(choices.Part)))}, as a list",
@@ -225,13 +225,13 @@ PARTS_OF_A_MODEL = Rule(
     ),
 )
 STATE = Rule(
-    "what the call before returned",
+    "the state that the previous call returned",
     "pass that, or leave it out",
     lambda value: value is None or (isinstance(value, tuple) and all(isinstance(part, np.ndarray) for part in value)),
 )
 STARTS = Rule(
-    "where episodes start",
-    "pass an array of True and False, one per environment, or leave it out",
+    "an array of True and False",
+    "pass one value per environment, True where an episode starts, or leave it out",
     lambda value: value is None or _is_truth_values(value),
 )
 STATES = array(2, "(n, d)")

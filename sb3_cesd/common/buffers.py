@@ -21,10 +21,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
     """
     N-step replay buffer for observations with a skill.
 
-    An observation is stored once, and the skill in its short form (an integer, for a discrete one): the next observation of
-    a transition is the one that follows in the ring, except at the end of an episode, whose last observation is kept apart.
-    The next observation belongs to the skill that collected the transition, also if another skill was drawn in between, so
-    the TD target is right for any ``skill_duration``.
+    Each observation is stored once, and discrete skills as integers. The next observation of a transition is the one that
+    follows in the ring, except at the end of an episode, whose last observation is stored separately. The next observation
+    belongs to the skill that collected the transition, even if another skill was drawn in between, so that the TD target is
+    correct for any ``skill_duration``.
 
     Transitions are written to numpy arrays and sampled from tensors on the device of the model (on the CPU, the same memory).
     :meth:`sample` draws a batch on the host (:meth:`draw`), with numpy's global generator, and gathers it on the device
@@ -41,13 +41,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
     :param skill_space: space of the skills
     :param n_steps: number of steps of the n-step window
     :param gamma: discount factor
-    :param one_step: sample the observation after a single step, too
-    :param average_window: if above 1, sample moving averages, too: of the observations of up to so many steps of the same
+    :param one_step: also sample the observation after a single step
+    :param average_window: if above 1, also sample moving averages of the observations, over up to this many steps of the
         episode, the last of which is that of the transition
     :param reward: ``"intrinsic"`` or ``"extrinsic"``: what the transitions were collected for
     """
 
-    # The arrays whose rows are transitions, apart from observations
+    # Arrays with one row per transition, except observations
     ARRAYS = ("actions", "rewards", "dones", "timeouts", "skills", "last_slots")
 
     # By the name of the entry, as in SB3's DictReplayBuffer
@@ -71,7 +71,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         reward: Reward = "intrinsic",
     ) -> None:
         check_arguments("SkillReplayBuffer", locals())
-        # The arrays of ReplayBuffer are not made: they hold each observation twice
+        # Not ReplayBuffer.__init__, whose arrays hold each observation twice
         super(ReplayBuffer, self).__init__(
             max(buffer_size // n_envs, 1), plain_space(observation_space), action_space, device, n_envs=n_envs
         )
@@ -96,23 +96,23 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.last_slots = np.zeros(ring, dtype=np.int32)
         self.last_observations = {name: np.zeros((1, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
         self._free_slots: list[int] = [0]
-        #: What follows the newest transition of each environment
+        #: Observation after the newest transition of each environment
         self.newest_next = {name: np.zeros((self.n_envs, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
         #: Row of the newest transitions
         self.newest = np.zeros(1, dtype=np.int64)
         self._make_unsaved()
 
     def _make_unsaved(self) -> None:
-        """What is not saved with the buffer. Tensors are made when they are needed."""
+        """Set what is not saved with the buffer. Tensors are made when they are needed."""
         self._tensors: DeviceArrays | None = None
         self._normalization: TensorNormalization | None = None
         #: One thread may sample while another adds
         self._lock = RLock()
-        #: Whether what precedes the first row in the ring is the last one
+        #: Whether the ring is full, so that its last row precedes the first one
         self._wrapped = np.array([self.full])
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by the name of their tensor."""
+        """Collect all arrays by the name of their tensor."""
         arrays = {**{name: getattr(self, name) for name in (*self.ARRAYS, "newest")}, "wrapped": self._wrapped}
         for group in ("observations", "last_observations", "newest_next"):
             arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})
@@ -146,9 +146,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def visited_observations(self) -> np.ndarray:
         """
-        Collect all observations of the stored transitions, and those they lead to.
+        Collect the observations and next observations of all stored transitions.
 
-        :return: in no order, shape ``(n, obs_dim)``
+        :return: observations in no particular order, shape ``(n, obs_dim)``
         """
         size = self.size()
         return np.concatenate(
@@ -159,7 +159,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Save the rows in use only: the arrays are as large as the buffer can get
+        # Save only the rows in use: the arrays have the size of a full buffer
         state = self.__dict__.copy()
         for name in ("_tensors", "_normalization", "_lock", "_wrapped"):
             del state[name]
@@ -192,15 +192,15 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         Store one transition of every environment.
 
-        An observation other than the next one of the transition before, without an end of the episode, tells that the
-        environment was reset: that transition then ends its trajectory.
+        If an observation is not the next observation of the previous transition, although the episode did not end there, the
+        environment was reset: the previous transition then ends its trajectory.
 
         :param obs: observations with skills, of ``n_envs`` environments
         :param next_obs: the same after the step; the skill in it is ignored
         :param action: actions scaled to [-1, 1], shape ``(n_envs, *action_shape)``
         :param reward: extrinsic rewards, shape ``(n_envs,)``
         :param done: end of episode, shape ``(n_envs,)``
-        :param infos: ``TimeLimit.truncated`` tells a timeout from a termination
+        :param infos: ``TimeLimit.truncated`` distinguishes timeouts from terminations
         """
         entries = {name: np.asarray(value, self.observations[name].dtype) for name, value in entries_of(obs).items()}
         with self._lock:
@@ -240,19 +240,19 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._make_unsaved()
 
     def end_trajectories(self) -> None:
-        """Let no n-step window reach beyond the newest transitions: the environments are reset before the next ones."""
+        """End n-step windows at the newest transitions, as the environments are reset before the next ones."""
         if self.size() > 0:
             self._end_trajectories(np.ones(self.n_envs, dtype=bool))
 
     def _end_trajectories(self, ending: np.ndarray) -> None:
         """
-        End trajectories without an end of the episode.
+        End trajectories where the episode has not ended.
 
         :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``
         """
         newest = int(self.newest[0])
         ending = ending & ~self._ends(newest)
-        # As after a timeout the value is bootstrapped; a true termination stays one
+        # As after a timeout, the value is bootstrapped; a true termination stays one
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)
         if self._tensors is not None and ending.any():
@@ -263,7 +263,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _keep_last(self, row: int, ending: np.ndarray) -> None:
         """
-        Keep what follows the newest transition, as another episode will follow in the ring.
+        Store the observation after the newest transition, as another episode will follow in the ring.
 
         :param row: the newest row
         :param ending: environments, shape ``(n_envs,)``
@@ -280,21 +280,21 @@ class SkillReplayBuffer(NStepReplayBuffer):
                     self._tensors.mark([tensor], [slot])
 
     def _make_slots(self) -> None:
-        """Make room for as many last observations again."""
+        """Double the room for last observations."""
         n_slots = len(next(iter(self.last_observations.values())))
         for name, last in self.last_observations.items():
             self.last_observations[name] = np.concatenate([last, np.zeros_like(last)])
             if self._tensors is not None and self._tensors.shared:
-                # Another thread may gather before the next preparation
+                # Another thread may gather before the next prepare()
                 self._tensors.set(**{f"last_observations {name}": self.last_observations[name]})
         self._free_slots.extend(range(n_slots, 2 * n_slots))
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
-        Sample a batch, which changes nothing but the state of numpy's generator. Training calls this.
+        Sample a batch, as training does. This changes nothing but the state of numpy's generator.
 
         :param batch_size: number of transitions
-        :param env: normalises the stored observations (and extrinsic rewards)
+        :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards)
         :return: the batch, with extrinsic n-step returns
         """
         self.prepare(env)
@@ -307,9 +307,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def prepare(self, env: VecNormalize | None = None) -> None:
         """
-        Bring what was added since the last call to the device, before batches are gathered.
+        Copy what was added since the last call to the device, before batches are gathered.
 
-        :param env: normalises the stored observations (and extrinsic rewards) of those batches
+        :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards) of those batches
         """
         self._update_tensors()
         if env is None:
@@ -347,7 +347,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def gather(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
         """
-        Gather the n-step transitions that start at the drawn ones; nothing of it needs the host.
+        Gather the n-step transitions that start at the drawn ones, without the host.
 
         :param drawn: rows and environments, shape ``(2, batch_size)``
         :return: a batch with the extrinsic n-step returns
@@ -391,7 +391,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def _normalized(self, observations: dict[str, th.Tensor]) -> Any:
         if self._normalization is not None:
             observations = {name: self._normalization.observations(name, value) for name, value in observations.items()}
-        # Images stay as small as they are
+        # Images stay uint8
         return plain_form({name: value if value.dtype == th.uint8 else value.float() for name, value in observations.items()})
 
     def _window(self, rows: th.Tensor, envs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -416,7 +416,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         assert self._tensors is not None, "call prepare() first"
         window_rows, window_envs = self._window(rows, envs)
         ends = self._at("dones", window_rows, window_envs) | self._at("timeouts", window_rows, window_envs)
-        # What follows the newest transition in the ring is the oldest one
+        # In the ring, the oldest transition follows the newest one
         ends |= window_rows == self._tensors["newest"]
         before_end = ends.view(-1, self.n_steps).int().cumsum(dim=1) == 0
         return (before_end.sum(dim=1) + 1).clamp(max=self.n_steps)
@@ -443,7 +443,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
         :param rows: transitions up to which to average, shape ``(n,)``
         :param envs: shape ``(n,)``
-        :param following: what follows them, as the newest of the observations
+        :param following: next observations of these, to include as the newest ones
         :return: means of up to ``average_window`` observations, entries of shape ``(n, *shape)``
         """
         assert self._tensors is not None, "call prepare() first"
@@ -451,7 +451,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         before = rows[:, None] - th.arange(n_steps, device=rows.device)  # newest first
         flat, flat_envs = (before % self.buffer_size).flatten(), envs.repeat_interleave(n_steps)
         ends = self._at("dones", flat, flat_envs) | self._at("timeouts", flat, flat_envs)
-        # What precedes the oldest transition in the ring is the newest one, or nothing yet
+        # In the ring, the newest transition precedes the oldest one, or nothing does yet
         ends |= (flat == self._tensors["newest"]) | ((before < 0).flatten() & ~self._tensors["wrapped"])
         # The end of the last transition itself does not matter
         later_ends = ends.view(-1, n_steps)[:, 1:].int().cumsum(dim=1)
@@ -470,7 +470,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
         """
-        Read what follows transitions.
+        Read the next observations of transitions.
 
         :param rows: shape ``(n,)``
         :param envs: shape ``(n,)``
@@ -485,7 +485,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             to_shape = (-1, *(1,) * (array.ndim - 2))
             after = self._at(f"observations {name}", (rows + 1) % self.buffer_size, envs)
             newest = self._tensors[f"newest_next {name}"].index_select(0, envs)
-            # In a row without an end, the slot is an old one
+            # In a row without an end, the slot is outdated
             last = self._tensors[f"last_observations {name}"].index_select(0, slots)
             after = th.where(is_newest.view(to_shape), newest, after)
             following[name] = th.where(ended.view(to_shape), last, after)

@@ -24,10 +24,10 @@ def check_names(
     Check that a class or function has arguments of these names.
 
     :param group: name of the argument that holds the kwargs, e.g. ``"entropy_kwargs"``
-    :param factory: class or function; one with ``**kwargs`` takes any
-    :param kwargs: its arguments, by the user
-    :param given: more of its arguments, which are not the user's to choose
-    :param others: what the group holds besides its arguments
+    :param factory: class or function; one with ``**kwargs`` takes any names
+    :param kwargs: its arguments, as the user passed them
+    :param given: more of its arguments, which the user can't choose
+    :param others: further names that the group may hold
     :raises ValueError: if there is no such argument
     """
     parameters = inspect.signature(factory).parameters
@@ -42,7 +42,7 @@ def check_names(
 
 def check_lengths(**arrays: np.ndarray) -> None:
     """
-    Check that arrays have a row for each other's.
+    Check that arrays have the same number of rows.
 
     :param arrays: arrays by the name under which the user knows them
     :raises ValueError: if they are of different lengths
@@ -50,7 +50,7 @@ def check_lengths(**arrays: np.ndarray) -> None:
     lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         listed = " and ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"Numbers of rows differ, {listed}: pass arrays with a row for each other's.")
+        raise ValueError(f"Numbers of rows differ, {listed}: pass arrays with the same number of rows.")
 
 
 def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
@@ -59,8 +59,8 @@ def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], give
 
     :param group: name of the argument that holds the kwargs, e.g. ``"entropy_kwargs"``
     :param factory: class or function
-    :param kwargs: its arguments, by the user
-    :param given: more of its arguments, which are not the user's to choose
+    :param kwargs: its arguments, as the user passed them
+    :param given: more of its arguments, which the user can't choose
     :return: what the factory returns
     :raises ValueError: if there is no such argument
     """
@@ -82,8 +82,8 @@ def choose(
     :param name: name of the argument that chooses, whose arguments are in ``<name>_kwargs``
     :param choice: the chosen option
     :param options: factories by name
-    :param kwargs: arguments of the chosen factory, by the user
-    :param given: more of its arguments, which are not the user's to choose
+    :param kwargs: arguments of the chosen factory, as the user passed them
+    :param given: more of its arguments, which the user can't choose
     :return: what the factory returns
     :raises ValueError: if there is no such option or argument
     """
@@ -95,15 +95,15 @@ def choose(
 @contextmanager
 def explain_unknown_env(env_id: object) -> Iterator[None]:
     """
-    End the error of Gymnasium about an id that is not registered with the remedy.
+    Add the remedy to Gymnasium's error about an id that is not registered.
 
-    :param env_id: id of the environment that is made within; anything else is made already
-    :raises ValueError: if there is none of this id, or it does not take its arguments
+    :param env_id: id of the environment that is made within the context; anything else is an environment already
+    :raises ValueError: if there is no environment with this id, or it does not take its arguments
     """
     module, colon, _ = env_id.partition(":") if isinstance(env_id, str) else ("", "", "")
     if colon and not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(
-            f"There is no environment {env_id!r} ({module!r} is no module): check its spelling, or leave the colon out."
+            f"There is no environment {env_id!r} ({module!r} is not a module): check its spelling, or leave the colon out."
         )
     try:
         yield
@@ -120,15 +120,15 @@ def explain_unknown_env(env_id: object) -> Iterator[None]:
 @contextmanager
 def explain_arguments(group: str, kwargs: Mapping[str, Any]) -> Iterator[None]:
     """
-    End the error of a class that is not ours, about arguments the user chose for it, with the remedy.
+    Add the remedy to the error of a class of another package about arguments that the user chose.
 
     :param group: name of the argument that holds the kwargs
-    :param kwargs: its arguments, by the user; without any, the error is left as it is
-    :raises ValueError: if the arguments are refused
+    :param kwargs: the arguments, as the user passed them; without any, the error is left as it is
+    :raises ValueError: if the class rejects the arguments
     """
     try:
         yield
     except (AssertionError, AttributeError, TypeError, ValueError) as error:
         if not kwargs:
             raise
-        raise ValueError(f"{group}={shown(kwargs)} is refused ({error}): change or leave out what it names.") from error
+        raise ValueError(f"{group}={shown(kwargs)} was rejected ({error}): change or leave out what that names.") from error

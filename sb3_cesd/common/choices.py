@@ -1,4 +1,4 @@
-"""The words that an argument may be one of, for type checkers and for :mod:`sb3_cesd.common.allowed` alike."""
+"""Words that arguments may take, as types for type checkers and for :mod:`sb3_cesd.common.allowed`."""
 
 from typing import Literal, TypeAlias
 
@@ -8,12 +8,12 @@ Reward: TypeAlias = Literal["intrinsic", "extrinsic"]
 WarmUp: TypeAlias = Literal["random", "policy", "skills"]
 OnNonFinite: TypeAlias = Literal["raise", "skip"]
 LogInterval: TypeAlias = Literal["auto"]
-#: What fine-tuning loads of a pre-trained model
+#: Part of a pre-trained model that fine-tuning may load
 Part: TypeAlias = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
 EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity", "temporal"]
-#: Encoder of the distances: that of the clusters, or one of its own
+#: Encoder for the distances: that of the clusters, or a separate one
 DistanceEncoderName: TypeAlias = Literal["same", "contrastive", "fourier", "icm", "identity", "temporal"]
-#: What the contrastive encoder minimises
+#: Loss of the contrastive encoder
 ContrastiveObjective: TypeAlias = Literal["infonce", "released"]
 DistanceScale: TypeAlias = Literal["variance", "std", "mean", "none"]
 Aggregate: TypeAlias = Literal["mean", "kth"]
@@ -26,10 +26,10 @@ ActorSkills: TypeAlias = Literal["skill", "random", "cluster"]
 FeatureNorm: TypeAlias = Literal["mean", "sum"]
 #: How CSD weights the dimensions of a change
 ChangeWeights: TypeAlias = Literal["normalized", "precision"]
-#: How far a prediction is off: the Euclidean norm, or half its square
+#: Size of a prediction error: the Euclidean norm, or half its square
 PredictionError: TypeAlias = Literal["norm", "square"]
-#: Which end of a transition RND looks at, and by what it normalises states
+#: Which state of a transition RND uses, and which statistics normalise it
 TransitionEnd: TypeAlias = Literal["current", "next"]
 ObservationStatistics: TypeAlias = Literal["batch", "running"]
-#: What APS fits to what when it looks for the skill of a task
+#: How APS finds the skill of a task: by regression of rewards on features, or the other way round
 Regression: TypeAlias = Literal["paper", "released"]

@@ -1,11 +1,11 @@
-"""Types of the arguments of command lines, which are checked before anything begins."""
+"""Types of command line arguments, which are checked before anything is run."""
 
 import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-#: Most that counts may be, by default
+#: Largest count that is accepted by default
 MOST = 2**31 - 1
 
 
@@ -13,8 +13,8 @@ def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
     """
     Make a parser of integers.
 
-    :param least: the least that is right
-    :param most: the most that is right
+    :param least: smallest integer to accept
+    :param most: largest integer to accept
     :return: a ``type`` for :meth:`argparse.ArgumentParser.add_argument`
     """
 
@@ -24,7 +24,7 @@ def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} on: pass {least} or more")
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least {least}: pass {least} or more")
         if value > most:
             raise argparse.ArgumentTypeError(f"{text!r} is too large: pass at most {most}")
         return value
@@ -34,10 +34,10 @@ def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
 
 def existing(text: str) -> Path:
     """
-    Parse what is to be read.
+    Parse the path of a file or folder to read.
 
     :param text: an argument
-    :return: a file or folder that is there
+    :return: a file or folder that exists
     :raises argparse.ArgumentTypeError: if there is none
     """
     if not text or not os.path.exists(text):
@@ -47,11 +47,11 @@ def existing(text: str) -> Path:
 
 def output_folder(text: str) -> Path:
     """
-    Parse the folder of results, without making it.
+    Parse the folder of results, without creating it.
 
     :param text: an argument
-    :return: a folder that is there or can be made
-    :raises argparse.ArgumentTypeError: if it can be neither
+    :return: a folder that exists or can be created
+    :raises argparse.ArgumentTypeError: if it neither exists nor can be created
     """
     path = Path(text)
     above = path.absolute()
@@ -62,5 +62,5 @@ def output_folder(text: str) -> Path:
     except OSError:  # a name that is too long
         writable = False
     if not writable:
-        raise argparse.ArgumentTypeError(f"{text!r} can't be written to: pass a folder that is there or can be made")
+        raise argparse.ArgumentTypeError(f"{text!r} can't be written to: pass a folder that exists or can be created")
     return path

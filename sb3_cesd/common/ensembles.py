@@ -1,4 +1,4 @@
-"""Ensembles of networks, of which each row of a batch may be evaluated by one alone."""
+"""Ensembles of networks, where a single one may evaluate each row of a batch."""
 
 import math
 from itertools import pairwise
@@ -12,7 +12,7 @@ from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 class HeadRouting(NamedTuple):
     """
-    Which rows go to which head; made once by :func:`route` and used by every layer and critic.
+    Plan of which rows go to which head, made once by :func:`route` and used by every layer and critic.
 
     Two plans compute the same values. *Ragged*: rows sorted by head, one matrix product per head; needs the counts on the
     host. *Tiled*: rows laid out in tiles of equal size, each of one head, one batched product; every shape is known
@@ -63,7 +63,7 @@ class _RaggedLinear(th.autograd.Function):
     """
     One matrix product per head on sorted rows, with gradients written in place.
 
-    Autograd's own way would gather the gradients of the heads in a copy, which costs as much as half of the products.
+    Autograd alone would gather the gradients of the heads in a copy, which costs as much as half of the products.
     """
 
     @staticmethod
@@ -130,7 +130,7 @@ class EnsembleLinear(nn.Module):
         :return: shape ``(n_rows, output_dim)``
         """
         if th.is_autocast_enabled(rows.device.type):
-            # Which does not see what is inside
+            # Autocast does not reach into autograd functions
             rows = rows.to(th.get_autocast_dtype(rows.device.type))
         return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts)
 

@@ -1,4 +1,4 @@
-"""How environments were made, as Gymnasium records it."""
+"""Specs of environments: how they were made, as Gymnasium records it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 def env_spec(env: VecEnv) -> EnvSpec | None:
     """
-    Tell how environments were made.
+    Get the spec of environments.
 
-    :param env: vectorized environments, made in one way
+    :param env: vectorized environments, all made in the same way
     :return: id, arguments and wrappers of the first; ``None`` if they were not made by an id
     """
     return env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
@@ -20,9 +20,9 @@ def env_spec(env: VecEnv) -> EnvSpec | None:
 
 def episode_length(env: VecEnv) -> int | None:
     """
-    Tell after how many steps environments cut their episodes.
+    Get the number of steps after which environments truncate their episodes.
 
-    :param env: vectorized environments, made in one way
+    :param env: vectorized environments, all made in the same way
     :return: the number; ``None`` if they do not, or if they were not made by an id
     """
     spec = env_spec(env)
@@ -31,9 +31,9 @@ def episode_length(env: VecEnv) -> int | None:
 
 def env_name(env: VecEnv) -> str:
     """
-    Name environments, for a message or a title.
+    Get the name of environments, for a message or a title.
 
-    :param env: vectorized environments, made in one way
+    :param env: vectorized environments, all made in the same way
     :return: their id, or the class of one of them
     """
     spec = env_spec(env)
@@ -45,9 +45,9 @@ def env_name(env: VecEnv) -> str:
 
 def arguments_of(spec: EnvSpec) -> dict[str, Any]:
     """
-    List the arguments that make another environment like one.
+    Collect the arguments that make another environment like a given one.
 
-    :param spec: how that one was made
+    :param spec: spec of that environment
     :return: arguments by name, without ``render_mode``; with ``max_episode_steps`` if that is not what is registered
     """
     arguments = without_rendering(spec.kwargs)
@@ -60,7 +60,7 @@ def arguments_of(spec: EnvSpec) -> dict[str, Any]:
 
 def without_rendering(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Drop ``render_mode`` from the arguments of an environment, to make one that renders nothing, or in another way.
+    Remove ``render_mode`` from the arguments of an environment, to make one that renders nothing, or in another way.
 
     :param env_kwargs: arguments by name
     :return: the others

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and that tell if they were damaged."""
+"""Atomic writing of files, and checksums that detect damage."""
 
 import glob
 import hashlib
@@ -23,7 +23,7 @@ AnyPath: TypeAlias = str | Path
 #: What stands between a pickled object and its SHA-256
 MARK = b"sb3_cesd:sha256:"
 DIGEST_SIZE = hashlib.sha256().digest_size
-#: Ends the names of files that are not complete
+#: Suffix of files that are not complete
 UNFINISHED = ".unfinished"
 #: Bytes that are read at once
 CHUNK = 1 << 20
@@ -32,21 +32,21 @@ CHUNK = 1 << 20
 @contextmanager
 def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
     """
-    Write a file aside, and put it in its place once it is complete and on the disk.
+    Write a temporary file, and move it to its place once it is complete and on the disk.
 
     Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one. Of
     several processes that write it at the same time, the last one to finish wins.
 
-    :param path: the file; its folder is made if it is not there
-    :return: what to write to
+    :param path: the file; its folder is created if it does not exist
+    :return: file object to write to
     :raises OSError: if it can't be written; what was there before is untouched
     """
-    # Not the link to a file, but the file it leads to
+    # Replace the file that a link points to, not the link
     path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: pass the name of a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # An error that is being handled already did not come from here
+    # An error that is already being handled did not come from here
     before = sys.exc_info()[1]
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{UNFINISHED}"):
         _delete_if_abandoned(leftover)
@@ -57,7 +57,7 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            # As if it was written in place. There may be no file yet, or no such modes
+            # As if it was written in place; there may be no file yet, or no such modes
             with suppress(OSError):
                 unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
             if fcntl is not None:
@@ -83,7 +83,7 @@ def lock(descriptor: int, wait: bool = True) -> bool:
 
     :param descriptor: of the open file
     :param wait: whether to wait while another process has locked it
-    :return: whether it is locked now; ``False`` if another process has locked it, or nothing can be locked here
+    :return: whether it is locked now; ``False`` if another process has locked it, or locks are not supported here
     """
     if fcntl is None:
         return False
@@ -95,7 +95,7 @@ def lock(descriptor: int, wait: bool = True) -> bool:
 
 def _new_unfinished(path: Path) -> BinaryIO:
     """
-    Open a file beside another one, locked and of a name of its own.
+    Open a new file next to another one, locked and with a unique name.
 
     :param path: the other file
     :return: the new one
@@ -122,11 +122,11 @@ def _delete_if_abandoned(unfinished: Path) -> None:
 
 def _disk_error(error: BaseException | None, before: BaseException | None) -> OSError | None:
     """
-    Find the error of the disk behind that of a library, which may hide it: PyTorch says "unexpected pos".
+    Find the disk error behind the error of a library, which may hide it: PyTorch says "unexpected pos".
 
-    :param error: what was raised
-    :param before: what was being handled before the file was written
-    :return: the error of the disk among what led to it since
+    :param error: the error that was raised
+    :param before: the error that was already being handled before the file was written
+    :return: the disk error among its causes since then
     """
     while error is not None and error is not before:
         if isinstance(error, OSError) and error.errno is not None:
@@ -136,7 +136,7 @@ def _disk_error(error: BaseException | None, before: BaseException | None) -> OS
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the renaming of a file to the disk, where folders can be opened."""
+    """Flush the renaming of a file to the disk, where folders can be opened."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -148,7 +148,7 @@ def sync_folder(folder: Path) -> None:
 
 def write_text_whole(path: AnyPath, text: str) -> None:
     """
-    Write a text file, which is the previous one or the new one whatever happens.
+    Write a text file atomically, see :func:`written_whole`.
 
     :param path: the file
     :param text: what it is to hold
@@ -159,10 +159,10 @@ def write_text_whole(path: AnyPath, text: str) -> None:
 
 def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
     """
-    Save a figure, whose file is the previous one or the new one whatever happens.
+    Save a figure atomically, see :func:`written_whole`.
 
-    :param figure: figure of Matplotlib
-    :param path: the file; its suffix tells the format
+    :param figure: Matplotlib figure
+    :param path: the file; its suffix determines the format
     :param kwargs: further arguments of ``Figure.savefig``, such as ``dpi``
     """
     with written_whole(path) as file:
@@ -171,11 +171,11 @@ def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
 
 def with_suffix(path: AnyPath, suffix: str) -> Path:
     """
-    Name a file as SB3 does.
+    Add a suffix to a path without one, as SB3 does.
 
-    :param path: what the user calls it
-    :param suffix: with the dot, for a name without one
-    :return: the file
+    :param path: path that the user passed
+    :param suffix: the suffix, with the dot
+    :return: path with a suffix
     """
     path = Path(path)
     return path if path.suffix else path.with_name(path.name + suffix)
@@ -221,10 +221,10 @@ def dump_with_checksum(value: object, file: BinaryIO) -> None:
 
 def load_with_checksum(file: BinaryIO, name: object, remedy: str) -> Any:
     """
-    Load what :func:`dump_with_checksum` wrote. The checksum tells damage, not who wrote the file: a pickle of a stranger may
-    run any code.
+    Load what :func:`dump_with_checksum` wrote. The checksum detects damage, but does not tell who wrote the file: an untrusted
+    pickle can run arbitrary code.
 
-    :param file: where to read, from its place to its end
+    :param file: file to read, from its current position to its end
     :param name: what the file is called in a message
     :param remedy: what to do if it is damaged, a sentence
     :return: the object
@@ -236,14 +236,14 @@ def load_with_checksum(file: BinaryIO, name: object, remedy: str) -> Any:
     try:
         return pickle.load(file)
     except (AttributeError, ImportError) as error:
-        raise ValueError(f"{name} needs what is not installed here ({error}). {remedy}") from error
+        raise ValueError(f"{name} needs a module or class that is not installed here ({error}). {remedy}") from error
 
 
 def check_sum(file: BinaryIO, name: object, remedy: str) -> None:
     """
     Check what :func:`dump_with_checksum` wrote, without unpickling it.
 
-    :param file: where to read, from its place to its end
+    :param file: file to read, from its current position to its end
     :param name: what the file is called in a message
     :param remedy: what to do if it is damaged, a sentence
     :raises ValueError: if a byte of it is missing or changed
@@ -263,7 +263,7 @@ def _sha256(file: BinaryIO, size: int) -> bytes:
     """
     Hash a part of a file without holding it in memory.
 
-    :param file: read from its place on
+    :param file: file to read, from its current position on
     :param size: number of bytes
     :return: their SHA-256
     """

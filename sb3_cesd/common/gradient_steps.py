@@ -1,4 +1,4 @@
-"""Gradient steps that let nothing into the weights that is not finite."""
+"""Gradient steps that keep the weights finite."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,19 +11,19 @@ from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
 
 
 class TrainingDiverged(ValueError):
-    """Something that learns has numbers that are not finite."""
+    """Raised when something that is learned, or follows from it, is not finite."""
 
 
 class GradientSteps:
     """
-    Gradient steps, of which those are left out whose loss or gradient is not finite, or is not once squared: weights and the
-    state of the optimizer stay as they were.
+    Take gradient steps, but leave out those whose loss or gradient, or the square of one, is not finite: weights and the state
+    of the optimizer then stay as they were.
 
-    The CPU sees at once which step it left out. A GPU leaves it out by itself and counts, so that neither the host waits nor
-    a captured graph needs it; :meth:`left_out` reads what it counted. An optimizer that is not fused and counts its steps on
-    the host counts those, too.
+    On the CPU, it is known at once which step was left out. A GPU leaves steps out and counts them by itself, so that the host
+    does not wait and a captured graph does not need it; :meth:`left_out` reads the counts. An optimizer that is not fused and
+    counts its steps on the host counts the left-out ones, too.
 
-    :param modules: what learns, by name, to tell in words which tensor is not finite
+    :param modules: modules that learn, by name, to name the tensor that is not finite
     """
 
     def __init__(self, modules: Mapping[str, nn.Module] | None = None) -> None:
@@ -37,7 +37,7 @@ class GradientSteps:
         Take a step, unless its loss or gradient is not finite.
 
         :param name: name of the loss
-        :param optimizer: of what is to change
+        :param optimizer: optimizer of the parameters to change
         :param loss: a scalar
         """
         optimizer.zero_grad()
@@ -54,9 +54,9 @@ class GradientSteps:
 
     def left_out(self) -> list[str]:
         """
-        Tell which steps were left out since the last call. The host waits for a GPU.
+        Describe the steps that were left out since the last call. The host waits for a GPU here.
 
-        :return: what was not finite in each, in words
+        :return: what was not finite in each of them, in words
         """
         found, self._left_out = self._left_out, []
         if self._counts:
@@ -81,9 +81,9 @@ class GradientSteps:
             before = {id(tensor): tensor.detach().clone() for tensor in _changed_by(optimizer)}
             optimizer.step()
             for tensor in _changed_by(optimizer):
-                # A counter on the host goes on, as the host does not wait
+                # A counter on the host still counts, as the host does not wait
                 if tensor.device == is_bad.device:
-                    # The first step makes states, of zeros
+                    # The first step creates states, as zeros
                     old = before.get(id(tensor), th.zeros((), dtype=tensor.dtype, device=tensor.device))
                     tensor.detach().copy_(th.where(is_bad, old, tensor))
 
@@ -106,25 +106,25 @@ class GradientSteps:
 
 def parameters_of(optimizer: th.optim.Optimizer) -> list[nn.Parameter]:
     """
-    List what an optimizer changes.
+    List the parameters of an optimizer.
 
     :param optimizer: any optimizer
-    :return: its parameters
+    :return: its parameters, of all groups
     """
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _changed_by(optimizer: th.optim.Optimizer) -> list[th.Tensor]:
-    """List what a step changes: parameters, and the state that the optimizer keeps of each."""
+    """List what a step changes: the parameters, and the state that the optimizer keeps for each."""
     states = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, th.Tensor)]
     return [*parameters_of(optimizer), *states]
 
 
 class RunningStatistics:
     """
-    Running statistics, which batches change without a gradient: of batch normalisation and of intrinsic rewards.
+    Running statistics of batch normalisation and intrinsic rewards, which change with each batch, without a gradient.
 
-    :param modules: whose buffers they are, by name
+    :param modules: modules with these buffers, by name
     """
 
     def __init__(self, modules: Mapping[str, nn.Module]) -> None:
@@ -145,9 +145,9 @@ class RunningStatistics:
 
     def restore(self, copies: list[th.Tensor]) -> list[str]:
         """
-        Bring back what is not finite any more.
+        Restore statistics that are not finite any more.
 
-        :param copies: of :meth:`copy`
+        :param copies: copies that :meth:`copy` returned
         :return: what was not finite, in words
         """
         sums = [tensor.double().sum() for tensor in self.tensors.values()]
@@ -162,10 +162,10 @@ class RunningStatistics:
 
 def not_finite(state: Any, name: str) -> Iterator[str]:
     """
-    Look for numbers that are not finite.
+    Find tensors that are not finite.
 
     :param state: tensors in dictionaries and lists, as ``state_dict`` returns them
-    :param name: what they are
+    :param name: name of the state, with which the paths start
     :return: path of each tensor that holds NaN or infinity
     """
     if isinstance(state, th.Tensor):

@@ -5,7 +5,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.logger import HumanOutputFormat, Logger
 
-#: How often a training writes its logs by itself: tables, and rows of files such as those of TensorBoard
+#: How often a training writes logs by default: tables on the screen, and rows of files such as TensorBoard's
 N_TABLES, N_ROWS = 20, 100
 #: Longest time without a log [s]
 LONGEST_SILENCE = 60.0
@@ -28,7 +28,7 @@ class LogSchedule:
 
     def begin(self, start: int, end: int, now: int) -> None:
         """
-        Begin with a training.
+        Start the schedule of a training.
 
         :param start: environment steps before its first
         :param end: environment steps after its last
@@ -40,10 +40,10 @@ class LogSchedule:
 
     def is_due(self, num_timesteps: int) -> bool:
         """
-        Tell whether to write logs now, and take it that they are.
+        Return whether to write logs now; the caller is expected to do so.
 
         :param num_timesteps: environment steps so far
-        :return: whether an interval is over, or the last log long ago
+        :return: whether an interval is over, or the last log was long ago
         """
         interval, now = self._interval_of(num_timesteps), time.monotonic()
         if interval == self._interval and now - self._written_at < self.longest_silence:
@@ -57,7 +57,7 @@ class LogSchedule:
 
 def n_logs_for(logger: Logger) -> int:
     """
-    Decide how often a training writes logs: a file takes more of them than one likes to scroll through.
+    Choose how often a training writes logs: more often if they also go to a file, where nobody has to scroll through them.
 
     :param logger: where they are written
     :return: number of logs of a training
@@ -74,13 +74,13 @@ class MeanLogs:
     """
 
     def __init__(self) -> None:
-        #: Sums by name, and at the end of each how many it is made of
+        #: Sums by name; the last entry of each is the number of values
         self._sums: dict[str, th.Tensor] = {}
         self._shapes: dict[str, th.Size] = {}
 
     def add(self, values: dict[str, th.Tensor]) -> None:
         """
-        Add the values of an update, without those that are not finite: their step was left out.
+        Add the values of an update, except those that are not finite, as their step was left out.
 
         :param values: detached scalars, or vectors with one entry per skill, by name
         """
@@ -102,9 +102,9 @@ class MeanLogs:
 
     def set_state(self, state: dict[str, tuple[th.Tensor, th.Size]], device: th.device) -> None:
         """
-        Go on with what another one has added.
+        Continue with what another instance has added.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: what :meth:`get_state` of the other instance returned
         :param device: where updates run
         """
         self._sums = {name: total.to(device, copy=True) for name, (total, _) in state.items()}
@@ -133,17 +133,17 @@ class MeanLogs:
 
 def listed(values: Iterable[float]) -> str:
     """
-    Write a value of each skill in a line.
+    Format one value per skill, in a line.
 
     :param values: the values
-    :return: with four digits each
+    :return: values with four significant digits
     """
     return ", ".join(f"{value:.4g}" for value in values)
 
 
 class SkillRewards:
     """
-    Extrinsic reward of each skill during training, where a skill may be followed for part of an episode only.
+    Extrinsic reward of each skill during training, where a skill may be followed for only part of an episode.
 
     :param n_skills: number of skills
     """

@@ -1,4 +1,4 @@
-"""Moving averages of paths, as the replay buffer takes them of its episodes."""
+"""Moving averages over paths, as the replay buffer computes them over its episodes."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def moving_averages(paths: np.ndarray, window: int) -> np.ndarray:
 
     :param paths: observations in the order of time, each path from the start of an episode, shape ``(..., n_states, d)``
     :param window: number of observations to average, fewer at the start
-    :return: means of up to ``window`` observations, the last of which is that at the same place, same shape, float32
+    :return: means of up to ``window`` observations, ending with the one at the same index, same shape, float32
     """
     if window == 1:
         return paths

@@ -1,4 +1,4 @@
-"""What ``VecNormalize`` does to observations and rewards, on tensors."""
+"""Normalisation of observations and rewards as by ``VecNormalize``, on tensors."""
 
 import numpy as np
 import torch as th
@@ -10,9 +10,9 @@ from sb3_cesd.common.vec_env import observation_statistics
 
 class TensorNormalization:
     """
-    Keep the statistics of a ``VecNormalize`` on a device, at addresses that stay the same.
+    Normalise tensors by the statistics of a ``VecNormalize``, kept on a device, at addresses that stay the same.
 
-    :param env: its statistics are those of the last :meth:`update`
+    :param env: the ``VecNormalize``; :meth:`update` copies its statistics
     :param device: where the tensors are
     """
 
@@ -31,7 +31,7 @@ class TensorNormalization:
         return statistics
 
     def update(self) -> None:
-        """Take over the statistics of the environment."""
+        """Copy the statistics of the environment."""
         for name, values in self._read().items():
             self._statistics[name][...] = values
             self._tensors.mark([name], range(len(values)))
@@ -41,7 +41,7 @@ class TensorNormalization:
         """
         Normalise observations.
 
-        :param name: the entry of a dictionary they are
+        :param name: name of their entry in a dictionary
         :param observations: shape ``(n, *shape)``
         :return: normalised, float32; an entry that is not normalised stays as it is
         """

@@ -1,4 +1,4 @@
-"""The layout of an observation with a skill: a dictionary, as that of HER is."""
+"""Layout of observations with a skill: dictionaries, as in HER."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecTransposeImage
 
 from sb3_cesd.common.skills import SkillSpace
 
-#: Key of the skill, and of the observation of an environment whose observations are no dictionaries
+#: Keys of the skill, and of the observation of an environment whose observations are not dictionaries
 SKILL, OBSERVATION = "skill", "observation"
 
 Observation: TypeAlias = np.ndarray | dict[str, np.ndarray]
@@ -29,19 +29,19 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
     if isinstance(observation_space, spaces.Dict):
         if SKILL in observation_space.spaces:
             raise ValueError(
-                f"The observation space has a key {SKILL!r} of its own, which is that of the skill: rename it, for instance "
+                f"The observation space has a key {SKILL!r} of its own, but the skill needs that key: rename it, for instance "
                 "with gymnasium.wrappers.TransformObservation."
             )
         others = [name for name, space in observation_space.spaces.items() if not isinstance(space, spaces.Box)]
         if others:
             raise ValueError(
-                f"A Dict of Box spaces can be observed, but {', '.join(map(repr, others))} is none: convert it, for instance "
+                f"A Dict must consist of Box spaces, but {', '.join(map(repr, others))} is none: convert it, for instance "
                 "with gymnasium.wrappers.TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation."
             )
         dotted = [name for name in observation_space.spaces if "." in name]
         if dotted:
             raise ValueError(
-                f"Networks can't have entries with a dot in their names, as {', '.join(map(repr, dotted))}: rename them, for "
+                f"Names of entries must not contain a dot, as those of {', '.join(map(repr, dotted))} do: rename them, for "
                 "instance with gymnasium.wrappers.TransformObservation."
             )
         for name, space in observation_space.spaces.items():
@@ -49,7 +49,7 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
         return observation_space
     if not isinstance(observation_space, spaces.Box):
         raise ValueError(
-            f"A skill can be added to a Box or a Dict of them, but the observation space is {short(observation_space)}: "
+            f"A skill can only be added to a Box or a Dict of Boxes, but the observation space is {short(observation_space)}: "
             "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
         )
     _check_has_axis("The observation", observation_space)
@@ -59,7 +59,7 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
 def _check_has_axis(name: str, space: spaces.Space) -> None:
     if space.shape == ():
         raise ValueError(
-            f"{name} has the shape (), which is not that of an array: give it the shape (1,), for instance with "
+            f"{name} has the shape (), but needs at least one axis: give it the shape (1,), for instance with "
             "gymnasium.wrappers.ReshapeObservation(env, (1,))."
         )
 
@@ -68,7 +68,7 @@ def skill_observation_space(observation_space: spaces.Space, skill_space: SkillS
     """
     Add a skill to the observation space of an environment.
 
-    :param observation_space: a Box, or a Dict of them
+    :param observation_space: a Box, or a Dict of Boxes
     :param skill_space: space of the skills
     :return: ``Dict(observation, skill)``; a Dict keeps its keys
     :raises ValueError: if a skill can't be added to it
@@ -80,7 +80,7 @@ def skill_observation_space(observation_space: spaces.Space, skill_space: SkillS
 
 def plain_space(observation_space: spaces.Dict) -> spaces.Box | spaces.Dict:
     """
-    Take the skill out of an observation space, the inverse of :func:`skill_observation_space`.
+    Remove the skill from an observation space, the inverse of :func:`skill_observation_space`.
 
     :param observation_space: a space with a skill
     :return: the space without it
@@ -93,7 +93,7 @@ def plain_space(observation_space: spaces.Dict) -> spaces.Box | spaces.Dict:
 
 def short(space: spaces.Space) -> str:
     """
-    Describe a space in a few words: bounds of long vectors fill pages.
+    Describe a space briefly, as the bounds of long vectors fill pages.
 
     :param space: any space
     :return: its kind and shapes
@@ -111,7 +111,7 @@ def short(space: spaces.Space) -> str:
 
 def is_channels_last(space: spaces.Space) -> bool:
     """
-    Tell whether observations are images that Stable-Baselines3 transposes.
+    Return whether observations are images that Stable-Baselines3 transposes.
 
     :param space: their space
     :return: whether channels come last
@@ -121,7 +121,7 @@ def is_channels_last(space: spaces.Space) -> bool:
 
 def channels_first(space: spaces.Space) -> spaces.Space:
     """
-    Tell what a model sees of observations: Stable-Baselines3 puts the channels of images first.
+    Get the space that a model observes, as Stable-Baselines3 puts the channels of images first.
 
     :param space: space of an environment
     :return: space of a model that is trained in it
@@ -135,7 +135,7 @@ def channels_first(space: spaces.Space) -> spaces.Space:
 
 def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
     """
-    Tell the layout of observations, apart from their bounds.
+    Get the shapes of observations, whatever their bounds.
 
     :param space: their space
     :return: shapes of the entries by name
@@ -146,7 +146,7 @@ def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
 
 def entries_of(observation: Observation) -> dict[str, np.ndarray]:
     """
-    Give an observation the form of a dictionary without a skill.
+    Convert an observation to a dictionary without a skill.
 
     :param observation: an array, or a dictionary with or without a skill
     :return: its entries by name
@@ -161,14 +161,14 @@ def plain_form(entries: dict) -> "np.ndarray | th.Tensor | dict":
     Undo :func:`entries_of`.
 
     :param entries: entries of an observation without a skill
-    :return: the only entry of an environment whose observations are no dictionaries, else the entries
+    :return: the only entry, for an environment whose observations are not dictionaries; otherwise the entries
     """
     return entries[OBSERVATION] if list(entries) == [OBSERVATION] else entries
 
 
 def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.ndarray]:
     """
-    Add skills to observations; a skill that is there already is replaced.
+    Add skills to observations, in place of those that they may already contain.
 
     :param observation: one or several
     :param vectors: vector of the skill of each
@@ -179,9 +179,9 @@ def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.nda
 
 def to_features(observation: TensorObservation, space: spaces.Space, normalize_images: bool = True) -> TensorObservation:
     """
-    Make floating-point numbers of observations, and scale images to [0, 1], as SB3 does.
+    Convert observations to floating-point numbers, and scale images to [0, 1], as SB3 does.
 
-    :param observation: shape ``(n, *shape)``, or a dictionary of such
+    :param observation: shape ``(n, *shape)``, or a dictionary of such tensors
     :param space: their space
     :param normalize_images: whether to scale images
     :return: the same layout
@@ -196,9 +196,9 @@ def to_features(observation: TensorObservation, space: spaces.Space, normalize_i
 
 def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
     """
-    Make vectors of observations, from which intrinsic rewards are computed.
+    Flatten observations to state vectors, from which intrinsic rewards are computed.
 
-    :param observation: shape ``(n, *shape)``, or a dictionary of such
+    :param observation: shape ``(n, *shape)``, or a dictionary of such tensors
     :param space: their space
     :return: shape ``(n, obs_dim)``
     """
@@ -224,7 +224,7 @@ def state_dim(space: spaces.Space) -> int:
     Count the numbers in an observation.
 
     :param space: its space
-    :return: size of what :func:`to_states` makes of it
+    :return: size of the vector that :func:`to_states` makes of it
     """
     if isinstance(space, spaces.Dict):
         return sum(state_dim(child) for child in space.spaces.values())

@@ -11,7 +11,7 @@ from sb3_cesd.common.observations import Observation, entries_of, plain_form
 
 
 class SkillModel(Protocol):
-    """What plays: it has a number of skills, and an action of each for an observation without a skill."""
+    """Model or policy with skills, which predicts the action of each skill for observations without one."""
 
     @property
     def n_skills(self) -> int:
@@ -21,7 +21,7 @@ class SkillModel(Protocol):
         """
         Get the actions of skills.
 
-        :param observation: one per environment, shape ``(n_envs, *shape)``, or a dictionary of such
+        :param observation: one per environment, shape ``(n_envs, *shape)``, or a dictionary of such arrays
         :param deterministic: take the mean action of a stochastic policy
         :param skill: index of the skill of all environments, or one per environment, shape ``(n_envs,)``
         :return: actions, shape ``(n_envs, *action_shape)``, and anything
@@ -30,11 +30,11 @@ class SkillModel(Protocol):
 
 class Moment(NamedTuple):
     """
-    Where environments are after a reset or a step.
+    Outcome of a reset or a step of environments.
 
-    :param observations: what the model sees there, without the skill; at the end of an episode, the last observation of it
-    :param rewards: rewards of the step that led there, not normalised; zero after a reset, shape ``(n_envs,)``
-    :param dones: whether an episode ends there, shape ``(n_envs,)``
+    :param observations: what the model sees, without the skill; at the end of an episode, its last observation
+    :param rewards: rewards of the step, not normalised; zero after a reset, shape ``(n_envs,)``
+    :param dones: whether an episode ended, shape ``(n_envs,)``
     """
 
     observations: Observation
@@ -50,7 +50,7 @@ def play(
     perturb: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[Moment]:
     """
-    Let skills act from a reset on, without end: where an episode has ended, the next one follows.
+    Let skills act from a reset on, without end: each episode is followed by the next one.
 
     :param model: the model or policy
     :param env: environments, normalised as the model expects them; a skill that they observe is ignored
@@ -75,9 +75,9 @@ def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) ->
     Make noise that :func:`play` adds to actions.
 
     :param space: bounded space of the actions
-    :param std: standard deviation, as a share of half their range
-    :param rng: where it is drawn from
-    :return: what adds it to actions, within their bounds
+    :param std: standard deviation, as a fraction of half their range
+    :param rng: random number generator
+    :return: function that adds it to actions, within their bounds
     """
     assert isinstance(space, spaces.Box)
     low, high = space.low, space.high
@@ -91,11 +91,11 @@ def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) ->
 
 def _reached(observations: Observation, dones: np.ndarray, infos: list[dict[str, Any]]) -> Observation:
     """
-    Take episodes that have ended to their last observation, from the first one of the next.
+    Replace the first observation of a new episode by the last one of the episode that has ended.
 
     :param observations: as a step returned them
     :param dones: where an episode has ended, shape ``(n_envs,)``
-    :param infos: these hold the last observations
+    :param infos: additional information, with the last observations
     :return: observations without the skill
     """
     entries = entries_of(observations)

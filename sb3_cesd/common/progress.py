@@ -1,13 +1,13 @@
-"""When something of a training sets in."""
+"""Moments of a training, as a fraction of its budget or as a number of steps."""
 
 import math
 
 
 def has_come(start: float, progress_remaining: float, num_timesteps: int) -> bool:
     """
-    Tell whether a moment of the training has come.
+    Return whether a moment of the training has come.
 
-    :param start: the moment: up to 1 a share of the training budget, above it a number of environment steps
+    :param start: the moment: up to 1 a fraction of the training budget, above 1 a number of environment steps
     :param progress_remaining: from 1 (start of training) to 0 (end)
     :param num_timesteps: environment steps of the training so far
     :return: whether it has come
@@ -17,7 +17,7 @@ def has_come(start: float, progress_remaining: float, num_timesteps: int) -> boo
 
 def step_of(start: float, n_timesteps: int) -> int:
     """
-    Tell at which step a moment of the training comes.
+    Compute the step at which a moment of the training comes.
 
     :param start: see :func:`has_come`
     :param n_timesteps: environment steps of the whole training

@@ -8,7 +8,7 @@ import torch as th
 
 @contextmanager
 def preserve_random_state() -> Iterator[None]:
-    """Leave no trace of what is done within in the global random number generators of Python, NumPy and PyTorch (CPU)."""
+    """Restore the global random number generators of Python, NumPy and PyTorch (CPU) at the end of the context."""
     states = random.getstate(), np.random.get_state(), th.get_rng_state()
     try:
         yield
@@ -20,10 +20,10 @@ def preserve_random_state() -> Iterator[None]:
 
 def seed_to_go_on(seed: int, num_timesteps: int) -> int:
     """
-    Make the seed of a run that goes on.
+    Derive the seed for continuing a run.
 
     :param seed: seed of the run
     :param num_timesteps: environment steps so far
-    :return: another seed, which depends on both alone
+    :return: another seed, which depends only on these two
     """
     return int(np.random.SeedSequence([seed, num_timesteps]).generate_state(1)[0] >> 1)

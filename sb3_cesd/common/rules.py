@@ -1,4 +1,4 @@
-"""What an argument may be; every message ends in the remedy."""
+"""Rules of what an argument may be; every message ends in the remedy."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-#: Integers are below this
+#: Integers must be below this
 LARGEST = 1e300
-#: Longest value that a message repeats
+#: Maximum length of a value in a message
 LONGEST = 80
 
 
 @dataclass(frozen=True)
 class Rule:
     """
-    What an argument may be.
+    Rule of what an argument may be.
 
-    :param must: what it must be, the end of a sentence; empty if the remedy says it
-    :param remedy: what to do otherwise; may hold ``{name}``, the argument, and ``{example}``, an integer near it
-    :param allows: tells whether a value is right
-    :param before: another rule, to be met first
-    :param or_none: whether ``None`` is right, too
+    :param must: what it must be, as the end of a sentence; empty if the remedy says it
+    :param remedy: what to do otherwise; may contain ``{name}``, the argument, and ``{example}``, an integer near its value
+    :param allows: function that returns whether a value is allowed
+    :param before: another rule to check first
+    :param or_none: whether ``None`` is allowed, too
     """
 
     must: str
@@ -34,7 +34,7 @@ class Rule:
 
     def accepts(self, value: Any) -> bool:
         """
-        Tell whether a value is right.
+        Return whether a value is allowed.
 
         :param value: anything
         :return: whether an argument may have it
@@ -47,7 +47,7 @@ class Rule:
         """
         Check a value.
 
-        :param name: the argument, as the user knows it
+        :param name: name of the argument, for messages
         :param value: anything
         :raises ValueError: if the argument may not have it
         """
@@ -74,7 +74,7 @@ class Choice:
 
     def accepts(self, value: Any) -> bool:
         """
-        Tell whether a value is one of the words.
+        Return whether a value is one of the words.
 
         :param value: anything
         :return: whether an argument may have it
@@ -85,9 +85,9 @@ class Choice:
         """
         Check a value.
 
-        :param name: the argument, as the user knows it
+        :param name: name of the argument, for messages
         :param value: anything
-        :raises ValueError: if it is none of the words
+        :raises ValueError: if it is not one of the words
         """
         if not self.accepts(value):
             *others, last = map(repr, self.words)
@@ -99,28 +99,28 @@ def optional(rule: Rule, remedy: str | None = None) -> Rule:
     Allow ``None``, too.
 
     :param rule: a rule
-    :param remedy: its remedy from now on; by default that of the rule "or None"
-    :return: the same, or ``None``
+    :param remedy: the new remedy; by default that of the rule with "or None"
+    :return: the rule that also accepts ``None``
     """
     return replace(rule, remedy=f"{rule.remedy} or None" if remedy is None else remedy, or_none=True)
 
 
 def is_number(value: Any) -> bool:
     """
-    Tell finite numbers from everything else; truth values are none.
+    Return whether a value is a finite number; booleans are not.
 
     :param value: anything
     :return: whether it is a finite real number
     """
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
-    # Integers that no float holds are too large, too
+    # Integers beyond the range of floats are too large
     return -LARGEST < int(value) < LARGEST if isinstance(value, Integral) else math.isfinite(value)
 
 
 def is_integer(value: Any) -> bool:
     """
-    Tell integers, of numpy too, from everything else; truth values are none.
+    Return whether a value is an integer, of Python or numpy; booleans are not.
 
     :param value: anything
     :return: whether it is an integer
@@ -130,7 +130,7 @@ def is_integer(value: Any) -> bool:
 
 def is_whole(value: Any) -> bool:
     """
-    Tell whole numbers of whatever type from everything else.
+    Return whether a value is a whole number, of any type.
 
     :param value: anything
     :return: whether it is a whole number of at most 64 bits
@@ -140,7 +140,7 @@ def is_whole(value: Any) -> bool:
 
 def is_array(value: Any, ndim: int | None = None, of_integers: bool = False) -> bool:
     """
-    Tell arrays of finite numbers from everything else.
+    Return whether a value is an array of finite numbers.
 
     :param value: anything
     :param ndim: number of axes; ``None`` for any
@@ -154,10 +154,10 @@ def is_array(value: Any, ndim: int | None = None, of_integers: bool = False) -> 
 
 def as_array(value: Any) -> np.ndarray:
     """
-    Make an array of what a user passed.
+    Convert what a user passed to an array.
 
     :param value: anything
-    :return: an array of it; one of ``None``, which are no numbers, where that can't be done, as of rows of different lengths
+    :return: the array; if the value can't be converted, such as rows of different lengths, ``array(None)``
     """
     try:
         return np.asarray(value)
@@ -167,7 +167,7 @@ def as_array(value: Any) -> np.ndarray:
 
 def is_sizes(value: Any) -> bool:
     """
-    Tell sizes of layers from everything else.
+    Return whether a value holds sizes of layers.
 
     :param value: anything
     :return: whether it is a list or tuple of positive integers, which may be empty
@@ -177,19 +177,19 @@ def is_sizes(value: Any) -> bool:
 
 def instance(kinds: type | tuple[type, ...], must: str, remedy: str) -> Rule:
     """
-    Make a rule of a class.
+    Make a rule that requires an instance of a class.
 
     :param kinds: class, or classes
     :param must: see :class:`Rule`
     :param remedy: see :class:`Rule`
-    :return: the rule that a value is one of its objects
+    :return: the rule that a value is an instance of one of them
     """
     return Rule(must, remedy, lambda value: isinstance(value, kinds))
 
 
 def subclass(kind: type, must: str, remedy: str) -> Rule:
     """
-    Make a rule of a class of classes.
+    Make a rule that requires a subclass of a class.
 
     :param kind: class
     :param must: see :class:`Rule`
@@ -201,10 +201,10 @@ def subclass(kind: type, must: str, remedy: str) -> Rule:
 
 def array(ndim: int, shape: str, of_integers: bool = False) -> Rule:
     """
-    Make a rule of an array.
+    Make a rule that requires an array.
 
     :param ndim: number of axes
-    :param shape: the shape as messages tell it
+    :param shape: the shape in messages
     :param of_integers: whether the numbers are to be integers
     :return: the rule that a value is an array of that many axes, with finite numbers
     """
@@ -218,10 +218,10 @@ def array(ndim: int, shape: str, of_integers: bool = False) -> Rule:
 
 def shown(value: Any) -> str:
     """
-    Show a value in a message: numbers of numpy as plain ones, and nothing at length.
+    Format a value for a message: numbers of numpy as plain ones, and long values shortened.
 
     :param value: anything
-    :return: what stands for it
+    :return: the text that stands for it
     """
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape} and type {value.dtype}"
@@ -251,7 +251,7 @@ def _example(value: Any) -> int:
 
 POSITIVE = Rule("a positive number", "set {name} above 0", lambda value: is_number(value) and value > 0)
 NOT_NEGATIVE = Rule("zero or a positive number", "pass 0 or more", lambda value: is_number(value) and value >= 0)
-SHARE = Rule("a share", "pass a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
+SHARE = Rule("a number from 0 to 1", "pass such a number", lambda value: is_number(value) and 0 <= value <= 1)
 POSITIVE_SHARE = Rule(
     "above 0 and at most 1", "set {name} above 0, up to 1", lambda value: is_number(value) and 0 < value <= 1
 )
@@ -259,39 +259,39 @@ CORRELATION = Rule(
     "a correlation", "pass a number from 0 (white noise) to below 1", lambda value: is_number(value) and 0 <= value < 1
 )
 SHARE_OR_STEPS = Rule(
-    "a share of the training budget or a number of environment steps",
+    "a fraction of the training budget or a number of environment steps",
     "pass a number from 0 to 1, or a whole number above 1",
     lambda value: is_number(value) and (0 <= value <= 1 or (value > 1 and value % 1 == 0)),
 )
 INTEGER = Rule("an integer", "pass a positive integer, e.g. {name}={example}", is_integer)
 POSITIVE_INTEGER = Rule("a positive number", "set {name} above 0", lambda value: value > 0, INTEGER)
 COUNT = Rule("", "pass at least 1", lambda value: value >= 1, INTEGER)
-TWO_OR_MORE = Rule("an integer of at least two", "pass 2 or more", lambda value: is_integer(value) and value >= 2)
+TWO_OR_MORE = Rule("an integer of at least 2", "pass 2 or more", lambda value: is_integer(value) and value >= 2)
 NOT_NEGATIVE_INTEGER = Rule(
-    "an integer from zero on", "pass 0 or a positive integer", lambda value: is_integer(value) and value >= 0
+    "an integer of at least 0", "pass 0 or a positive integer", lambda value: is_integer(value) and value >= 0
 )
 N_SKILLS = Rule(
     "",
-    "pass at most 65536, one for each value of two bytes",
+    "pass at most 65536",
     lambda value: value <= 65536,
     Rule(
         "",
-        "telling skills apart needs at least two of them, pass n_skills >= 2",
+        "at least two skills are needed, pass n_skills >= 2",
         lambda value: value >= 2,
         Rule("a whole number", "pass an integer from 2 to 65536", is_whole),
     ),
 )
 POSITIVE_WHOLE = Rule("a positive integer", "pass a positive integer", lambda value: is_whole(value) and value >= 1)
-WHOLE = Rule("a whole number from zero on", "pass 0 or a positive integer", lambda value: is_whole(value) and value >= 0)
+WHOLE = Rule("a whole number of at least 0", "pass 0 or a positive integer", lambda value: is_whole(value) and value >= 0)
 SEED = Rule("an integer from 0 to 4294967295", "pass such a seed", lambda value: is_integer(value) and 0 <= value < 2**32)
 BOOLEAN = Rule("True or False", "pass one of these", lambda value: isinstance(value, bool | np.bool_))
-TEXT = Rule("a text", "pass a string of characters", lambda value: isinstance(value, str) and len(value) > 0)
+TEXT = Rule("a string", "pass one that is not empty", lambda value: isinstance(value, str) and len(value) > 0)
 ARGUMENTS = Rule(
     "a dictionary of arguments",
     "pass arguments by their names, e.g. {name}=dict(...)",
     lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),
 )
-FUNCTION = Rule("a function", "pass something that can be called", callable)
+FUNCTION = Rule("a function", "pass a callable", callable)
 SIZES = Rule("a list of sizes", "pass a list of positive integers, e.g. {name}=[256, 256]", is_sizes)
 
 
@@ -301,7 +301,7 @@ def check_by(rules: Mapping[str, "Rule | Choice"], values: Mapping[str, Any]) ->
 
     :param rules: by name
     :param values: arguments by name; others are ignored
-    :raises ValueError: if an argument is not what it may be
+    :raises ValueError: if an argument is not allowed
     """
     for name, rule in rules.items():
         if name in values:

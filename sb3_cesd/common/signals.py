@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, the signal by which machines are taken back, as an orderly end of training."""
+"""Handling of Ctrl-C and SIGTERM, which precedes the preemption of machines, as an orderly end of training."""
 
 import signal
 import sys
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: What asks a program to end
+#: Signals that ask a program to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class DeferredSignals:
-    """Signals that wait until the program can end in good order."""
+    """Signals that are deferred until the program can end in an orderly way."""
 
     def __init__(self) -> None:
-        #: The signal that came, ``None`` for none
+        #: The received signal, ``None`` for none
         self.received: int | None = None
 
     def deliver(self) -> None:
         """
-        End the program if a signal came.
+        End the program if a signal was received.
 
         :raises KeyboardInterrupt: after Ctrl-C
-        :raises SystemExit: after another signal, with the exit code that shells give to it (143 for SIGTERM)
+        :raises SystemExit: after another signal, with the exit code that shells assign to it (143 for SIGTERM)
         """
         number, self.received = self.received, None
         if number == signal.SIGINT:
@@ -33,7 +33,7 @@ class DeferredSignals:
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """
-        Note a signal; a second one does not wait.
+        Record a signal; a second one is not deferred.
 
         :param number: the signal
         :param frame: not used
@@ -47,10 +47,10 @@ class DeferredSignals:
 @contextmanager
 def deferred_signals() -> Iterator[DeferredSignals]:
     """
-    Let Ctrl-C and SIGTERM wait until they are delivered, at the latest until the context ends. Python handles signals in the
-    main thread; in another one nothing is deferred.
+    Defer Ctrl-C and SIGTERM until they are delivered, at the latest when the context ends. Python handles signals in the main
+    thread; in another one nothing is deferred.
 
-    :return: what came meanwhile
+    :return: the signals received meanwhile
     """
     signals = DeferredSignals()
     if threading.current_thread() is not threading.main_thread():

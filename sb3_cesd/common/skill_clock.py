@@ -1,4 +1,4 @@
-"""Who acts, and when that changes."""
+"""Which skill acts, and when that changes."""
 
 import copy
 from typing import Any
@@ -10,7 +10,7 @@ from sb3_cesd.common.choices import SkillOrder
 from sb3_cesd.common.logging import SkillRewards, listed
 from sb3_cesd.common.skills import SkillName, SkillSpace, check_skill
 
-#: Attributes of a clock that change as time goes by
+#: Attributes of a clock that change over time
 STATE = ("vectors", "fixed", "_ages", "_n_drawn", "_rng")
 
 
@@ -18,7 +18,7 @@ class SkillTurns:
     """
     A warm-up in which all skills act for an equal share of the steps, one after the other.
 
-    It fills the replay buffer with diverse transitions before a task is learned, and tells which skill does the task best.
+    It fills the replay buffer with diverse transitions before a task is learned, and shows which skill does the task best.
 
     :param n_skills: number of skills
     :param n_timesteps: steps of all environments together, at least one per skill
@@ -30,14 +30,14 @@ class SkillTurns:
         check_arguments("SkillTurns", locals())
         if n_timesteps < n_skills:
             raise ValueError(
-                f"learning_starts={n_timesteps} leaves no step for each of {n_skills} skills: raise it, or choose another "
-                "warm_up than 'skills'."
+                f"learning_starts={n_timesteps} is less than one step for each of {n_skills} skills: raise it, or choose a "
+                "warm_up other than 'skills'."
             )
         self.n_skills = n_skills
         self.n_timesteps = n_timesteps
-        #: The skill that acts afterwards; which vectors there are, the clock knows
+        #: The skill that acts afterwards; vectors are checked by the clock
         self.then = check_skill(then, n_skills) if then is not None and np.ndim(then) == 0 else then  # type: ignore[arg-type]
-        #: What told which skill that is: ``"states"``, ``"rewards"`` or ``"features"``; ``None`` if it was known before
+        #: How that skill was chosen: by ``"states"``, ``"rewards"`` or ``"features"``; ``None`` if it was known before
         self.chosen_by: str | None = None
         self.n_done = 0
         self._rewards = SkillRewards(n_skills)
@@ -49,7 +49,7 @@ class SkillTurns:
 
     def skills(self, n_envs: int) -> np.ndarray:
         """
-        Tell who acts during the turns.
+        Get the skills that act now, during the turns.
 
         :param n_envs: number of parallel environments, which begin with different skills
         :return: index of the skill in each environment, shape ``(n_envs,)``
@@ -67,7 +67,7 @@ class SkillTurns:
 
     def mean_rewards(self) -> np.ndarray:
         """
-        Compare the skills.
+        Compute the mean reward of each skill.
 
         :return: mean reward per step of each skill, NaN where it did not act yet, shape ``(n_skills,)``
         """
@@ -83,7 +83,7 @@ class SkillTurns:
 
     def next_skill(self) -> SkillName:
         """
-        Tell who acts after the turns.
+        Get the skill that acts after the turns.
 
         :return: its index or vector
         """
@@ -95,15 +95,15 @@ class SkillTurns:
 
 class SkillClock:
     """
-    Draws the skill that acts in each environment, holds it, and tells it.
+    Draws the skill that acts in each environment, and keeps track of it.
 
     :param n_envs: number of parallel environments
-    :param skill_space: what skills are drawn from
-    :param duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
-    :param skill: this skill always acts: its index, or its vector
+    :param skill_space: space that skills are drawn from
+    :param duration: steps after which a new skill is drawn; ``None`` keeps a skill to the end of the episode
+    :param skill: index or vector of a skill that always acts
     :param order: ``"random"`` draws skills; ``"cycle"`` goes through the ``n_skills`` of the space in turn: environment i of n
-        through the skills i, i + n, i + 2n, ..., so that as many draws in each environment, ``n_skills`` or a multiple of it
-        altogether, hold all skills equally often. See also :meth:`take_turns`
+        through the skills i, i + n, i + 2n, ..., so that all skills are drawn equally often if the environments make the same
+        number of draws, and a multiple of ``n_skills`` altogether. See also :meth:`take_turns`
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class SkillClock:
         self.turns: SkillTurns | None = None
         # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
         self._ages = np.full(n_envs, -1, dtype=np.int64)
-        # In each environment, for the cycle
+        # Number of draws in each environment, for the cycle
         self._n_drawn = np.zeros(n_envs, dtype=np.int64)
         self._rng = np.random.default_rng()
         #: Vector of the skill that always acts, shape ``(dim,)``
@@ -153,13 +153,13 @@ class SkillClock:
         :param skill: its index or vector, or ``None`` to draw again
         """
         if self.fixed is not None:
-            # It was not drawn, so no reset is to keep it
+            # It was not drawn, so the next reset has to replace it
             self._ages = np.maximum(self._ages, 1)
         self.fixed = None if skill is None else self.skill_space.encode(skill)
 
     def switch_to(self, skill: SkillName) -> None:
         """
-        Let one skill act from now on. The last observation told another one: whoever holds it tells it anew.
+        Let one skill act from now on. Whoever holds the last observation has to replace the skill in it.
 
         :param skill: its index or vector
         """
@@ -172,7 +172,7 @@ class SkillClock:
         Let all skills act in turn from the next observation on, until the turns are over.
 
         :param turns: the turns, which may have begun in another environment
-        :raises ValueError: if they end with a skill that there is not
+        :raises ValueError: if they end with a skill that does not exist
         """
         if turns.then is not None:
             self.skill_space.encode(turns.then)
@@ -180,7 +180,7 @@ class SkillClock:
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the clock goes on, but for turns, which the model keeps.
+        Get everything that determines how the clock continues, except the turns, which the model keeps.
 
         :return: what :meth:`set_state` takes
         """
@@ -188,9 +188,9 @@ class SkillClock:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where another clock for as many environments was.
+        Continue from the state of another clock with the same number of environments.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: what :meth:`get_state` of the other clock returned
         """
         vars(self).update(copy.deepcopy(state))
         if np.ndim(self._n_drawn) == 0:
@@ -219,7 +219,7 @@ class SkillClock:
         self._follow()
 
     def _follow(self) -> None:
-        """Replace skills that were drawn by the one that always acts, or by those whose turn it is."""
+        """Replace the drawn skills by the one that always acts, or by those whose turn it is."""
         if self.turns is not None and self.turns.over:
             self.set_skill(self.turns.next_skill())
             self.turns = None

@@ -1,4 +1,4 @@
-"""What a skill is: one of a number of them, or a point of a continuous space."""
+"""Spaces of skills: a finite number of them, or the points of a continuous space."""
 
 from abc import ABC, abstractmethod
 from numbers import Integral
@@ -13,7 +13,7 @@ from sb3_cesd.common.choices import SkillType
 from sb3_cesd.common.rules import N_SKILLS, POSITIVE_INTEGER, is_whole, shown
 from sb3_cesd.common.tensors import one_hot
 
-#: What users call a skill: an index; of a continuous space also a vector
+#: How users refer to a skill: by an index or, in a continuous space, also by a vector
 SkillName: TypeAlias = int | list[float] | np.ndarray
 
 
@@ -47,13 +47,13 @@ def check_n_skills(n_skills: int) -> int:
 
 class SkillSpace(ABC):
     """
-    The space skills are drawn from.
+    Space that skills are drawn from.
 
     A skill has two forms. Networks and observations take its *vector*. The replay buffer, ``infos`` and intrinsic rewards
-    take what :meth:`decode` makes of that: the index of a discrete skill, or the vector itself.
+    take what :meth:`decode` returns for it: the index of a discrete skill, or the vector itself.
 
-    :param n_skills: number of skills; of a continuous space, the number of those that evaluations, warm-ups and pictures
-        go through, see ``vectors``
+    :param n_skills: number of skills; for a continuous space, the number of representative skills, which have an index and
+        are used by evaluations, warm-ups and pictures, see ``vectors``
     :param dim: size of the vector of a skill
     """
 
@@ -77,7 +77,7 @@ class SkillSpace(ABC):
         Draw skills.
 
         :param n: number of skills
-        :param rng: what they are drawn with
+        :param rng: random number generator
         :return: their vectors, shape ``(n, dim)``, float32
         """
 
@@ -93,7 +93,7 @@ class SkillSpace(ABC):
 
     @abstractmethod
     def _representatives(self) -> np.ndarray:
-        """Vectors of the skills that an index stands for."""
+        """Compute the vectors of the skills that an index stands for."""
 
     @property
     @abstractmethod
@@ -102,10 +102,10 @@ class SkillSpace(ABC):
 
     def encode(self, skill: object, batch_shape: tuple[int, ...] = ()) -> np.ndarray:
         """
-        Turn what a user calls a skill into vectors.
+        Convert skills, as users refer to them, to vectors.
 
-        :param skill: the index of a skill, or several; of a continuous space also the vector of one, or several
-        :param batch_shape: shape of the observations they are for, without that of a single one
+        :param skill: index of a skill, or several; in a continuous space also the vector of one, or several
+        :param batch_shape: batch shape of the observations that they are for
         :return: vectors, shape ``(*batch_shape, dim)``, float32
         :raises ValueError: if there is no such skill, or not as many as there are observations
         """
@@ -120,7 +120,7 @@ class SkillSpace(ABC):
         if given_shape not in ((), batch_shape):
             raise ValueError(
                 f"skill of shape {skills.shape} for {batch_shape[0] if batch_shape else 1} observation(s): pass one skill, or "
-                "one per observation" + ("." if self.discrete else "; a vector is one of floats, e.g. [1.0, 0.0].")
+                "one per observation" + ("." if self.discrete else "; a vector must consist of floats, e.g. [1.0, 0.0].")
             )
         if is_vector:
             self.check_vectors(skills)
@@ -133,10 +133,10 @@ class SkillSpace(ABC):
 
     def name_of(self, skill: SkillName) -> int | list[float]:
         """
-        Bring what a user calls one skill into a form that JSON can hold.
+        Convert one skill, as users refer to it, to a form that JSON can hold.
 
         :param skill: its index, or the vector of a continuous skill
-        :return: the index of a discrete skill, else the numbers of the vector
+        :return: the index of a discrete skill, otherwise the numbers of the vector
         :raises ValueError: if there is no such skill
         """
         decoded = self.decode(self.encode(skill))
@@ -147,7 +147,7 @@ class SkillSpace(ABC):
         Check vectors of skills.
 
         :param vectors: shape ``(..., dim)``
-        :raises ValueError: if they are none of this space
+        :raises ValueError: if they are not in this space
         """
         if vectors.shape[-1] != self.dim:
             raise ValueError(
@@ -162,24 +162,24 @@ class SkillSpace(ABC):
         Find the skill that a point of the box stands for.
 
         :param vector: a point of ``box``, shape ``(dim,)``
-        :return: vector of the skill, shape ``(dim,)``; where a point has no direction, that of the first skill
+        :return: vector of the skill, shape ``(dim,)``; if the point has no direction, that of the first skill
         """
         return vector
 
     def decode(self, vectors: np.ndarray) -> np.ndarray:
         """
-        Tell the skills of vectors.
+        Convert vectors to skills as stored in the replay buffer.
 
         :param vectors: shape ``(..., dim)``
-        :return: indices, shape ``(...)``, of discrete skills; else the vectors
+        :return: indices of discrete skills, shape ``(...)``; otherwise the vectors
         """
         return vectors
 
     def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
         """
-        Make vectors of skills as the replay buffer keeps them.
+        Convert skills as stored in the replay buffer to vectors.
 
-        :param skills: indices, shape ``(n,)``, of discrete skills; else vectors, shape ``(n, dim)``
+        :param skills: indices of discrete skills, shape ``(n,)``; otherwise vectors, shape ``(n, dim)``
         :param dtype: dtype of the result
         :return: vectors, shape ``(n, dim)``
         """
@@ -187,12 +187,12 @@ class SkillSpace(ABC):
 
     def directions(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
         """
-        Make the directions that skills stand for in a space of ``dim`` features.
+        Compute the directions that skills stand for in a space of ``dim`` features.
 
         :param skills: as in :meth:`embed`
         :param dtype: dtype of the result
-        :return: the vectors of the skills; of discrete ones, those centred as in METRA, ``(one_hot - 1 / n) n / (n - 1)``,
-            shape ``(n, dim)``
+        :return: the vectors of the skills; for discrete ones, centred as in METRA, ``(one_hot - 1 / n) n / (n - 1)``, shape
+            ``(n, dim)``
         """
         return self.embed(skills, dtype)
 
@@ -201,9 +201,9 @@ class SkillSpace(ABC):
         """
         Find the skills whose directions are closest to given ones.
 
-        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``; a vector without a
-            direction, zero, gives a skill nevertheless: skill 0, in a cube its point zero
-        :return: skills as the replay buffer keeps them: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
+        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``; a zero vector, which has
+            no direction, gives skill 0 (in a cube, the zero vector)
+        :return: skills as stored in the replay buffer: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
         """
 
     def __eq__(self, other: object) -> bool:
@@ -221,7 +221,7 @@ class SkillSpace(ABC):
 
 class DiscreteSkills(SkillSpace):
     """
-    A number of skills, each of which is a one-hot vector.
+    A finite number of skills, each of which is a one-hot vector.
 
     :param n_skills: number of skills, at least 2
     """
@@ -263,10 +263,10 @@ class DiscreteSkills(SkillSpace):
 
 class SphereSkills(SkillSpace):
     """
-    Points on the unit sphere, drawn uniformly (as METRA and APS do).
+    Points on the unit sphere, drawn uniformly (as in METRA and APS).
 
     :param dim: size of the vector
-    :param n_skills: number of skills that an index stands for: in two dimensions at equal angles, else drawn once and for all
+    :param n_skills: number of skills that an index stands for: at equal angles in two dimensions, otherwise drawn once
     """
 
     def __init__(self, dim: int, n_skills: int = 16) -> None:
@@ -314,11 +314,11 @@ class SphereSkills(SkillSpace):
 
 class CubeSkills(SkillSpace):
     """
-    Vectors whose entries are drawn uniformly and independently of each other: from [-1, 1] (as DADS does), or from [0, 1] (as
-    CIC does).
+    Vectors whose entries are drawn uniformly and independently of each other: from [-1, 1] (as in DADS), or from [0, 1] (as in
+    CIC).
 
     :param dim: size of the vector
-    :param n_skills: number of skills that an index stands for, drawn once and for all
+    :param n_skills: number of skills that an index stands for, drawn once
     :param low: lower bound of the entries; the upper one is 1
     """
 
@@ -344,7 +344,7 @@ class CubeSkills(SkillSpace):
     def check_vectors(self, vectors: np.ndarray) -> None:
         super().check_vectors(vectors)
         if (vectors < self.low).any() or (vectors > 1.0).any():
-            raise ValueError(f"The entries of a skill of this model are from {self.low:g} to 1: pass such a vector.")
+            raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
 
     def _representatives(self) -> np.ndarray:
         return self.draw(self.n_skills, np.random.default_rng(0))
@@ -362,7 +362,7 @@ def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillS
     Make the space of the skills of an algorithm.
 
     :param name: ``"discrete"``; ``"sphere"``, ``"cube"`` ([-1, 1]) or ``"unit_cube"`` ([0, 1])
-    :param n_skills: number of skills; of a continuous space, those that an index stands for
+    :param n_skills: number of skills; for a continuous space, of those that an index stands for
     :param dim: size of the vector of a continuous skill
     :return: the space
     :raises ValueError: if there is no such space, or the size is missing
@@ -373,7 +373,7 @@ def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillS
         raise ValueError(f"Unknown skill_type {shown(name)}: choose one of {', '.join(map(repr, SKILL_TYPES))}.")
     if isinstance(dim, bool) or not isinstance(dim, Integral):
         raise ValueError(
-            f"skill_type={name!r} needs the size of its vectors, not {shown(dim)}: pass skill_dim, e.g. skill_dim=2."
+            f"skill_type={name!r} needs the dimension of its vectors, not {shown(dim)}: pass skill_dim, e.g. skill_dim=2."
         )
     if name == "sphere":
         return SphereSkills(int(dim), n_skills)

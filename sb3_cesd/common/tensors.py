@@ -9,7 +9,7 @@ import torch as th
 @contextmanager
 def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
     """
-    Send no gradient to these parameters from what is computed within, which saves its cost.
+    Compute no gradient of these parameters within the context, which saves its cost.
 
     :param parameters: any parameters; those that are not trainable stay so
     """
@@ -36,7 +36,7 @@ def minimum(tensors: list[th.Tensor]) -> th.Tensor:
 @th.no_grad()
 def polyak_update(params: Iterable[th.Tensor], target_params: Iterable[th.Tensor], tau: float) -> None:
     """
-    Do what SB3's function of this name does in one fused operation: ``target += tau (params - target)``, in place.
+    Do the same as SB3's function of this name, in one fused operation: ``target += tau (params - target)``, in place.
 
     :param params: parameters of the online network
     :param target_params: parameters of the target network, in the same order
@@ -56,7 +56,7 @@ def one_hot(indices: th.Tensor, n_classes: int, dtype: th.dtype) -> th.Tensor:
     :param dtype: dtype of the result
     :return: shape ``(n, n_classes)``
     """
-    # PyTorch's own reads the indices back to check them
+    # PyTorch's own one_hot reads the indices back to check them
     return (indices[:, None] == th.arange(n_classes, device=indices.device)).to(dtype)
 
 

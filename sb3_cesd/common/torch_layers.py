@@ -9,9 +9,9 @@ from torch import nn
 
 def orthogonal_init(module: nn.Module) -> None:
     """
-    Orthogonal weights and zero biases, as in URLB; for use with ``nn.Module.apply``.
+    Initialise weights orthogonally and biases with zeros, as in URLB; for use with ``nn.Module.apply``.
 
-    :param module: changed in place if it is a ``nn.Linear``
+    :param module: changed in place if it is an ``nn.Linear``
     """
     if isinstance(module, nn.Linear):
         nn.init.orthogonal_(module.weight)
@@ -27,13 +27,13 @@ def create_normalized_mlp(
     layer_norm: bool = True,
 ) -> nn.Sequential:
     """
-    An MLP whose first hidden layer is followed by LayerNorm and Tanh (the "trunk" of URLB's DDPG).
+    Make an MLP whose first hidden layer is followed by LayerNorm and Tanh (the "trunk" of URLB's DDPG).
 
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer; 0 or less for none
     :param net_arch: sizes of the hidden layers
     :param activation_fn: activation after the second hidden layer and later ones
-    :param layer_norm: ``False`` for the activation after the first hidden layer, too
+    :param layer_norm: if false, the activation follows the first hidden layer, too
     :return: the network
     """
     layers: list[nn.Module] = []
@@ -67,9 +67,9 @@ def create_orthogonal_mlp(
 
 def xavier_init(module: nn.Module) -> None:
     """
-    Weights by Xavier's uniform distribution and zero biases, as in METRA; for use with ``nn.Module.apply``.
+    Initialise weights by Xavier's uniform distribution and biases with zeros, as in METRA; for use with ``nn.Module.apply``.
 
-    :param module: changed in place if it is a ``nn.Linear``
+    :param module: changed in place if it is an ``nn.Linear``
     """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
@@ -79,10 +79,10 @@ def xavier_init(module: nn.Module) -> None:
 class SpectralLinear(nn.Linear):
     """
     A linear layer whose weight is divided by its largest singular value (Miyato et al., "Spectral Normalization for Generative
-    Adversarial Networks", 2018), so that it does not lengthen differences.
+    Adversarial Networks", 2018), so that it does not increase distances.
 
-    One step of power iteration in each forward pass of training follows the singular value, as in the paper. PyTorch's own
-    parametrization can't be pickled, and models can.
+    Each forward pass in training takes one step of power iteration to follow the singular value, as in the paper. PyTorch's
+    own parametrization can't be pickled, which models need.
 
     :param input_dim: input size
     :param output_dim: output size
@@ -117,7 +117,7 @@ def create_spectral_mlp(
     activation_fn: type[nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
     """
-    Make an MLP that is 1-Lipschitz, by spectral normalisation of every layer.
+    Make a 1-Lipschitz MLP, by spectral normalisation of every layer.
 
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer

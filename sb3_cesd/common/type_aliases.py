@@ -9,7 +9,7 @@ class SkillReplayBufferSamples(NamedTuple):
     """
     A batch of n-step transitions with the skill that collected each.
 
-    :param observations: s, shape ``(batch_size, *obs_shape)``; of a Dict space, a dictionary of such
+    :param observations: s, shape ``(batch_size, *obs_shape)``; for a Dict space, a dictionary of such tensors
     :param actions: a, scaled to [-1, 1], shape ``(batch_size, action_dim)``
     :param next_observations: s' at the end of the n-step window, as ``observations``
     :param dones: 1 for a true termination (not a timeout), shape ``(batch_size, 1)``
@@ -17,9 +17,9 @@ class SkillReplayBufferSamples(NamedTuple):
     :param discounts: discount of the bootstrap value, gamma ** window length, shape ``(batch_size, 1)``
     :param skills: skill that collected the transition: its index, shape ``(batch_size,)``, or its vector, shape
         ``(batch_size, skill_dim)``
-    :param one_step_observations: what follows s after a single step, as ``observations``, for rewards that ask for it
+    :param one_step_observations: the observation after a single step, as ``observations``, for rewards that need it
         (:attr:`~sb3_cesd.intrinsic.base.IntrinsicReward.needs_one_step`)
-    :param average_observations: moving averages up to s, as ``observations``, for rewards that ask for them
+    :param average_observations: moving averages up to s, as ``observations``, for rewards that need them
         (:attr:`~sb3_cesd.intrinsic.base.IntrinsicReward.average_window`)
     :param average_next_observations: the same up to s'
     """

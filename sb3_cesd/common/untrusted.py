@@ -1,4 +1,4 @@
-"""Reading files of RL Zoo without running what is in them."""
+"""Reading files of RL Zoo without running code in them."""
 
 import io
 import pickle
@@ -10,10 +10,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.files import DIGEST_SIZE, MARK, check_sum
 
-#: What RL Zoo writes of Python in its yml files
+#: Tags of Python objects that RL Zoo writes to its yml files
 ORDERED_DICT = "tag:yaml.org,2002:python/object/apply:collections.OrderedDict"
 TUPLE = "tag:yaml.org,2002:python/tuple"
-#: All that the statistics of a VecNormalize consist of
+#: All classes and functions in the pickled statistics of a VecNormalize
 OF_STATISTICS = {
     "stable_baselines3.common.vec_env.vec_normalize": ("VecNormalize",),
     "stable_baselines3.common.running_mean_std": ("RunningMeanStd",),
@@ -32,7 +32,7 @@ OF_STATISTICS = {
 
 
 class _DataLoader(yaml.SafeLoader):
-    """Plain data, and tuples."""
+    """Load plain data, and tuples."""
 
 
 _DataLoader.add_constructor(TUPLE, lambda loader, node: tuple(loader.construct_sequence(node, deep=True)))  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def read_entry(path: Path, name: str) -> Any:
     try:
         root = yaml.compose(path.read_text(), Loader=_DataLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no yml file, or damaged: restore or remove it.") from error
+        raise ValueError(f"{path} is not a yml file, or is damaged: restore or remove it.") from error
     loader = _DataLoader("")
     for key, value in _pairs(path, root):
         if key.value == name:
@@ -58,8 +58,8 @@ def read_entry(path: Path, name: str) -> Any:
                 return loader.construct_document(value)
             except yaml.constructor.ConstructorError as error:
                 raise ValueError(
-                    f"{path} makes Python objects of {name} ({error.problem}), which could run any code: write {name} with "
-                    "plain numbers, texts, lists and dictionaries."
+                    f"{path} makes Python objects of {name} ({error.problem}), which could run arbitrary code: write {name} "
+                    "with plain numbers, strings, lists and dictionaries."
                 ) from error
     return None
 
@@ -79,11 +79,11 @@ def _pairs(path: Path, root: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Nod
         pairs = root.value[0].value
         if isinstance(pairs, list) and all(isinstance(pair, yaml.SequenceNode) and len(pair.value) == 2 for pair in pairs):
             return [(pair.value[0], pair.value[1]) for pair in pairs]
-    raise ValueError(f"{path} holds no dictionary, as RL Zoo writes it: restore or remove it.")
+    raise ValueError(f"{path} does not hold a dictionary, as RL Zoo writes it: restore or remove it.")
 
 
 class _StatisticsUnpickler(pickle.Unpickler):
-    """Make nothing but what statistics consist of."""
+    """Unpickle only what statistics consist of."""
 
     def find_class(self, module: str, name: str) -> Any:
         """
@@ -92,7 +92,7 @@ class _StatisticsUnpickler(pickle.Unpickler):
         :param module: a module
         :param name: what it names in there
         :return: the class or function
-        :raises pickle.UnpicklingError: if it is no part of statistics
+        :raises pickle.UnpicklingError: if statistics do not contain it
         """
         if name not in OF_STATISTICS.get(module, ()):
             raise pickle.UnpicklingError(f"{module}.{name} is no part of them")
@@ -109,7 +109,7 @@ def load_statistics(path: Path) -> VecNormalize:
     :raises FileNotFoundError: if there is none
     """
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file at the path {path}: pass that of what VecNormalize.save wrote.")
+        raise FileNotFoundError(f"There is no file at the path {path}: pass the path of what VecNormalize.save wrote.")
     content = path.read_bytes()
     try:
         # SB3 writes no checksum, our extension of RL Zoo does

@@ -25,21 +25,21 @@ from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
 
 class VecSkillObservation(VecEnvWrapper):
     """
-    Add the skill that is to act to the observations: ``Dict(observation, skill)``, as HER adds goals.
+    Add the skill to follow to the observations: ``Dict(observation, skill)``, as HER adds goals.
 
     A new skill is drawn for an environment when its episode ends and after every ``skill_duration`` steps.
-    The observation returned by a step already bears the skill to follow from there; ``terminal_observation`` keeps the
+    The observation returned by a step already contains the skill to follow from there; ``terminal_observation`` keeps the
     skill of the episode that ended. ``infos[i]["skill"]`` is the skill that was followed during the step: its index, or the
     vector of a continuous one.
 
-    :param venv: the vectorized environment to wrap, with Box observations or a Dict of them (which keeps its keys)
+    :param venv: the vectorized environment to wrap, with Box observations or a Dict of Boxes (which keeps its keys)
     :param skill_space: space of the skills, or the number of discrete ones
-    :param skill_duration: steps after which a skill is drawn anew; ``None`` keeps it to the end of the episode
-    :param skill: follow this skill always
+    :param skill_duration: steps after which a new skill is drawn; ``None`` keeps a skill to the end of the episode
+    :param skill: always follow this skill
     :param order: ``"random"``, or ``"cycle"`` to go through the skills in turn (for evaluation)
     """
 
-    #: The skill that was fixed here, in the form that models keep; what a model follows is fixed in the clock alone
+    #: The skill that the user fixed here, in the form that models store; that of a model is fixed in the clock only
     own_skill: int | list[float] | None = None
 
     def __init__(
@@ -91,7 +91,7 @@ class VecSkillObservation(VecEnvWrapper):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell who acts for how long already, and who is drawn next; not the state of the environments within.
+        Get the state of the skills: which act, for how long, and which are drawn next; not that of the wrapped environments.
 
         :return: what :meth:`set_state` takes
         """
@@ -99,9 +99,9 @@ class VecSkillObservation(VecEnvWrapper):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on with the skills where another wrapper of as many environments was.
+        Continue from the skills of another wrapper with the same number of environments.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: what :meth:`get_state` of the other wrapper returned
         """
         self.clock.set_state(state)
 
@@ -120,7 +120,7 @@ class VecSkillObservation(VecEnvWrapper):
         # Skills are compared by the rewards of the environment itself
         normalize = unwrap_vec_normalize(self.venv)
         self.clock.tick(dones, rewards if normalize is None else normalize.get_original_reward())
-        # Environments may return one dictionary for all, or keep theirs
+        # Copies, as environments may share one dictionary, or keep theirs
         infos = [dict(info) for info in infos]
         for idx, info in enumerate(infos):
             info["skill"] = int(skills[idx]) if self.skill_space.discrete else skills[idx]
@@ -191,7 +191,7 @@ NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs",
 
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
     """
-    Let a model see the observations of other environments as it saw those of training.
+    Normalise the observations of other environments as in training.
 
     The statistics of training are shared, so that they are always the latest, and never changed.
 
@@ -208,7 +208,7 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
     normalizer.training = False
     normalizer.norm_obs = statistics is not None and statistics.norm_obs
     if statistics is not None and statistics.norm_obs:
-        # Of its own it has none where it left observations as they are
+        # The normalizer has none of its own if it did not normalise observations
         known, trained = shapes_of(normalizer.observation_space), observation_statistics(statistics)
         shapes = {name: rms.mean.shape for name, rms in trained.items()}
         if {name: known.get(name) for name in shapes} != shapes:
@@ -226,10 +226,10 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
 
 def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     """
-    Tell whether a model sees observations as they are, where ``VecNormalize`` normalised them in training.
+    Return whether observations are not normalised for a model, although ``VecNormalize`` normalised them in training.
 
     :param model: a model, or an exported policy, which holds its statistics itself
-    :param vec_normalize: what normalises observations for it, if anything does
+    :param vec_normalize: ``VecNormalize`` of its environment, if there is one
     :return: whether the statistics of training are missing
     """
     return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
@@ -239,17 +239,17 @@ def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     """
     Read the statistics of observations.
 
-    :param normalize: what normalises
-    :return: mean and variance by the name of the entry; those of a Box space have one of that name, too
+    :param normalize: the ``VecNormalize``
+    :return: mean and variance by the name of the entry, which is ``"observation"`` for a Box space
     """
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
 
 
 def has_seen_observations(normalize: VecNormalize) -> bool:
     """
-    Tell whether the statistics of observations are of any, or as initialised.
+    Return whether the statistics of observations include any, or are as initialised.
 
-    :param normalize: what normalises
+    :param normalize: the ``VecNormalize``
     :return: whether each entry has been seen once at least
     """
     return all(statistics.count >= 1.0 for statistics in observation_statistics(normalize).values())
@@ -257,11 +257,11 @@ def has_seen_observations(normalize: VecNormalize) -> bool:
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """
-    Normalise observations, be ``VecNormalize`` inside of the skill or around it.
+    Normalise observations, whether ``VecNormalize`` is inside the skill wrapper or around it.
 
-    :param vec_normalize: what normalises
+    :param vec_normalize: the ``VecNormalize``
     :param entries: entries of observations, without a skill
-    :return: the same as a model sees them
+    :return: the entries as a model sees them
     """
     return entries_of(vec_normalize.normalize_obs(_in_layout_of(vec_normalize, entries)))
 
@@ -270,15 +270,15 @@ def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarr
     """
     Undo :func:`normalize_entries`.
 
-    :param vec_normalize: what has normalised
+    :param vec_normalize: the ``VecNormalize``
     :param entries: entries of observations as a model sees them, without a skill
-    :return: the same as environments return them
+    :return: the entries as environments return them
     """
     return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
 
 
 def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
-    """Give entries the form that ``VecNormalize`` takes: around the skill, of dictionaries always."""
+    """Convert entries to the form that ``VecNormalize`` takes: always dictionaries if it is around the skill wrapper."""
     return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
 
 

@@ -16,7 +16,7 @@ version_of = cache(version)
 
 def installed_versions() -> dict[str, str]:
     """
-    Tell the versions of this package, of what it depends on, and of Python.
+    Get the versions of this package, of what it depends on, and of Python.
 
     :return: versions by name; without those of packages that are not installed
     """
@@ -34,7 +34,7 @@ def warn_of_other_versions(name: object, saved_with: Mapping[str, str]) -> None:
     Warn where the major version of a package differs from the one a file was saved with.
 
     :param name: what the file is called in the message
-    :param saved_with: what :func:`installed_versions` told when it was saved
+    :param saved_with: what :func:`installed_versions` returned when it was saved
     """
     here = installed_versions()
     others = [

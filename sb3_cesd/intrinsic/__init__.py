@@ -1,4 +1,4 @@
-"""Intrinsic rewards, and what they are made of."""
+"""Intrinsic rewards and their components."""
 
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, Encoder, FourierEncoder, ICMEncoder, IdentityEncoder

@@ -1,4 +1,4 @@
-"""What an intrinsic reward is."""
+"""Base class of intrinsic rewards."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,10 +17,10 @@ MakeOptimizer = Callable[[list[nn.Parameter]], th.optim.Optimizer]
 
 class IntrinsicReward(nn.Module, ABC):
     """
-    An intrinsic reward, and what it learns.
+    Base class of intrinsic rewards, with the networks that they learn.
 
-    A method brings :meth:`reward`, and :meth:`loss` if it learns something for that. One that learns in another way, with
-    several optimizers for instance, overrides :meth:`set_optimizers` and :meth:`update`.
+    A method implements :meth:`reward`, and :meth:`loss` if the reward is learned. One that learns in another way, with several
+    optimizers for instance, overrides :meth:`set_optimizers` and :meth:`update`.
 
     Parameters, buffers and the optimizers kept as attributes are saved with the model. Parameters that do not require a
     gradient are frozen.
@@ -30,15 +30,15 @@ class IntrinsicReward(nn.Module, ABC):
     :param skill_space: space of the skills
     """
 
-    #: Whether batches are to hold the observation after a single step, beside that after the n-step window
+    #: Whether batches must contain the observation after a single step, besides that after the n-step window
     needs_one_step: ClassVar[bool] = False
-    #: Arguments that shape what is saved, which a saved model keeps; ``None`` for all of them
+    #: Arguments that shape what is saved: a saved model keeps them; ``None`` for all of them
     fixed_by_save: ClassVar[tuple[str, ...] | None] = None
-    #: Arguments that matter for a task, too, and can be changed when one is learned; the others shaped what is not used then
+    #: Arguments that also matter for a task, and can be changed in fine-tuning; the others are not used there
     used_by_tasks: ClassVar[tuple[str, ...]] = ()
-    #: Batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
+    #: Number of batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
     n_batches: int = 1
-    #: If above 1, batches are to hold moving averages of the observations over so many steps
+    #: If above 1, batches must contain moving averages of the observations over this many steps
     average_window: int = 1
 
     optimizer: th.optim.Optimizer
@@ -64,7 +64,7 @@ class IntrinsicReward(nn.Module, ABC):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         """
-        Compute what is minimised.
+        Compute the loss to minimise.
 
         :param samples: a batch of transitions
         :return: a scalar; ``None`` if nothing is learned
@@ -73,9 +73,9 @@ class IntrinsicReward(nn.Module, ABC):
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         """
-        Make the optimizers, after the parameters are on their device.
+        Make the optimizers.
 
-        :param make_optimizer: makes the optimizer of parameters; not called if there is nothing to learn
+        :param make_optimizer: makes an optimizer of given parameters; not called if there is nothing to learn
         """
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         if parameters:
@@ -95,9 +95,9 @@ class IntrinsicReward(nn.Module, ABC):
     @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Give transitions their intrinsic rewards.
+        Replace the rewards of transitions by intrinsic rewards.
 
-        Nothing changes but running statistics, in training mode, as those of batch normalisation do.
+        Apart from running statistics in training mode, as in batch normalisation, this changes nothing.
 
         :param samples: a batch with extrinsic n-step returns
         :return: the same transitions with intrinsic rewards
@@ -108,15 +108,15 @@ class IntrinsicReward(nn.Module, ABC):
 
     def check_batch_size(self, batch_size: int) -> None:
         """
-        Check that a reward can be computed from a batch.
+        Check that rewards can be computed from a batch.
 
-        :param batch_size: transitions of each gradient update
-        :raises ValueError: if they are too few
+        :param batch_size: number of transitions per gradient update
+        :raises ValueError: if these are too few
         """
 
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor | None:
         """
-        Tell to which cluster, that is to which skill, states belong.
+        Predict the cluster of states, that is, the skill they belong to.
 
         :param observations: states, shape ``(n, obs_dim)``
         :return: the most likely cluster of each state, shape ``(n,)``; ``None`` for a method without clusters
@@ -125,11 +125,11 @@ class IntrinsicReward(nn.Module, ABC):
 
     def goal_skill(self, observations: th.Tensor, goals: th.Tensor) -> th.Tensor | None:
         """
-        Tell which skills lead from states to goals, without further training.
+        Find the skills that lead from states to goals, without further training.
 
         :param observations: states, shape ``(n, obs_dim)``
         :param goals: states to reach, shape ``(n, obs_dim)``
-        :return: skills as the replay buffer keeps them: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``;
+        :return: skills as stored in the replay buffer: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``;
             ``None`` for a method whose skills have no direction
         """
         return None
@@ -138,7 +138,7 @@ class IntrinsicReward(nn.Module, ABC):
         """
         Take one gradient step, unless it is not finite.
 
-        :param optimizer: of what is to change
+        :param optimizer: optimizer of the parameters to change
         :param loss: a scalar
         :param name: name of the loss, for messages
         """
@@ -151,9 +151,9 @@ class IntrinsicReward(nn.Module, ABC):
 
     def own_learning_rates(self) -> dict[str, float]:
         """
-        Tell which optimizers have a learning rate of their own.
+        List the optimizers with a learning rate of their own.
 
-        :return: learning rate by name of the optimizer; the others follow that of the algorithm
+        :return: learning rate by name of the optimizer; the other optimizers follow that of the algorithm
         """
         return {}
 
@@ -167,6 +167,6 @@ class IntrinsicReward(nn.Module, ABC):
         return [getattr(self, name) for name in self.optimizer_names if name not in own]
 
     def set_own_learning_rates(self) -> None:
-        """Give the other optimizers theirs, as loading a model brings back those that it was saved with."""
+        """Set the learning rates of the other optimizers: loading a model restores those that it was saved with."""
         for name, learning_rate in self.own_learning_rates().items():
             set_learning_rate(getattr(self, name), learning_rate)

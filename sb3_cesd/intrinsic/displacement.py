@@ -16,11 +16,11 @@ class DisplacementReward(IntrinsicReward):
     """
     ``(phi(s') - phi(s)) . z``, the displacement of learned features phi in the direction of the skill z.
 
-    The features have as many dimensions as the vector of a skill. Discrete skills stand for the directions
-    ``(one_hot - 1 / n) n / (n - 1)``, continuous ones for themselves. They are learned from single steps. The rewards of an
-    n-step window telescope to the displacement over the window, apart from the discount within it.
+    The features have the dimension of the vector of a skill, and are learned from single steps. Discrete skills stand for the
+    directions ``(one_hot - 1 / n) n / (n - 1)``, continuous ones for themselves. The rewards of an n-step window telescope to
+    the displacement over the window, apart from the discount within it.
 
-    A method brings the loss that keeps the features from growing without bound.
+    A method implements the loss, which has to keep the features from growing without bound.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -43,7 +43,7 @@ class DisplacementReward(IntrinsicReward):
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
         self.features = self.make_features([1024, 1024] if net_arch is None else net_arch)
-        # A constant cancels in displacements
+        # A bias cancels in displacements
         self.features[-1].register_parameter("bias", None)
 
     def make_features(self, net_arch: list[int]) -> nn.Sequential:
@@ -63,7 +63,7 @@ class DisplacementReward(IntrinsicReward):
         :param next_observations: s', shape ``(n, obs_dim)``
         :return: shape ``(n, skill_dim)``
         """
-        # Both by the same weights, where a pass changes them
+        # In one pass, as spectral normalisation changes the weights between passes
         before, after = self.features(th.cat([observations, next_observations])).chunk(2)
         return after - before
 
@@ -82,7 +82,7 @@ class DisplacementReward(IntrinsicReward):
         Compute how far displacements lead in the direction of skills.
 
         :param displacements: shape ``(n, skill_dim)``
-        :param skills: skills as the replay buffer keeps them
+        :param skills: skills as stored in the replay buffer
         :return: shape ``(n,)``
         """
         return (displacements * self.skill_space.directions(skills, displacements.dtype)).sum(dim=1)

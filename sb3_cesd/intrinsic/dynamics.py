@@ -1,4 +1,4 @@
-"""Predictions of what an action does, and of which action was taken."""
+"""Forward and inverse models of the dynamics."""
 
 import torch as th
 from torch import nn
@@ -9,13 +9,14 @@ from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 
 class DynamicsPredictors(nn.Module):
     """
-    Predict the dynamics forward, s' from (s, a), and backward, a from (s, s'): both halves of the intrinsic curiosity module
-    (Pathak et al., 2017, eq. 4 and eq. 1).
+    Forward model, s' from (s, a), and inverse model, a from (s, s'), of the intrinsic curiosity module (Pathak et al., 2017,
+    eq. 4 and eq. 1).
 
     :param obs_dim: size of the states, or of their features
     :param action_dim: size of the action
     :param net_arch: sizes of the hidden layers of both networks
-    :param error: the Euclidean ``"norm"`` of what is off, which URLB minimises, or half its ``"square"`` (eq. 5)
+    :param error: what they minimise: the Euclidean ``"norm"`` of the prediction error, as in URLB, or half its ``"square"``
+        (eq. 5)
     """
 
     def __init__(self, obs_dim: int, action_dim: int, net_arch: list[int], error: PredictionError = "norm") -> None:
@@ -26,19 +27,19 @@ class DynamicsPredictors(nn.Module):
 
     def forward_errors(self, observations: th.Tensor, actions: th.Tensor, next_observations: th.Tensor) -> th.Tensor:
         """
-        Compute how far off each predicted state is.
+        Compute the prediction errors of the forward model.
 
         :param observations: s, shape ``(n, obs_dim)``
         :param actions: a, in [-1, 1], shape ``(n, action_dim)``
         :param next_observations: s', shape ``(n, obs_dim)``
-        :return: how far s' is from its prediction, shape ``(n,)``
+        :return: errors of the predicted s', shape ``(n,)``
         """
         predicted = self.forward_net(th.cat([observations, actions], dim=1))
         return prediction_errors(next_observations - predicted, self.error)
 
     def loss(self, observations: th.Tensor, actions: th.Tensor, next_observations: th.Tensor) -> th.Tensor:
         """
-        Compute what both networks minimise.
+        Compute the loss of both models.
 
         :param observations: s, shape ``(n, obs_dim)``
         :param actions: a, in [-1, 1], shape ``(n, action_dim)``
@@ -52,9 +53,9 @@ class DynamicsPredictors(nn.Module):
 
 def prediction_errors(deviations: th.Tensor, error: PredictionError) -> th.Tensor:
     """
-    Compute how large deviations are.
+    Compute the size of prediction errors.
 
-    :param deviations: of predictions, shape ``(..., d)``
+    :param deviations: differences from predictions, shape ``(..., d)``
     :param error: the Euclidean ``"norm"``, or half its ``"square"``
     :return: shape ``(...)``
     """

@@ -8,16 +8,16 @@ class ExtrinsicReward(IntrinsicReward):
     """
     The reward of the environment, in place of an intrinsic one.
 
-    Rewards stay as the replay buffer sampled them. All transitions serve the skill that learns the task, also those that
-    other skills collected in the warm-up.
+    Rewards are those sampled from the replay buffer. The skill that learns the task learns from all transitions, including
+    those that other skills collected in the warm-up.
     """
 
-    #: The skill that learns the task, its index or vector; ``None`` for that of each transition
+    #: Index or vector of the skill that learns the task; ``None`` for that of each transition
     skill: th.Tensor | None = None
 
     def follow(self, skill: int | list[float], device: th.device) -> None:
         """
-        Let a skill learn the task, in place: a CUDA graph reads it by its address.
+        Set the skill that learns the task, in place, as a CUDA graph reads it by its address.
 
         :param skill: its index or vector
         :param device: where updates run

@@ -5,11 +5,11 @@ import torch as th
 
 def nearest_distances(features: th.Tensor, same_group: th.Tensor, k: int) -> th.Tensor:
     """
-    Measure the distances to the k nearest members of the same group, each state itself included.
+    Compute the distances to the k nearest members of the same group, including each state itself.
 
-    Products of matrices find candidates many times faster than differences do. They cancel near distance zero, so they only
-    find twice as many candidates as are needed, whose distances are then those of differences. Where still more lie within
-    some 1e-4 of the spread of all features, one of these may be taken for the k-th nearest.
+    Matrix products find neighbours many times faster than differences do, but are inexact near distance zero. They therefore
+    only select 2k candidates, whose distances are then computed from differences. If more states than that lie within some
+    1e-4 of the spread of all features, one of them may be taken for the k-th nearest.
 
     :param features: shape ``(batch_size, features_dim)``
     :param same_group: which states are in the same group, bool, shape ``(batch_size, batch_size)``

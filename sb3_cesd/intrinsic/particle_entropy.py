@@ -12,20 +12,21 @@ class ParticleEntropy(nn.Module):
     Particle-based estimate of the state entropy within groups of a batch (APT; eq. 5 and 6 of the CeSD paper, within each
     cluster).
 
-    For each state: d, the distances to its k nearest members of the same group (itself included, as in the released code);
-    d / scale; max(d - clip, 0); mean over k (or the k-th alone). States of groups with k members or fewer get 0.
+    For each state, the distances d to its k nearest members of the same group (including itself, as in the released code) are
+    divided by the scale, reduced to max(d - clip, 0), and averaged over k (or the k-th alone is taken). States of groups with
+    k members or fewer get 0.
 
     The entropy estimate takes the logarithm of that (eq. 5, ``log1p=True``), and so do the rewards of APT, CIC and the
-    released code of CeSD; the reward of the CeSD paper does not (eq. 6). With the logarithm the reward rises ever more slowly
-    with distance: without it far states are worth more, and skills saw more of the mazes.
+    released code of CeSD; the reward of the CeSD paper does not (eq. 6). With the logarithm, the reward rises ever more slowly
+    with distance; without it, distant states are worth more, and skills covered more of the mazes.
 
     :param k: number of nearest neighbours
     :param scale: ``"std"`` divides by the running standard deviation of all distances seen, ``"variance"`` by its square (the
         released code, where it is named std), ``"mean"`` by their running mean (APS in URLB), ``"none"`` not at all (the
         paper's formula)
-    :param clip: distance that counts as none, after scaling
+    :param clip: subtracted from distances after scaling; smaller distances count as zero
     :param aggregate: ``"mean"`` over the k nearest (the released code) or ``"kth"`` (the paper's formula)
-    :param log1p: take log(1 + .) in the end, or leave the distance as it is
+    :param log1p: whether to take log(1 + .) in the end
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class ParticleEntropy(nn.Module):
         """
         Check that a group can be larger than k.
 
-        :param batch_size: transitions of each gradient update
+        :param batch_size: number of transitions per gradient update
         :raises ValueError: if no group can be larger than k
         """
         if batch_size <= self.k:
@@ -89,7 +90,7 @@ class ParticleEntropy(nn.Module):
         else:
             variance = self.statistics.var.to(nearest.dtype)
         if self.scale == "mean":
-            # Of all groups; 0 before anything was seen, and where all states were the same
+            # Of all groups; 0 before anything was seen, and if all states were the same
             mean = self.statistics.mean.to(nearest.dtype)
             return th.where(mean == 0, 1.0, mean)
         return variance if self.scale == "variance" else variance.sqrt()

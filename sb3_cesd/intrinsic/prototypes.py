@@ -63,12 +63,12 @@ class Prototypes(nn.Module):
 
     @th.no_grad()
     def normalize(self) -> None:
-        """Bring the vectors back to length 1, in place, before they learn from a batch."""
+        """Normalise the vectors to length 1, in place, before they learn from a batch."""
         self.vectors.copy_(F.normalize(self.vectors, dim=1))
 
     def scores(self, features: th.Tensor) -> th.Tensor:
         """
-        Compare features with the prototypes, which are to be normalised, for :meth:`loss`.
+        Compare features with the prototypes, which must be normalised, for :meth:`loss`.
 
         :param features: shape ``(n, features_dim)``
         :return: cosine similarities to the prototypes, with gradient, shape ``(n, n_prototypes)``
@@ -78,7 +78,7 @@ class Prototypes(nn.Module):
     @th.no_grad()
     def similarities(self, features: th.Tensor) -> th.Tensor:
         """
-        Compare features with the prototypes, also right after an update of the vectors, when their lengths differ.
+        Compare features with the prototypes, also right after an update, when the lengths of the vectors differ.
 
         :param features: shape ``(n, features_dim)``
         :return: cosine similarities to the prototypes, shape ``(n, n_prototypes)``
@@ -87,7 +87,7 @@ class Prototypes(nn.Module):
 
     def predict(self, features: th.Tensor) -> th.Tensor:
         """
-        Tell the most likely cluster.
+        Predict the most likely cluster.
 
         :param features: shape ``(n, features_dim)``
         :return: shape ``(n,)``
@@ -106,7 +106,7 @@ class Prototypes(nn.Module):
 
     def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:
         """
-        Cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (eq. 4).
+        Compute the cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (eq. 4).
 
         :param predicted_scores: scores of the state predicted from, with gradient, shape ``(batch_size, n_prototypes)``
         :param target_scores: scores of the state to predict, shape ``(batch_size, n_prototypes)``

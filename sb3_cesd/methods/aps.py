@@ -21,8 +21,8 @@ from sb3_cesd.skill_ddpg.successor_features import SuccessorPolicy
 
 class APSReward(IntrinsicReward):
     """
-    ``log(1 + distance of phi(s') to its neighbours) + z . phi(s') / |phi(s')|``: particle entropy of learned features phi, and
-    how well they point to the skill (Liu and Abbeel, "APS: Active Pretraining with Successor Features", 2021).
+    ``log(1 + distance of phi(s') to its neighbours) + z . phi(s') / |phi(s')|``: particle entropy of learned features phi and
+    their agreement with the skill (Liu and Abbeel, "APS: Active Pretraining with Successor Features", 2021).
 
     The features maximise the second term, the likelihood of the skill under a von Mises-Fisher distribution. As in URLB, they
     learn from a batch before its rewards are computed.
@@ -33,9 +33,9 @@ class APSReward(IntrinsicReward):
     :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``clip`` 0.0001, ``scale`` "mean" and ``log1p`` true by default
-    :param regression: how the skill of a task is found: ``"paper"`` fits the reward to the features by least squares;
-        ``"released"`` fits the features to the reward, as the arguments of URLB's call are in that order (but with the
-        features of the pre-training, where those of URLB's code start fresh)
+    :param regression: how the skill of a task is found: ``"paper"`` regresses the reward on the features by least squares;
+        ``"released"`` regresses the features on the reward, following the order of arguments in URLB's call (but with the
+        features of the pre-training, where URLB's code starts from new ones)
     """
 
     fixed_by_save = ("net_arch",)
@@ -62,10 +62,10 @@ class APSReward(IntrinsicReward):
 
     def agreement(self, features: th.Tensor, skills: th.Tensor) -> th.Tensor:
         """
-        Compute how well features point to skills.
+        Compute the agreement of features with skills.
 
         :param features: phi, shape ``(n, skill_dim)``
-        :param skills: skills as the replay buffer keeps them
+        :param skills: skills as stored in the replay buffer
         :return: ``z . phi / |phi|``, shape ``(n,)``
         """
         return (F.normalize(features, dim=1) * self.skill_space.directions(skills, features.dtype)).sum(dim=1)
@@ -91,9 +91,9 @@ class APSReward(IntrinsicReward):
         Find the skill whose features explain the reward of a task.
 
         :param samples: transitions with the rewards of the task
-        :return: the skill as the replay buffer keeps it; ``None`` if the rewards are all zero
+        :return: the skill as stored in the replay buffer; ``None`` if the rewards are all zero
         """
-        # In double precision and on the CPU, where features may be dependent on each other
+        # In float64 and on the CPU, where the solver allows linearly dependent features
         features = F.normalize(self.features(samples.observations), dim=1).double().cpu()
         rewards = samples.rewards.double().cpu()
         if self.regression == "paper":
@@ -105,9 +105,9 @@ class APSReward(IntrinsicReward):
 
 class APSTask(ExtrinsicReward):
     """
-    The reward of a task, beside the features that pre-training learned for it.
+    The reward of a task, along with the features that pre-training learned.
 
-    :param pretrained: the intrinsic reward; its features stay as they are
+    :param pretrained: the intrinsic reward; its features are frozen
     """
 
     def __init__(self, pretrained: APSReward) -> None:
@@ -117,13 +117,14 @@ class APSTask(ExtrinsicReward):
 
 class APS(SkillDDPG):
     """
-    Active Pretraining with Successor features (Liu and Abbeel, 2021): skills explore, and each goes where learned features
-    point to it.
+    Active Pretraining with Successor features (Liu and Abbeel, 2021): skills explore, each where learned features point in its
+    direction.
 
-    The critic predicts the successor features of a skill, whose product with the skill is its value. As the reward is linear
-    in the features, a task tells its skill without trial and error: fine-tuned with ``skill="best"``, all skills act for the
-    first ``learning_starts`` steps, then the one goes on that least squares of the reward on the features finds. (URLB's code
-    repeats that every 5 steps, after 4096.) This works as far as the reward depends on the state alone.
+    The critic predicts the successor features of a skill, whose product with the skill is its value. As the reward is taken to
+    be linear in the features, the skill for a task is found without trial and error: in fine-tuning with ``skill="best"``, all
+    skills act for the first ``learning_starts`` steps, then a least-squares regression of the reward on the features yields
+    the skill that learns the task. (URLB's code repeats that every 5 steps, after 4096.) This works as far as the reward
+    depends on the state alone.
 
     As published, skills are directions in ten dimensions, drawn anew every 5 steps.
 
@@ -137,7 +138,7 @@ class APS(SkillDDPG):
 
     reward_class = APSReward
     defaults = {"skill_duration": 5, "skill_type": "sphere", "skill_dim": 10}  # noqa: RUF012
-    #: Transitions from which the skill of a task is found
+    #: Number of transitions for the regression that finds the skill of a task
     n_regression: ClassVar[int] = 4096
 
     def _make_intrinsic(self) -> IntrinsicReward:

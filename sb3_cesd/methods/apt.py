@@ -18,9 +18,8 @@ class APTReward(IntrinsicReward):
     """
     Particle entropy of the whole batch (Liu and Abbeel, "Behavior from the Void: Unsupervised Active Pre-Training", 2021).
 
-    The same reward for every skill: skills differ only as far as chance makes them. The defaults are those of URLB's first
-    version, which measures distances in features of the intrinsic curiosity module. Later versions have ``scale`` "none" and
-    ``clip`` 0.
+    The reward is the same for all skills, which differ only by chance. The defaults are those of URLB's first version, which
+    measures distances in features of the intrinsic curiosity module. Later versions have ``scale`` "none" and ``clip`` 0.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action

@@ -18,21 +18,21 @@ EPS = 1e-6
 class BeCLReward(IntrinsicReward):
     """
     ``exp(-L)`` with the contrastive loss L of a state against the rest of its batch (Yang et al., "Behavior Contrastive
-    Learning for Unsupervised Skill Discovery", 2023): high in states like others of the same skill and unlike all else.
+    Learning for Unsupervised Skill Discovery", 2023): high in states that resemble others of the same skill, and no others.
 
     With normalised features f of s' and ``e_ij = exp(f_i . f_j / temperature)``, the loss of state i is
     ``-log(e_ip / sum_{j != i} e_ij)``, where p is another state of the same skill: the first one in the batch, as in the
-    released code. A state without such a p teaches nothing and gets a reward of 1e-6; in the released code its p is the first
-    other state of the batch, of whatever skill.
+    released code. If there is no such p, the state yields no gradient and a reward of 1e-6; in the released code, p is then
+    the first other state of the batch, whatever its skill.
 
     :param obs_dim: size of the state
     :param action_dim: not used
     :param skill_space: space of the skills, discrete
     :param features_dim: size of the features
-    :param net_arch: sizes of the hidden layers of the features, ``[1024, 1024]`` by default; the head that follows has one
-        hidden layer, of the last of these sizes
+    :param net_arch: sizes of the hidden layers of the features, ``[1024, 1024]`` by default; the projection head after them
+        has one hidden layer, of the last of these sizes
     :param temperature: softmax temperature of the loss
-    :param n_batches: batches that features learn from, one by one, per update of actor and critic
+    :param n_batches: number of batches that features learn from, one by one, per update of actor and critic
     :param scale: factor of the reward
     """
 
@@ -58,7 +58,7 @@ class BeCLReward(IntrinsicReward):
 
     def check_batch_size(self, batch_size: int) -> None:
         if batch_size < 2:
-            raise ValueError(f"batch_size={batch_size} has no other states to compare a state with: raise batch_size.")
+            raise ValueError(f"batch_size={batch_size} leaves no other state to compare a state with: raise batch_size.")
 
     def losses(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """
@@ -72,7 +72,7 @@ class BeCLReward(IntrinsicReward):
         similarity = (features @ features.T / self.temperature).masked_fill(is_self, -th.inf)  # (batch_size, batch_size)
         exponentials = (similarity - similarity.detach().amax(dim=1, keepdim=True)).exp()
         same_skill = (samples.skills[:, None] == samples.skills) & ~is_self
-        # The first of equal entries
+        # argmax takes the first of equal entries
         first = same_skill.byte().argmax(dim=1, keepdim=True)
         positives = (exponentials.gather(1, first) * same_skill.gather(1, first)).squeeze(1)
         return -(positives / (exponentials.sum(dim=1) + EPS) + EPS).log()
@@ -86,10 +86,11 @@ class BeCLReward(IntrinsicReward):
 
 class BeCL(SkillDDPG):
     """
-    Behavior Contrastive Learning (Yang et al., 2023): states of a skill are to be like each other and unlike those of others.
+    Behavior Contrastive Learning (Yang et al., 2023): each skill visits states that resemble each other and differ from those
+    of other skills.
 
-    Features learn from 3 batches per update of actor and critic, as in the released code. It is good at skills that are told
-    apart by where they go and keep to that; as in DIAYN, what tells them apart need not be far.
+    Features learn from 3 batches per update of actor and critic, as in the released code. It is good at skills that each stay
+    in a distinct part of the state space; as in DIAYN, these parts need not be far apart.
 
     Paper: https://arxiv.org/abs/2305.04477. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`BeCLReward`: ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature``

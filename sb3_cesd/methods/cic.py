@@ -10,8 +10,8 @@ from sb3_cesd.skill_ddpg.search_space import draw_entropy, hidden_sizes, pop
 
 class CICReward(APTReward):
     """
-    Particle entropy of features that tell which skill was followed (Laskin et al., "Unsupervised Reinforcement Learning with
-    Contrastive Intrinsic Control", 2022).
+    Particle entropy of features that identify the skill (Laskin et al., "Unsupervised Reinforcement Learning with Contrastive
+    Intrinsic Control", 2022).
 
     As in the released code, the reward is the entropy alone; skills matter through the contrastive representation.
 
@@ -21,7 +21,8 @@ class CICReward(APTReward):
     :param features_dim: size of the features
     :param net_arch: sizes of the hidden layers of the encoder and both heads, ``[1024, 1024]`` by default
     :param temperature: softmax temperature of the contrastive loss
-    :param objective: that loss, see :class:`~sb3_cesd.intrinsic.encoders.ContrastiveEncoder`: ``"released"`` or ``"infonce"``
+    :param objective: form of that loss, ``"released"`` or ``"infonce"``, see
+        :class:`~sb3_cesd.intrinsic.encoders.ContrastiveEncoder`
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 16,
         ``scale`` "variance" and ``clip`` 0.0005 by default, the rest as in APT
     """
@@ -50,7 +51,7 @@ class CICReward(APTReward):
 
 class CIC(SkillDDPG):
     """
-    Contrastive Intrinsic Control (Laskin et al., 2022): particle entropy of features that tell which skill was followed.
+    Contrastive Intrinsic Control (Laskin et al., 2022): particle entropy of features that identify the skill.
 
     As in the released code, skills are vectors drawn uniformly from [0, 1]^64; ``skill_type="discrete"`` makes them one-hot.
 

@@ -55,21 +55,21 @@ class ChangeDensity(nn.Module):
 
 class CSDReward(METRAReward):
     """
-    ``(phi(s') - phi(s)) . z`` with features phi in which a step is as long as it is hard to achieve (Park et al.,
+    ``(phi(s') - phi(s)) . z`` with features phi in which steps are the longer, the harder they are to achieve (Park et al.,
     "Controllability-Aware Unsupervised Skill Discovery", 2023).
 
-    As METRA, but for the bound on the squared step, which is ``mean_i w_i (s'_i - s_i - mu_i)^2``: with a Gaussian density of
-    changes, ``N(mu(s), sigma(s))``, learned by likelihood, changes that are rare count more.
+    As METRA, except for the bound on the squared step, which is ``mean_i w_i (s'_i - s_i - mu_i)^2``: with a Gaussian density
+    of changes, ``N(mu(s), sigma(s))``, learned by maximum likelihood, rare changes count more.
 
     :param obs_dim: size of the state
     :param action_dim: not used
     :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers of phi and of both networks of the density, ``[512, 512]`` by default
     :param lambda_init: initial value of the dual variable
-    :param slack: how far below its bound a squared step may stay at no profit
+    :param slack: slack of the constraint: a squared step gains nothing by staying further than this below its bound
     :param norm: how the squared step is summed up, see :class:`~sb3_cesd.methods.metra.METRAReward`
-    :param weights: w: ``"normalized"`` divides 1 / sigma by the geometric mean over the dimensions before it is squared, as in
-        the released code; ``"precision"`` is 1 / sigma^2
+    :param weights: w: ``"normalized"`` divides 1 / sigma by its geometric mean over the dimensions before squaring, as in the
+        released code; ``"precision"`` is 1 / sigma^2
     :param scale: factor of the reward
     """
 
@@ -97,7 +97,7 @@ class CSDReward(METRAReward):
 
     def change_weights(self, log_std: th.Tensor) -> th.Tensor:
         """
-        Compute w, how much a change of each dimension counts.
+        Compute the weights w of changes in each dimension.
 
         :param log_std: log sigma, shape ``(n, obs_dim)``
         :return: shape ``(n, obs_dim)``
@@ -124,13 +124,13 @@ class CSDReward(METRAReward):
 
 class CSD(SkillDDPG):
     """
-    Controllability-aware Skill Discovery (Park et al., 2023): skills that seek changes that are hard to achieve.
+    Controllability-aware Skill Discovery (Park et al., 2023): skills that make changes that are hard to achieve.
 
-    Where METRA counts steps and LSD distances between observations, CSD counts how unlikely a change is, so that objects that
-    seldom move (in manipulation, for instance) matter more than the own body. As with METRA, a goal names its skill
-    (``goal_skill``).
+    METRA measures how many steps a change takes and LSD how far it is between observations; CSD measures how unlikely it is,
+    so that objects that seldom move (in manipulation, for instance) matter more than the agent's own body. As with METRA,
+    ``goal_skill`` finds the skill that leads to a goal.
 
-    As published, there are 16 discrete skills, each kept for an episode. Batches and the rate of updates are those of
+    As published, there are 16 discrete skills, each kept for an episode. Batch size and update rate are those of
     :class:`~sb3_cesd.methods.metra.METRA`, as the released code learns on-policy: 64 updates of 1024 transitions after 10
     episodes.
 

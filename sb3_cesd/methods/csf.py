@@ -20,13 +20,13 @@ class CSFReward(DisplacementReward):
 
     The features maximise ``mean[(phi(s') - phi(s)) . z - w log sum_i exp((phi(s') - phi(s)) . z_i)]`` over single steps, with
     skills z_i drawn afresh for each batch: with w = 1, a lower bound of the mutual information of skill and step, up to a
-    constant. So nothing has to be constrained, and there is no dual variable.
+    constant. This needs neither a constraint nor a dual variable.
 
     :param obs_dim: size of the state
     :param action_dim: not used
     :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
-    :param n_negatives: number of skills that are drawn
+    :param n_negatives: number of skills z_i
     :param negatives_weight: w
     :param scale: factor of the reward
     """
@@ -48,7 +48,7 @@ class CSFReward(DisplacementReward):
 
     def draw_directions(self, device: th.device, dtype: th.dtype) -> th.Tensor:
         """
-        Draw the skills to contrast with.
+        Draw the negative skills z_i.
 
         :param device: where they are drawn
         :param dtype: dtype of the result
@@ -65,7 +65,7 @@ class CSFReward(DisplacementReward):
     @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Give transitions the displacements that successor features sum up.
+        Replace rewards by the displacements that successor features sum up.
 
         :param samples: a batch with extrinsic n-step returns
         :return: the same transitions with ``phi(s') - phi(s)`` as rewards, shape ``(batch_size, skill_dim)``
@@ -77,12 +77,13 @@ class CSFReward(DisplacementReward):
 
 class CSF(SkillDDPG):
     """
-    Contrastive Successor Features (Zheng et al., 2025): METRA's reward from mutual information alone, and its value from
+    Contrastive Successor Features (Zheng et al., 2025): METRA's reward learned by mutual information alone, with a critic of
     successor features.
 
-    It covers about as much as METRA with fewer parts, having neither a constraint nor a dual variable. As with METRA, a goal
-    names its skill (``goal_skill``), and skills are directions kept for an episode: two dimensions, as published for ant and
-    half-cheetah, 4 in the quadruped. Batches and the rate of updates are those of :class:`~sb3_cesd.methods.metra.METRA`.
+    It covers about as much of the state space as METRA with fewer parts: no constraint and no dual variable. As with METRA,
+    ``goal_skill`` finds the skill that leads to a goal, and skills are directions kept for an episode: in two dimensions, as
+    published for ant and half-cheetah (4 for the quadruped). Batch size and update rate are those of
+    :class:`~sb3_cesd.methods.metra.METRA`.
 
     Paper: https://arxiv.org/abs/2412.08021. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`CSFReward`: ``net_arch`` ([1024, 1024]), ``n_negatives`` (256),

@@ -13,19 +13,19 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
-#: How far the log-density under another skill may be from that under the skill that was followed
+#: Log-densities under other skills are clipped to within this of that under the followed skill
 MAX_LOG_RATIO = 50.0
 
 
 class DADSReward(IntrinsicReward):
     """
     ``log q(s' | s, z) - log mean_i q(s' | s, z_i)`` with learned skill dynamics q (Sharma et al., "Dynamics-Aware Unsupervised
-    Discovery of Skills", 2020, eq. 6): high where a skill is predictable and unlike the others.
+    Discovery of Skills", 2020, eq. 6): high where a skill is predictable and differs from the others.
 
     As in the paper, q is a mixture of Gaussians of unit covariance over the change of the state, and states and changes are
-    normalised as by batch normalisation. The change is that over the n-step window of the replay buffer. The z_i are all
-    skills, if they are discrete, else the one that was followed and ``n_prior_samples`` others. As in the released code, each
-    ``log q(s' | s, z_i)`` counts as within 50 of that of the skill that was followed.
+    normalised as in batch normalisation. The change is that over the n-step window of the replay buffer. The z_i are all
+    skills if they are discrete, else the followed skill and ``n_prior_samples`` others. As in the released code, each
+    ``log q(s' | s, z_i)`` is clipped to within 50 of that of the followed skill.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -33,7 +33,7 @@ class DADSReward(IntrinsicReward):
     :param net_arch: sizes of the hidden layers of the skill dynamics, ``[1024, 1024]`` by default
     :param n_experts: number of Gaussians of the mixture
     :param scale: factor of the reward
-    :param n_prior_samples: number of continuous skills that the one of a batch is compared with
+    :param n_prior_samples: number of continuous skills that the followed skill is compared with
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class DADSReward(IntrinsicReward):
             log_q = self._log_densities(observations, deltas, skills)  # (batch_size, n_skills)
             own = log_q.gather(1, samples.skills[:, None]).squeeze(1)
         else:
-            # The same others for the whole batch
+            # The same for the whole batch
             skills = self.skill_space.draw_tensor(self.n_prior_samples, observations.device).to(observations.dtype)
             own = self._log_density(observations, deltas, samples.skills.to(observations.dtype))
             log_q = th.cat([own[:, None], self._log_densities(observations, deltas, skills)], dim=1)
@@ -119,7 +119,7 @@ class DADS(SkillDDPG):
     """
     Dynamics-Aware Discovery of Skills (Sharma et al., 2020): skills whose outcomes are predictable and differ.
 
-    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d, with the size 16 that the comparison of URLB has;
+    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d, with d = 16 as in the comparison of URLB;
     ``skill_type="discrete"`` makes them one-hot.
 
     Paper: https://arxiv.org/abs/1907.01657. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;

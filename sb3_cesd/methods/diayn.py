@@ -16,7 +16,7 @@ from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 class DIAYNReward(IntrinsicReward):
     """
     ``log q(z | s') - log p(z)`` with a learned discriminator q and uniform p (Eysenbach et al., "Diversity is All You Need",
-    2019, eq. 3): high where a state tells its skill.
+    2019, eq. 3): high where a state identifies its skill.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -54,14 +54,14 @@ class DIAYNReward(IntrinsicReward):
 
 class DIAYN(SkillDDPG):
     """
-    Diversity is All You Need (Eysenbach et al., 2019): visit states that tell which skill was followed.
+    Diversity is All You Need (Eysenbach et al., 2019): each skill visits states that identify it.
 
     Paper: https://arxiv.org/abs/1802.06070. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`DIAYNReward`: ``net_arch`` ([1024, 1024]) and ``scale`` (1).
     """
 
     reward_class = DIAYNReward
-    discrete_because = "as its discriminator tells one of a number of skills"
+    discrete_because = "as its discriminator classifies skills"
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

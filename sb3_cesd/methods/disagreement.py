@@ -17,13 +17,14 @@ from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
 
 class DisagreementReward(IntrinsicReward):
     """
-    Variance of what several models of the dynamics predict, ``mean_d Var_i g_i(s, a)_d`` (Pathak et al., "Self-Supervised
+    Variance of the predictions of several dynamics models, ``mean_d Var_i g_i(s, a)_d`` (Pathak et al., "Self-Supervised
     Exploration via Disagreement", 2019): high where the models have not seen enough to agree.
 
-    The models predict the state itself, the variance is the unbiased one, and they learn from a batch before its rewards are
-    computed. By default as in URLB: each minimises the mean Euclidean error ``||s' - g_i(s, a)||``, and all of them learn from
-    the same batches, so that they differ by their random initial weights alone, which are PyTorch's default ones. The code of
-    the paper minimises squares (``error="square"``), and has each model leave out a fifth of a batch (``keep_share=0.8``).
+    The models predict the state itself, the variance is the unbiased one, and the models learn from a batch before its rewards
+    are computed. By default, as in URLB, each model minimises the mean Euclidean error ``||s' - g_i(s, a)||``, and all of them
+    learn from the same batches, so that they only differ by their initial weights (PyTorch's default initialisation). The code
+    of the paper minimises squared errors (``error="square"``), and each model leaves out a fifth of a batch
+    (``keep_share=0.8``).
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
@@ -31,8 +32,8 @@ class DisagreementReward(IntrinsicReward):
     :param n_models: number of models, at least 2
     :param net_arch: sizes of the hidden layers of each model, ``[1024]`` by default
     :param scale: factor of the reward
-    :param error: what the models minimise, the Euclidean ``"norm"`` of what is off or half its ``"square"``
-    :param keep_share: share of the transitions of a batch that each model learns from, drawn for each model, above 0, up to 1
+    :param error: what the models minimise, the Euclidean ``"norm"`` of the prediction error or half its ``"square"``
+    :param keep_share: fraction of a batch that each model learns from, drawn for each model, above 0 and at most 1
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class DisagreementReward(IntrinsicReward):
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         errors = prediction_errors(samples.next_observations - self.predictions(samples), self.error)  # (n_models, batch_size)
         if self.keep_share < 1:
-            # The mean over what is kept, on average
+            # In expectation, the mean over the transitions that are kept
             errors = errors * (th.rand_like(errors) < self.keep_share) / self.keep_share
         return errors.mean()
 
@@ -83,7 +84,7 @@ class Disagreement(SkillDDPG):
     disagree.
 
     The reward is the same for all skills. It explores as :class:`~sb3_cesd.methods.icm.ICM` does, but loses interest in noise:
-    once they have seen enough of it, all models predict the same mean.
+    once the models have seen enough of it, they all predict the same mean.
 
     Paper: https://arxiv.org/abs/1906.04161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`DisagreementReward`: ``n_models`` (5), ``net_arch`` ([1024]), ``scale`` (1),

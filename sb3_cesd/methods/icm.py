@@ -15,13 +15,14 @@ from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
 
 class ICMReward(IntrinsicReward):
     """
-    Surprise, ``log(1 + ||s' - g(s, a)||)`` with a learned model g of the dynamics (Pathak et al., "Curiosity-driven
-    Exploration by Self-supervised Prediction", 2017): high where an action does what was not foreseen.
+    Surprise, ``log(1 + ||s' - g(s, a)||)`` with a learned dynamics model g (Pathak et al., "Curiosity-driven Exploration by
+    Self-supervised Prediction", 2017): high where the outcome of an action was not predicted.
 
-    By default as in URLB: the model predicts the state itself, so that the network that tells a from (s, s') does not change
-    the reward; and the reward is the logarithm of the error. In the paper the model predicts features, which learn from the
-    other network what actions change (``features_dim``), and the reward is half the square of the error (eq. 6,
-    ``error="square"``). All networks learn from a batch before its rewards are computed, both losses with equal weights.
+    By default, as in URLB, the model predicts the state itself, so that the inverse model, which predicts a from (s, s'), does
+    not affect the reward; and the reward is the logarithm of the error. In the paper, the model predicts features
+    (``features_dim``), which learn from the inverse model what actions change, and the reward is half the squared error
+    (eq. 6, ``error="square"``). All networks learn from a batch before its rewards are computed, with equal weights for both
+    losses.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
@@ -53,10 +54,10 @@ class ICMReward(IntrinsicReward):
 
     def features(self, observations: th.Tensor) -> th.Tensor:
         """
-        Compute what the model predicts.
+        Compute the features that the model predicts.
 
         :param observations: states, shape ``(n, obs_dim)``
-        :return: their features, shape ``(n, features_dim)``, or the same
+        :return: their features, shape ``(n, features_dim)``; without ``features_dim``, the states themselves
         """
         return observations if self.state_net is None else self.state_net(observations)
 
@@ -73,10 +74,10 @@ class ICMReward(IntrinsicReward):
 
 class ICM(SkillDDPG):
     """
-    Intrinsic Curiosity Module (Pathak et al., 2017): take actions whose outcome a learned model does not foresee.
+    Intrinsic Curiosity Module (Pathak et al., 2017): take actions whose outcome a learned model does not predict.
 
-    The reward is the same for all skills. It is good at exploring where the dynamics can be learned; noise, which nobody can
-    foresee, keeps paying for ever (see :class:`~sb3_cesd.methods.disagreement.Disagreement`).
+    The reward is the same for all skills. It is good at exploring where the dynamics can be learned; unpredictable noise,
+    however, is rewarded forever (see :class:`~sb3_cesd.methods.disagreement.Disagreement`).
 
     Paper: https://arxiv.org/abs/1705.05363. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`ICMReward`: ``net_arch`` ([1024]), ``scale`` (1), ``features_dim`` (``None``) and

@@ -16,9 +16,9 @@ class LSDReward(DisplacementReward):
     ``(phi(s') - phi(s)) . z`` with 1-Lipschitz features phi (Park et al., "Lipschitz-constrained Unsupervised Skill
     Discovery", 2022).
 
-    The features maximise the mean of the same over single steps, and spectral normalisation of every layer keeps them from
-    moving further than the state does, ``|phi(s') - phi(s)| <= |s' - s|``. So a skill has to change the state a lot, and the
-    scale of the observations decides what counts as a lot.
+    The features maximise its mean over single steps, and spectral normalisation of every layer keeps them from moving further
+    than the state does, ``|phi(s') - phi(s)| <= |s' - s|``. A skill therefore has to change the state a lot, as measured on
+    the scale of the observations.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -39,10 +39,10 @@ class LSD(SkillDDPG):
     Lipschitz-constrained unsupervised Skill Discovery (Park et al., 2022): skills that change the state as much as they can,
     in different directions.
 
-    It finds dynamic skills where methods that only have to be told apart stand still, and as with METRA a goal names its
-    skill (``goal_skill``). Distance is that between observations: normalise them, or list what matters first.
+    It finds dynamic skills where those of methods that only make skills distinguishable stand still. As with METRA,
+    ``goal_skill`` finds the skill that leads to a goal. Distances are those between observations, so normalise them.
 
-    Skills, batches and the rate of updates are those of :class:`~sb3_cesd.methods.metra.METRA`, with whose code its authors
+    Skills, batch size and update rate are those of :class:`~sb3_cesd.methods.metra.METRA`, whose code its authors use to
     compare both; the first release learned on-policy, from hundreds of millions of steps.
 
     Paper: https://arxiv.org/abs/2202.00914. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;

@@ -13,7 +13,7 @@ from sb3_cesd.intrinsic.displacement import DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
-#: How METRA (Park et al., 2024) trains, which its relatives are compared by: arguments of the algorithm
+#: Settings of METRA (Park et al., 2024), which also serve to compare its relatives: arguments of the algorithm
 METRA_DEFAULTS: dict[str, Any] = {
     "skill_duration": None,
     "skill_type": "sphere",
@@ -29,19 +29,19 @@ METRA_DEFAULTS: dict[str, Any] = {
 
 class METRAReward(DisplacementReward):
     """
-    ``(phi(s') - phi(s)) . z`` with features phi in which a step of the environment is at most 1 long (Park et al., "METRA:
+    ``(phi(s') - phi(s)) . z`` with features phi in which an environment step has a length of at most 1 (Park et al., "METRA:
     Scalable Unsupervised RL with Metric-Aware Abstraction", 2024, Algorithm 1).
 
     The features maximise ``mean[(phi(s') - phi(s)) . z + lambda min(1 - |phi(s') - phi(s)|^2, slack)]`` over single steps, and
-    the dual variable lambda follows the constraint by gradient descent on ``log(lambda) mean[min(..., slack)]``. So distances
-    between features count the steps between states, and skills go as far as they can in different directions.
+    the dual variable lambda follows the constraint by gradient descent on ``log(lambda) mean[min(..., slack)]``. Distances
+    between features thus count the steps between states, and skills go as far as they can in different directions.
 
     :param obs_dim: size of the state
     :param action_dim: not used
     :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
     :param lambda_init: initial value of lambda
-    :param slack: how far below its bound a squared step may stay at no profit
+    :param slack: slack of the constraint: a squared step gains nothing by staying further than this below its bound
     :param norm: ``"mean"`` averages the squared displacement over the dimensions of phi, as in the released code; ``"sum"`` is
         the formula of the paper
     :param scale: factor of the reward
@@ -70,7 +70,7 @@ class METRAReward(DisplacementReward):
 
     def bounds(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Compute the bounds of squared steps in the space of features.
+        Compute the bounds of squared steps in feature space.
 
         :param samples: a batch of transitions
         :return: shape ``(batch_size,)``, or a scalar
@@ -91,7 +91,7 @@ class METRAReward(DisplacementReward):
 
     def losses(self, samples: SkillReplayBufferSamples) -> tuple[th.Tensor, th.Tensor]:
         """
-        Compute what the features minimise, and what the dual variable minimises.
+        Compute the loss of the features and that of the dual variable.
 
         :param samples: a batch of transitions
         :return: two scalars
@@ -116,19 +116,20 @@ class METRAReward(DisplacementReward):
 
 class METRA(SkillDDPG):
     """
-    METRA, metric-aware abstraction (Park et al., 2024): skills that lead far apart, where distance is counted in steps.
+    METRA, metric-aware abstraction (Park et al., 2024): skills that lead far apart, where distance is measured in steps.
 
-    Its skills cover more of the state space than those of methods that only have to be told apart (on locomotion in
-    particular), and a goal names its skill: ``goal_skill`` returns the direction from the features of a state to those of the
-    goal.
+    Its skills cover more of the state space than those of methods that only make skills distinguishable (in locomotion in
+    particular). ``goal_skill`` finds the skill that leads to a goal: the direction from the features of a state to those of
+    the goal.
 
-    As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, and there is one
-    update for 32 steps (of the released code, which makes 50 updates after 8 episodes of 200 steps; here they are spread
-    evenly). The paper has 4 dimensions in the quadruped and 16 discrete skills in the half-cheetah. As published, the policy
-    is SAC's (``ent_coef``). A task is learned sooner with more updates: pass ``train_freq=2`` to ``from_pretrained``.
+    As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, there is one
+    update per 32 steps (the released code makes 50 updates after 8 episodes of 200 steps; here they are spread evenly), and
+    the policy is SAC's (``ent_coef``). The paper has 4 dimensions for the quadruped and 16 discrete skills for the
+    half-cheetah. To learn a task sooner, with more updates, pass ``train_freq=2`` to ``from_pretrained``.
 
-    Unlike in the released code, the first ``learning_starts`` steps are uniform random actions (``warm_up="policy"`` is as
-    there), and values are bootstrapped at time limits (``replay_buffer_kwargs=dict(handle_timeout_termination=False)``).
+    Unlike in the released code, actions are uniformly random in the first ``learning_starts`` steps, and values are
+    bootstrapped at time limits. To undo this, pass ``warm_up="policy"`` and
+    ``replay_buffer_kwargs=dict(handle_timeout_termination=False)``.
 
     Paper: https://arxiv.org/abs/2310.08887. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`METRAReward`: ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack``

@@ -17,15 +17,17 @@ from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
 
 class ProtoRLReward(IntrinsicReward):
     """
-    Distance of a state to its k-th nearest neighbour among states that stand for all prototypes, ``||z - NN_k(z)||`` with
+    Distance of a state to its k-th nearest neighbour among states that represent all prototypes, ``||z - NN_k(z)||`` with
     normalised features z of s' (Yarats et al., "Reinforcement Learning with Prototypical Representations", 2021).
 
-    Features and prototypes learn to predict how s' is assigned to the prototypes from s: the cross-entropy between Sinkhorn's
-    assignment of z(s'), by a slowly following copy of the feature layer, and ``softmax(z(s) . c / temperature)``, where z(s)
-    passes through a projector. After that, each prototype c draws a state of the batch with probabilities
-    ``softmax_j(z(s'_j) . c)``, which replaces the oldest features of the queue that neighbours are searched in.
+    Features and prototypes learn to predict from s how s' is assigned to the prototypes. They minimise the cross-entropy
+    between the Sinkhorn assignment of z(s'), by a target copy of the feature layer, and
+    ``softmax(z(s) . c / temperature)``, where z(s) passes through a projector. After that, each prototype c draws a state of
+    the batch with probabilities ``softmax_j(z(s'_j) . c)``. The drawn features replace the oldest ones in the queue that
+    neighbours are searched in.
 
-    As in URLB, features are a linear layer of the state, the queue starts with zeros, and what was just drawn is searched too.
+    As in URLB, features are a linear layer of the state, the queue starts with zeros, and the features just drawn are searched
+    too.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -35,9 +37,9 @@ class ProtoRLReward(IntrinsicReward):
     :param n_prototypes: number of prototypes
     :param temperature: softmax temperature of both assignments
     :param sinkhorn_iterations: Sinkhorn-Knopp iterations
-    :param target_tau: soft update coefficient of the copy, between 0 and 1
+    :param target_tau: soft update coefficient of the target copy, between 0 and 1
     :param queue_size: number of features that neighbours are searched in
-    :param k: which neighbour
+    :param k: rank of the neighbour
     :param scale: factor of the reward
     """
 
@@ -64,8 +66,8 @@ class ProtoRLReward(IntrinsicReward):
         check_arguments("ProtoRLReward", locals())
         if queue_size < max(n_prototypes, k):
             raise ValueError(
-                f"queue_size={queue_size} has no room for a state of each of {n_prototypes} prototypes, and {k} neighbours: "
-                "raise queue_size, or lower n_prototypes or k."
+                f"queue_size={queue_size} has no room for one state per prototype (n_prototypes={n_prototypes}) or k={k} "
+                "neighbours: raise queue_size, or lower n_prototypes or k."
             )
         super().__init__(obs_dim, action_dim, skill_space)
         self.target_tau = target_tau
@@ -74,7 +76,7 @@ class ProtoRLReward(IntrinsicReward):
         self.predictor = nn.Linear(obs_dim, features_dim).apply(orthogonal_init)
         self.projector = create_orthogonal_mlp(features_dim, features_dim, [512] if net_arch is None else net_arch)
         self.prototypes = Prototypes(n_prototypes, features_dim, temperature, None, sinkhorn_iterations, "next")
-        # What the predictor was, on average over the last updates
+        # Moving average of the predictor
         self.register_buffer("target_weight", self.predictor.weight.detach().clone())
         self.register_buffer("target_bias", self.predictor.bias.detach().clone())
         self.register_buffer("queue", th.zeros(queue_size, features_dim))
@@ -82,7 +84,7 @@ class ProtoRLReward(IntrinsicReward):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Compute what is minimised, for prototypes of length 1.
+        Compute the loss, for prototypes of length 1.
 
         :param samples: a batch of transitions
         :return: cross-entropy between the assignments of s' and those predicted from s
@@ -110,7 +112,7 @@ class ProtoRLReward(IntrinsicReward):
     @th.no_grad()
     def _enqueue(self, features: th.Tensor) -> None:
         """
-        Let each prototype draw a state, in place of the oldest ones in the queue.
+        Draw a state for each prototype, and replace the oldest ones in the queue.
 
         :param features: normalised, shape ``(batch_size, features_dim)``
         """
@@ -123,12 +125,12 @@ class ProtoRLReward(IntrinsicReward):
 
 class ProtoRL(SkillDDPG):
     """
-    Reinforcement learning with prototypical representations (Yarats et al., 2021): visit states far from those that stand for
+    Reinforcement learning with prototypical representations (Yarats et al., 2021): visit states far from those that represent
     what was seen.
 
-    The reward is the same for all skills. It is particle entropy, as that of :class:`~sb3_cesd.methods.apt.APT`, with the
-    states of many batches as neighbours. Fine-tuning takes over the whole critic, as in URLB (whose target critic starts
-    fresh); others take over its trunk.
+    The reward is the same for all skills. It is particle entropy, as in :class:`~sb3_cesd.methods.apt.APT`, with the states of
+    many batches as neighbours. Fine-tuning takes over the whole critic, as in URLB (whose target critic starts from scratch);
+    other methods take over its trunk only.
 
     Paper: https://arxiv.org/abs/2102.11271. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`ProtoRLReward`: ``features_dim`` (128), ``net_arch`` ([512]), ``n_prototypes``

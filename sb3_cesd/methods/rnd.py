@@ -17,12 +17,12 @@ from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 class RNDReward(IntrinsicReward):
     """
-    Error of a network that predicts a frozen random one, ``mean (g(s) - f(s))^2`` over its running standard deviation (Burda
-    et al., "Exploration by Random Network Distillation", 2019): high in states that were seldom seen.
+    Error of a network that predicts a frozen random one, ``mean (g(s) - f(s))^2``, divided by its running standard deviation
+    (Burda et al., "Exploration by Random Network Distillation", 2019): high in states that were seldom seen.
 
     States are normalised and clipped to +-5, and the predictor learns from a batch before the rewards of the same batch are
-    computed. By default as in URLB: the error is that of s, and states are normalised by the statistics of their batch. In the
-    paper it is that of s' (``state="next"``), normalised by running statistics (``obs_statistics="running"``,
+    computed. By default, as in URLB, the error is that of s, and states are normalised by the statistics of their batch. In
+    the paper it is that of s' (``state="next"``), normalised by running statistics (``obs_statistics="running"``,
     here exponential averages over some ten batches).
 
     :param obs_dim: size of the state
@@ -30,10 +30,10 @@ class RNDReward(IntrinsicReward):
     :param skill_space: not used, the reward is the same for all skills
     :param features_dim: number of outputs of both networks
     :param net_arch: sizes of their hidden layers, ``[1024, 1024]`` by default
-    :param clip: limit of normalised states
+    :param clip: absolute value at which normalised states are clipped
     :param scale: factor of the reward
     :param state: whether the error is that of the ``"current"`` state s or of the ``"next"`` one, n steps later
-    :param obs_statistics: what normalises states in training, mean and variance of the ``"batch"`` or ``"running"`` ones
+    :param obs_statistics: mean and variance that normalise states in training, those of the ``"batch"`` or ``"running"`` ones
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RNDReward(IntrinsicReward):
 
     def states(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Tell which states are looked at.
+        Select the states whose error is computed.
 
         :param samples: a batch of transitions
         :return: s or s', shape ``(batch_size, obs_dim)``
@@ -85,7 +85,7 @@ class RNDReward(IntrinsicReward):
 
     def normalised(self, states: th.Tensor) -> th.Tensor:
         """
-        Normalise states; in training possibly by their own statistics, else by the running ones, which stay as they are.
+        Normalise states by the statistics of their batch (in training, by default), or by the running ones, unchanged.
 
         :param states: shape ``(batch_size, obs_dim)``
         :return: the same, normalised
@@ -96,7 +96,7 @@ class RNDReward(IntrinsicReward):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         states = self.states(samples)
-        # By the batch in training, which is added to the running statistics
+        # In training, normalises by the batch and updates the running statistics
         normalised = self.obs_norm(states)
         if self.obs_statistics == "running":
             normalised = self.normalised(states)

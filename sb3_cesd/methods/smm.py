@@ -17,7 +17,7 @@ from sb3_cesd.skill_ddpg.search_space import to_intrinsic
 
 class VAE(nn.Module):
     """
-    A variational autoencoder, whose squared error stands for a negative log density.
+    A variational autoencoder, whose squared error serves as a negative log-density.
 
     :param input_dim: size of what it encodes
     :param code_dim: size of the code
@@ -51,14 +51,14 @@ class SMMReward(IntrinsicReward):
     """
     ``-log rho_z(s) + log q(z | s) - log p(z)`` with a density rho_z of the states of each skill, a discriminator q and uniform
     p (Lee et al., "Efficient Exploration via State Marginal Matching", 2019, with a uniform target distribution): high in
-    states that are rare for a skill, and tell which skill it is.
+    states that are rare for a skill and identify it.
 
     As in URLB, ``-log rho_z(s)`` is the squared error of a variational autoencoder of (s, z), summed over both, which
     minimises ``mean squared error + beta * KL``; and the reward is that of s, not of s'. VAE and discriminator have learning
-    rates of their own, and learn from a batch before its rewards are computed (URLB's code takes the errors from before that
-    step).
+    rates of their own, and learn from a batch before its rewards are computed (URLB's code uses the errors from before that
+    update).
 
-    URLB's code adds ``-log q(z | s)`` in place of ``log q(z | s)``, which pays skills for being alike.
+    URLB's code adds ``-log q(z | s)`` in place of ``log q(z | s)``, which rewards skills for being alike.
 
     :param obs_dim: size of the state
     :param action_dim: not used
@@ -70,7 +70,7 @@ class SMMReward(IntrinsicReward):
     :param vae_learning_rate: learning rate of the VAE
     :param discriminator_learning_rate: learning rate of the discriminator
     :param state_coef: factor of the VAE's error in the reward
-    :param skill_coef: factor of the other two terms, which is 0 for a density alone
+    :param skill_coef: factor of the other two terms; 0 for the density only
     :param skill_term: ``"paper"`` for ``log q(z | s)``, ``"released"`` for ``-log q(z | s)`` (URLB's code)
     """
 
@@ -140,12 +140,12 @@ class SMMReward(IntrinsicReward):
 
 class SMM(SkillDDPG):
     """
-    State Marginal Matching (Lee et al., 2019): each skill visits states that are rare for it and tell which skill it is.
+    State Marginal Matching (Lee et al., 2019): each skill visits states that are rare for it and identify it.
 
     As in URLB, there are 4 skills, each followed for a whole episode. It is good at spreading each skill over many states, as
-    far as an autoencoder can tell the rare ones; its reward grows with the square of the observations, so normalise those.
+    far as an autoencoder recognises the rare ones. The reward grows with the square of the observations, so normalise them.
 
-    The defaults follow the paper where URLB's code has the opposite sign, which ``skill_term="released"`` has, too.
+    The defaults follow the paper where URLB's code has the opposite sign; ``skill_term="released"`` restores that.
 
     Paper: https://arxiv.org/abs/1906.05274. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`SMMReward`: ``net_arch`` ([1024, 1024]), ``vae_net_arch`` ([150, 150]),
@@ -155,7 +155,7 @@ class SMM(SkillDDPG):
 
     reward_class = SMMReward
     defaults = {"n_skills": 4, "skill_duration": None}  # noqa: RUF012
-    discrete_because = "as its discriminator tells one of a number of skills"
+    discrete_because = "as its discriminator classifies skills"
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from sb3_cesd.skill_ddpg.skill_states import expected_rewards
 
 
 class ActingSkillModel(SavedSkillModel):
-    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns environments: actions, transitions and who acts."""
+    """Part of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` that acts: actions, transitions and the skill to follow."""
 
     policy: SkillPolicy
     n_skills: int
@@ -49,11 +49,11 @@ class ActingSkillModel(SavedSkillModel):
     ent_coef: float | str | None
     reward: Reward
     warm_up: WarmUp
-    #: The skill that is always followed, ``None`` for all of them
+    #: The only skill to follow, ``None`` for all of them
     skill: int | list[float] | None
-    #: The warm-up in which all skills act
+    #: Warm-up in which all skills act
     skill_turns: SkillTurns | None
-    #: Episodes that ended as the simulation of a robot diverged
+    #: Number of episodes that ended because the simulation of a robot diverged
     n_diverged_simulations: int
 
     #: Exploration noise of standard deviation 1
@@ -61,7 +61,7 @@ class ActingSkillModel(SavedSkillModel):
     #: Whether all skills act in turn
     _warming_up: bool
     _skill_rewards: SkillRewards
-    #: Whether environments have taken a step that is not stored yet, so that ``_last_obs`` is older than they are
+    #: Whether the environments have taken a step that is not stored yet, so that ``_last_obs`` lags behind
     _is_stepping: bool = False
     #: Whether this is within ``learn``
     _is_learning: bool = False
@@ -101,7 +101,7 @@ class ActingSkillModel(SavedSkillModel):
         return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
 
     def _check_wrapper(self, env: VecEnv) -> None:
-        # A task has a single skill, whatever the environments would let act
+        # A task has a single skill, whatever the wrapper is set to
         if self.reward == "intrinsic":
             checks.check_wrapper(env, self.skill, self.skill_duration)
 
@@ -115,9 +115,9 @@ class ActingSkillModel(SavedSkillModel):
             self._check_wrapper(with_skills)
             super().set_env(with_skills, force_reset)
         if with_skills is not given and self.seed is not None:
-            # Environments have seeds of their own, and so has a clock that came with them
+            # Not the environments, nor a clock that came with them: these have seeds of their own
             self._clock.seed(seed_to_go_on(self.seed, self.num_timesteps))
-        # Environments that came with skill observations have a clock of their own
+        # The environments may have come with a clock of their own
         self._follow(self.skill)
 
     def _sample_action(
@@ -127,7 +127,7 @@ class ActingSkillModel(SavedSkillModel):
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """
-        Act by the skills that the last observations bear, with exploration noise unless the policy is stochastic.
+        Choose the actions of the skills in the last observations, with exploration noise unless the policy is stochastic.
 
         :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
         :param action_noise: exploration noise in place of ``exploration_noise``
@@ -147,7 +147,7 @@ class ActingSkillModel(SavedSkillModel):
         elif not at_random and self.ent_coef is None:
             noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
             buffer_action = np.clip(buffer_action + noise, -1, 1)
-        # Bounds of integers do not make scaled actions integers
+        # Scaled actions are floats even if the bounds are integers
         buffer_action = np.asarray(buffer_action, action.dtype if action.dtype.kind == "f" else np.float32)
         return self.policy.unscale_action(buffer_action), buffer_action
 
@@ -161,14 +161,14 @@ class ActingSkillModel(SavedSkillModel):
         infos: list[dict[str, Any]],
     ) -> None:
         """
-        Store the transition without normalisation, and with the skill that was followed in it.
+        Store the unnormalised transition, with the skill that was followed in it.
 
         :param replay_buffer: Replay buffer object where to store the transition.
         :param buffer_action: normalized action
         :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
         :param reward: reward for the current transition
         :param dones: end of the episode
-        :param infos: additional information; it holds the terminal observations and tells timeouts
+        :param infos: additional information, with the terminal observations and timeouts
         :raises ValueError: if an observation or reward is not finite
         """
         assert isinstance(self._last_obs, dict) and self.env is not None
@@ -205,7 +205,7 @@ class ActingSkillModel(SavedSkillModel):
         """
         Undo what ``VecNormalize`` did to an observation.
 
-        :param observation: of one environment, with a skill
+        :param observation: observation of one environment, with a skill
         :return: its entries without the skill
         """
         entries = entries_of(observation)
@@ -222,32 +222,32 @@ class ActingSkillModel(SavedSkillModel):
         """
         Get the action of a skill.
 
-        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which says what ``state`` is for.
+        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which explains ``state``.
 
         :param observation: one or several observations, with or without a skill
-        :param state: the state returned by the call before
+        :param state: the state returned by the previous call
         :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :param deterministic: take the mean action of a stochastic policy; those of a deterministic one are the same
-        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
+        :param deterministic: take the mean action of a stochastic policy; no effect on a deterministic one
+        :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill
         :return: action(s) and the state to pass to the next call
         """
         checks.check_observation(observation)
         is_given = skill is not None
         if not is_given and self.reward == "extrinsic":
-            # Also if the observation bears another one
+            # Even if the observation contains another one
             skill = self.skill
         actions, state = self.policy.predict(observation, state, episode_start, deterministic, skill)
         if is_given and self.reward == "extrinsic" and self.num_timesteps > 0 and self.skill is not None:
             learned = self.skill_space.encode(self.skill)
             if (self.skill_space.encode(skill, self.policy.batch_shape(observation)) != learned).any():  # type: ignore[arg-type]
                 warnings.warn(
-                    f"Skill {shown(self.skill)} learned the task, the others did not: leave skill out to act by that one."
+                    f"Skill {shown(self.skill)} learned the task, the others did not: leave skill out to follow that one."
                 )
         return actions, state
 
     def set_skill(self, skill: SkillName | None) -> None:
         """
-        Follow one skill, in predictions and in the training environment. In ``learn``, it acts from the next step on.
+        Follow one skill, in predictions and in the training environment. During ``learn``, it acts from the next step on.
 
         :param skill: index or vector of the skill, or ``None`` to follow all of them again
         :raises ValueError: if there is no such skill, or another one learns the task
@@ -260,20 +260,20 @@ class ActingSkillModel(SavedSkillModel):
             )
         self._follow(skill)
         if not self._is_learning:
-            self._last_obs = None  # it bears the old skill: reset before the next step
+            self._last_obs = None  # it contains the old skill: reset before the next step
         elif skill is not None and self.reward == "intrinsic":
             self._switch_to(skill)
 
     def _follow(self, skill: SkillName | None) -> None:
         """
-        Tell everyone which skill is followed: the policy, for observations without one; the clock, for the environments; and
-        the reward of a task.
+        Set the skill to follow in the policy (for observations without one), in the clock of the environments and in the
+        reward of a task.
 
         :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
         """
         turns = self.skill_turns
         if turns is not None and turns.over:
-            # Saved in the step that ended them, which has chosen no skill yet
+            # The model was saved in the step that ended the turns, before a skill was chosen
             skill = turns.next_skill() if skill is None and self.reward == "extrinsic" else skill
             turns = None
         self.skill = None if skill is None else self.skill_space.name_of(skill)
@@ -290,14 +290,14 @@ class ActingSkillModel(SavedSkillModel):
 
     def _end_skill_turns(self, turns: SkillTurns) -> None:
         """
-        Go on with the skill that learns the task.
+        End the warm-up, and continue with the skill that learns the task.
 
         :param turns: the warm-up in which all skills acted
         """
-        how = "as chosen before"
+        how = "as chosen in advance"
         if turns.then is None:
             how = self._choose_skill(turns)
-        # They have told what they had to
+        # Only needed to choose the skill
         self.skill_states = self.skill_states[:0]
         self._follow(turns.next_skill())
         self._switch_to(turns.next_skill())
@@ -306,13 +306,13 @@ class ActingSkillModel(SavedSkillModel):
 
     def _switch_to(self, skill: SkillName) -> None:
         """
-        Let a skill act in the next step, although the last observations bear another one.
+        Let a skill act in the next step, although the last observations contain another one.
 
         :param skill: its index or vector
         """
         assert isinstance(self._last_obs, dict)
         self._clock.switch_to(skill)
-        # Of a step that is not stored yet, they tell who has acted
+        # Until a step is stored, they must contain the skill that acted in it
         if not self._is_stepping:
             self._last_obs = add_skill(self._last_obs, self._clock.vectors)
 
@@ -320,8 +320,8 @@ class ActingSkillModel(SavedSkillModel):
         """
         Choose the skill that learns the task.
 
-        :param turns: the warm-up in which all skills acted, which is told what comes out
-        :return: how it was found
+        :param turns: the warm-up in which all skills acted; the choice is stored in it
+        :return: how the skill was chosen, for the log
         """
         if len(self.skill_states) == 0:
             turns.then, turns.chosen_by = turns.best(), "rewards"
@@ -329,7 +329,7 @@ class ActingSkillModel(SavedSkillModel):
         assert self.replay_buffer is not None
         expected = expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
         turns.then, turns.chosen_by = int(expected.argmax()), "states"
-        return f"the best by what is expected of each in the states it visits: {listed(expected)}"
+        return f"the best by the reward expected of each in the states it visits: {listed(expected)}"
 
     @property
     def cluster_window(self) -> int:
@@ -338,12 +338,12 @@ class ActingSkillModel(SavedSkillModel):
 
     def predict_clusters(self, observations: Observation) -> np.ndarray | None:
         """
-        Tell to which cluster states belong.
+        Predict the cluster of states.
 
-        :param observations: one or several observations, normalised if the model was trained with VecNormalize; or the vectors
-            of states that the intrinsic reward sees, shape ``(n, obs_dim)``
+        :param observations: one or several observations, normalised if the model was trained with VecNormalize; or the state
+            vectors that the intrinsic reward takes, shape ``(n, obs_dim)``
         :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
-            clusters. Where ``cluster_window`` is above 1, clusters are of moving averages: pass those, see
+            clusters. If ``cluster_window`` is above 1, moving averages are clustered: pass those, see
             :func:`~sb3_cesd.common.moving_averages.moving_averages`
         :raises ValueError: if an observation is not finite, or of another shape than the model takes
         """
@@ -356,24 +356,24 @@ class ActingSkillModel(SavedSkillModel):
 
     def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
         """
-        Tell which skills lead from states to goals, without further training ("zero-shot").
+        Find the skills that lead from states to goals, without further training ("zero-shot").
 
         :param observations: one or several observations, normalised if the model was trained with VecNormalize
-        :param goals: an observation to reach from each, in the same form. One goal is that of all observations, and from one
-            observation skills lead to all goals
+        :param goals: observation to reach from each, in the same form. A single goal serves all observations, and a single
+            observation all goals
         :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
             ``(n, skill_dim)``; for a single observation and a single goal one skill, an integer or a vector of shape
-            ``(skill_dim,)``. Where nothing lies between the two, skill 0 (of skills in a cube, its point zero). ``None`` for a
-            method whose skills have no direction
-        :raises ValueError: if an observation or a goal is not finite, or of another shape than the model takes, or there are
-            not as many of both
+            ``(skill_dim,)``. If there is no direction from one to the other, skill 0 (for skills in a cube, the zero vector).
+            ``None`` for a method whose skills have no direction
+        :raises ValueError: if an observation or a goal is not finite, or of another shape than the model takes, or their
+            numbers differ
         """
         states, batch_shape = self._to_states(observations, "observations")
         goal_states, goals_shape = self._to_states(goals, "goals")
         n_states, n_goals = len(states), len(goal_states)
         if n_states != n_goals and 1 not in (n_states, n_goals):
             raise ValueError(
-                f"There are {n_states} observations and {n_goals} goals: pass as many of both, one observation or one goal."
+                f"There are {n_states} observations and {n_goals} goals: pass as many of each, one observation or one goal."
             )
         n = n_goals if n_states == 1 else n_states
         with th.no_grad():
@@ -384,10 +384,10 @@ class ActingSkillModel(SavedSkillModel):
 
     def _to_states(self, observations: Observation, what: str) -> tuple[th.Tensor, tuple[int, ...]]:
         """
-        Make what intrinsic rewards see of observations.
+        Convert observations to the state vectors that intrinsic rewards take.
 
-        :param observations: one or several; or vectors of states already
-        :param what: the argument, as the user knows it
+        :param observations: one or several observations; or state vectors
+        :param what: name of the argument, for messages
         :return: states, shape ``(n, obs_dim)``, and ``(n,)``, or ``()`` for a single observation
         :raises ValueError: if they are not finite, or of another shape than the model takes
         """
@@ -395,7 +395,7 @@ class ActingSkillModel(SavedSkillModel):
         space = self.plain_space
         shape = () if isinstance(observations, dict) else np.shape(observations)
         if shape != space.shape and len(shape) == 2 and shape[1] == self.obs_dim:
-            # Rollouts keep the vectors of images and dictionaries
+            # Rollouts store images and dictionaries as vectors
             states = th.as_tensor(np.array(observations, np.float32), device=self.device)
             return to_states(states, space), states.shape[:1]  # type: ignore[return-value]
         batch_shape = self.policy.batch_shape(observations, what)

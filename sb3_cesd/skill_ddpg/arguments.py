@@ -20,13 +20,15 @@ def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> 
 
     :param function: a function written in Python
     :param defaults: the new defaults by the name of the argument
-    :return: a function with the same code, whose signature tells its defaults
-    :raises TypeError: if it has no such argument, or one without a default
+    :return: a function with the same code, whose signature shows the new defaults
+    :raises TypeError: if the function has no such argument, or that has no default
     """
     parameters = inspect.signature(function).parameters
     unknown = [name for name in defaults if name not in parameters or parameters[name].default is inspect.Parameter.empty]
     if unknown:
-        raise TypeError(f"defaults has {', '.join(unknown)}, which the constructor has not: use its optional arguments.")
+        raise TypeError(
+            f"defaults names {', '.join(unknown)}, which is not an optional argument of the constructor: use those that are."
+        )
     assert isinstance(function, FunctionType)
     copy = FunctionType(function.__code__, function.__globals__, function.__name__, None, function.__closure__)
     with_default = [parameter for parameter in parameters.values() if parameter.default is not inspect.Parameter.empty]
@@ -41,21 +43,21 @@ def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> 
 
 def check_constructor(model_class: type[BaseAlgorithm]) -> None:
     """
-    Check that a constructor names its arguments, which are read from its signature when a model is made like another one.
+    Check that a constructor names all its arguments, as its signature is read to make one model like another.
 
     :param model_class: class of an algorithm
-    :raises TypeError: if it takes any arguments
+    :raises TypeError: if it takes ``*args`` or ``**kwargs``
     """
     for parameter in inspect.signature(model_class.__init__).parameters.values():
         if parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
             raise TypeError(
                 f"The constructor of {model_class.__name__} takes *args or **kwargs, so that arguments would be lost when a "
-                "model is fine-tuned: name all of them, or change defaults by the class variable 'defaults'."
+                "model is fine-tuned: name all of them, or change defaults in the class variable 'defaults'."
             )
 
 
 class ConstructorSignature:
-    """As ``__signature__`` of a class: that of its ``__init__``, where a ``__new__`` would hide it."""
+    """As ``__signature__`` of a class: the signature of its ``__init__``, which ``__new__`` would hide."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         parameters = inspect.signature(owner.__init__).parameters  # type: ignore[misc]
@@ -67,8 +69,8 @@ def check_argument_names(model_class: type[BaseAlgorithm], names: Iterable[str])
     Check that a constructor has arguments of these names.
 
     :param model_class: class of an algorithm
-    :param names: names that the user wrote
-    :raises TypeError: if it has none of one of them; told as Python does, and which one may have been meant
+    :param names: names that the user passed
+    :raises TypeError: if there is no such argument; worded as Python does, with the name that may have been meant
     """
     known = inspect.signature(model_class).parameters
     for name in names:
@@ -80,7 +82,7 @@ def check_argument_names(model_class: type[BaseAlgorithm], names: Iterable[str])
 
 def constructor_arguments(model: BaseAlgorithm) -> dict[str, Any]:
     """
-    Tell the arguments that make another model like this one, but for those of the run (environment, seed, device, logs).
+    Collect the arguments that make another model like this one, except those of the run (environment, seed, device, logs).
 
     :param model: a model
     :return: arguments by name

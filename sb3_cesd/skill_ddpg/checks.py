@@ -1,4 +1,4 @@
-"""Bad input, found before it can do harm; every message ends in the remedy."""
+"""Checks of what users pass and environments return; every message ends in the remedy."""
 
 import inspect
 import math
@@ -38,9 +38,9 @@ def check_arguments(model: Any) -> None:
         )
 
 
-#: Arguments of a constructor that another argument of the loaders stands for, or that are a saved model's own
+#: Arguments of a constructor that loaders do not change: they have another argument for it, or the saved model keeps it
 NOT_TO_CHANGE = ("self", "policy", "env", "device", "_init_setup_model")
-#: Arguments of a policy or a replay buffer that the algorithm knows
+#: Arguments of a policy or a replay buffer that the algorithm sets
 OF_THE_POLICY = ("observation_space", "action_space", "lr_schedule", "skill_space", "is_task", "skill", "ent_coef")
 OF_THE_BUFFER = (
     "buffer_size",
@@ -60,11 +60,11 @@ OF_THE_BUFFER = (
 
 def check_constructor_arguments(model_class: Any, values: Mapping[str, Any]) -> None:
     """
-    Check the arguments of a constructor, or some of them, before anything is made of them.
+    Check all or some arguments of a constructor, before they are used.
 
     :param model_class: class of an algorithm
     :param values: arguments by name
-    :raises ValueError: if one is not what it may be, or a dictionary among them has arguments that nothing takes
+    :raises ValueError: if one is not allowed, or a dictionary among them has unknown keys
     """
     allowed.check_arguments("SkillDDPG", values)
     policy = values.get("policy", "MlpPolicy")
@@ -94,10 +94,10 @@ def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], othe
     Check arguments that change a saved model.
 
     :param model_class: class of an algorithm
-    :param loader: the method that loads, for the message
+    :param loader: name of the method that loads, for the message
     :param values: arguments by name
-    :param others: names that are no arguments of the constructor
-    :raises ValueError: if there is no such argument, or it is not what it may be
+    :param others: known names that are not arguments of the constructor
+    :raises ValueError: if an argument is unknown or not allowed
     """
     names = [name for name in inspect.signature(model_class.__init__).parameters if name not in NOT_TO_CHANGE]
     known = sorted({*names, *others})
@@ -109,16 +109,16 @@ def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], othe
 
 def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> type[SkillReplayBuffer]:
     """
-    Check that training can use a replay buffer.
+    Check that training can use a class of replay buffers.
 
     :param buffer_class: class of the replay buffer
     :param cuda_graph: whether updates are to be captured
     :return: the same class
-    :raises ValueError: if it does not know skills, or overrides what training does not call
+    :raises ValueError: if it does not store skills, or overrides a method that training does not call
     """
     if not issubclass(buffer_class, SkillReplayBuffer):
         raise ValueError(
-            f"{buffer_class.__name__} does not know skills: leave replay_buffer_class out, or subclass SkillReplayBuffer."
+            f"{buffer_class.__name__} does not store skills: leave replay_buffer_class out, or subclass SkillReplayBuffer."
         )
     if buffer_class._get_samples is not SkillReplayBuffer._get_samples:
         raise ValueError(
@@ -139,13 +139,13 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
 
     :param observation_space: of the environment, with or without the skill
     :param action_space: of the environment
-    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous, each of some range
+    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous, with low < high
     """
     has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
     check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     if not isinstance(action_space, spaces.Box):
         raise ValueError(
-            f"Actions are continuous in this algorithm, but the action space is {short(action_space)}: "
+            f"This algorithm needs continuous actions, but the action space is {short(action_space)}: "
             "use an environment with a Box action space."
         )
     fixed = np.flatnonzero(action_space.low >= action_space.high).tolist()
@@ -158,10 +158,10 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
 
 def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | None) -> None:
     """
-    Check that environments which came with skill observations let those skills act that a model learns.
+    Check that environments which came with skill observations follow the skills that a model learns.
 
     :param env: environments with skill observations
-    :param skill: the skill that the model follows, as the model keeps it; ``None`` for all of them
+    :param skill: the skill that the model follows, as stored in the model; ``None`` for all of them
     :param skill_duration: steps for which the model follows a skill
     :raises ValueError: if another skill was fixed in the environments
     """
@@ -186,10 +186,10 @@ def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | No
 
 def check_normalization(env: VecEnv) -> None:
     """
-    Check that ``VecNormalize`` knows what a model observes, as observations are kept that are not normalised.
+    Check that no wrapper around ``VecNormalize`` changes observations, as they are stored without normalisation.
 
     :param env: environments
-    :raises ValueError: if a wrapper around it makes other observations of its
+    :raises ValueError: if a wrapper around it changes the shapes of observations
     """
     normalize = unwrap_vec_normalize(env)
     if normalize is None:
@@ -198,19 +198,19 @@ def check_normalization(env: VecEnv) -> None:
     if any(seen.get(name) != shape for name, shape in kept.items()):
         raise ValueError(
             f"A wrapper around VecNormalize makes {short(env.observation_space)} of {short(normalize.observation_space)}, but "
-            "observations are kept as they were before VecNormalize: stack frames, or put channels first, inside of it, for "
-            "instance with a wrapper of the environment."
+            "observations are stored as they were before VecNormalize: stack frames, or put channels first, before "
+            "VecNormalize, for instance with a wrapper of the environment."
         )
 
 
 def make_training_env(env: Any, verbose: int = 0) -> Any:
     """
-    Make an environment of its id.
+    Make an environment from its id.
 
     :param env: an environment, or the id of one
     :param verbose: verbosity level
     :return: the environment
-    :raises ValueError: if there is none of this id
+    :raises ValueError: if there is no environment with this id
     """
     with explain_unknown_env(env):
         return maybe_make_env(env, verbose)
@@ -218,11 +218,11 @@ def make_training_env(env: Any, verbose: int = 0) -> Any:
 
 def check_observation(observation: Any, what: str = "observation") -> None:
     """
-    Check that observations consist of finite numbers; of which shape, the policy checks.
+    Check that observations consist of finite numbers; the policy checks their shape.
 
     :param observation: one or several observations, with or without a skill
-    :param what: the argument, as the user knows it
-    :raises ValueError: if there is something else in it
+    :param what: name of the argument, for messages
+    :raises ValueError: if they contain anything else
     """
     entries = observation.items() if isinstance(observation, dict) else [("observation", observation)]
     for name, value in entries:
@@ -230,25 +230,25 @@ def check_observation(observation: Any, what: str = "observation") -> None:
         is_of_reset = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
         if is_of_reset and what == "observation":
             continue  # SB3 explains it
-        # Truth values are numbers in an array that an environment made, but not in a list
+        # Booleans pass as numbers in an array, which an environment made, but not in a list
         kinds = "iufb" if isinstance(value, np.ndarray) else "iuf"
         if values.dtype.kind not in kinds or not np.isfinite(values).all():
             which = f"The {what} {'are' if what.endswith('s') else 'is'}"
             if name != "observation":
                 which = f"Entry {name!r} of the {what} is"
             remedy = "the first part of what reset() returned" if is_of_reset else "what the environment returned"
-            raise ValueError(f"{which} no array of finite numbers ({shown(value)}): pass {remedy}.")
+            raise ValueError(f"{which} not an array of finite numbers ({shown(value)}): pass {remedy}.")
 
 
 def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
     """
     Check that a model can act in environments.
 
-    :param observation_space: of environments to play in, without the skill
-    :param action_space: of these
+    :param observation_space: observation space of the environments to play in, without the skill
+    :param action_space: their action space
     :param model: the model
     :param name: what the environments are called in the message
-    :raises ValueError: if it can't
+    :raises ValueError: if the spaces are not those of the model
     """
     if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
         known, action = short(model.plain_space), short(model.action_space)
@@ -265,7 +265,7 @@ def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarr
 
     :param env: the environments
     :param kind: what the values are, e.g. "observation"
-    :param values: one row for each environment, shape ``(n_envs, ...)``, or a dictionary of such
+    :param values: one row for each environment, shape ``(n_envs, ...)``, or a dictionary of such arrays
     :param step: time step of the training
     :raises ValueError: if there is NaN or infinity
     """
@@ -302,7 +302,7 @@ def check_finite_action(actions: np.ndarray, step: int) -> None:
 
 def check_learning_rate(learning_rate: float, step: int) -> None:
     """
-    Check what a schedule returned.
+    Check the learning rate that a schedule returned.
 
     :param learning_rate: learning rate of the next updates
     :param step: time step of the training
@@ -311,17 +311,17 @@ def check_learning_rate(learning_rate: float, step: int) -> None:
     if not (math.isfinite(learning_rate) and learning_rate >= 0):
         raise ValueError(
             f"learning_rate is {learning_rate} at time step {step}: pass zero or a positive number, or a function that "
-            "returns such for the progress that remains, from 1 to 0."
+            "returns one for every remaining progress from 1 to 0."
         )
 
 
 def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None) -> VecNormalize | None:
     """
-    Find the statistics by which observations of a model were normalised in training.
+    Find the statistics that normalised the observations of a model in training.
 
     :param model: the model, or an exported policy, which holds its statistics itself
     :param vec_normalize: the statistics; ``None`` for those of its environment
-    :return: the same; ``None`` if it was trained with observations as they are
+    :return: the statistics; ``None`` if the model was trained on observations that were not normalised
     :raises ValueError: if they are missing, or of other observations, for instance before frames are stacked
     """
     found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
@@ -339,7 +339,7 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
         if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
             raise ValueError(
                 f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes {known}: pass "
-                "those it was trained with, or normalise after all other wrappers."
+                "those it was trained with, or apply VecNormalize after all other wrappers."
             )
     return found
 
@@ -348,9 +348,9 @@ def check_statistics(normalization: VecNormalize, step: int) -> None:
     """
     Check that the running statistics of ``VecNormalize`` are finite.
 
-    :param normalization: of the training environment
+    :param normalization: ``VecNormalize`` of the training environment
     :param step: time step of the training
-    :raises ValueError: if they have overflowed, as numbers of an environment have squares that are not finite
+    :raises ValueError: if they have overflowed, because the squares of some values are not finite
     """
     observations = observation_statistics(normalization) if normalization.norm_obs else {}
     statistics = {**{f"observations {name!r}": rms for name, rms in observations.items()}, "returns": normalization.ret_rms}
@@ -360,13 +360,13 @@ def check_statistics(normalization: VecNormalize, step: int) -> None:
             raise ValueError(
                 f"The running mean or variance of {name} in VecNormalize has overflowed at time step {step}, so that it "
                 f"returns zeros or NaN: the {kind} of the environment are finite, but their squares are not. Nothing was "
-                f"stored. Scale or clip the {kind} before VecNormalize, and start its statistics anew."
+                f"stored. Scale or clip the {kind} before VecNormalize, and start with new statistics."
             )
 
 
 def check_finite_model(model: Any) -> None:
     """
-    Check that all that a model has learned is finite.
+    Check that everything a model has learned is finite.
 
     :param model: a model
     :raises TrainingDiverged: if a weight, running statistic or optimizer state is not

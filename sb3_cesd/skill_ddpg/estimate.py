@@ -1,4 +1,4 @@
-"""What a training takes: told at its start, and its time once some updates were measured."""
+"""Estimate of what a training costs: its size at the start, its time once some updates were measured."""
 
 import math
 import time
@@ -9,9 +9,9 @@ from stable_baselines3.common.type_aliases import TrainFrequencyUnit
 
 from sb3_cesd.skill_ddpg.skill_states import kept_shape
 
-#: Updates that are measured, after some that warm up; they take at least this long [s]
+#: Number of updates to warm up, number of updates to measure after that, and the least time to measure [s]
 WARM_UP, MEASURED, SHORTEST = 5, 20, 1.0
-#: A training of this time and this many parameters could do with a smaller scale [s]
+#: Time [s] and number of parameters above which a smaller scale is suggested
 LONG, LARGE = 3 * 3600.0, 1_000_000
 #: Networks of fewer parameters seldom gain from a second thread
 SMALL = 2_000_000
@@ -22,8 +22,8 @@ class CostPhase(NamedTuple):
     A part of the training whose updates cost more than those before it.
 
     :param start: its first environment step
-    :param factor: time of its updates, as a multiple of that before it
-    :param name: what sets in there
+    :param factor: time of its steps, as a multiple of that before it
+    :param name: what starts there
     """
 
     start: int
@@ -33,10 +33,10 @@ class CostPhase(NamedTuple):
 
 class Estimate:
     """
-    Says what the training of a model takes: steps, updates, memory and file size when it is made, the time after the first
-    updates, and again after the first ones of each phase.
+    Prints what the training of a model takes: steps, updates, memory and file size at the start, and the remaining time
+    after the first updates of each phase.
 
-    It reads clocks and counters alone, so the model learns the same with it.
+    It only reads clocks and counters, so that the model learns the same with it.
 
     :param model: a model at the start of ``learn``
     """
@@ -57,12 +57,12 @@ class Estimate:
 
     def follow(self, model: Any) -> None:
         """
-        Measure updates, and say how long the rest takes; to be called after each environment step.
+        Measure updates, and print how long the rest takes; to be called after each environment step.
 
         :param model: the model in ``learn``
         """
         if self._phases and model.num_timesteps >= self._phases[0].start:
-            # What was measured so far is of another phase
+            # What was measured so far belongs to another phase
             del self._phases[0]
             self._begin(model)
         elif self._is_told:
@@ -80,7 +80,8 @@ class Estimate:
     def _tell(self, model: Any, n_updates: int, step_time: float) -> None:
         remaining = remaining_time(model.num_timesteps, model._total_timesteps, step_time, self._phases)
         later = "".join(
-            f"; {phase.name} at step {phase.start:,} is taken to cost {phase.factor:g} times" for phase in self._phases
+            f"; {phase.name} from step {phase.start:,} on is assumed to cost {phase.factor:g} times as much"
+            for phase in self._phases
         )
         print(
             f"Estimated time to the end on this machine, without evaluations: {duration(remaining)} "
@@ -92,7 +93,7 @@ class Estimate:
 
 def remaining_time(now: int, end: int, step_time: float, phases: list[CostPhase]) -> float:
     """
-    Add up the time of the steps to come.
+    Compute the time of the remaining steps.
 
     :param now: environment steps so far
     :param end: environment steps at the end
@@ -145,8 +146,8 @@ def n_bytes(tensors: Any) -> int:
 
 def model_bytes(model: Any) -> int:
     """
-    Tell how large a saved model gets: networks with the target critic, two moments of Adam for each parameter that learns, and
-    states of each skill of a pre-training.
+    Estimate the size of a saved model: networks with the target critic, two Adam moments per trainable parameter and, in
+    pre-training, the states of each skill.
 
     :param model: a model
     :return: size at the end of training; with another optimizer, about that [bytes]
@@ -160,7 +161,7 @@ def model_bytes(model: Any) -> int:
 
 def n_parameters(model: Any) -> int:
     """
-    Count the parameters that learn.
+    Count the trainable parameters.
 
     :param model: a model
     :return: their number
@@ -173,7 +174,7 @@ def n_parameters(model: Any) -> int:
 
 def sizes(model: Any) -> str:
     """
-    Say what a training consists of.
+    Describe the size of a training.
 
     :param model: a model at the start of ``learn``
     :return: a sentence or two
@@ -188,21 +189,21 @@ def sizes(model: Any) -> str:
 
 def smaller_scale(model: Any) -> str:
     """
-    Say how a method learns in less time.
+    Suggest a smaller scale for a method.
 
     :param model: a model of the method
     :return: a sentence
     """
     name = type(model).__name__.lower()
     return (
-        "For skills in less time, take the laptop scale: "
+        "For skills in less time, use the laptop scale: "
         f"--conf-file {name}_laptop.yml in RL Zoo, **sb3_cesd.preset('laptop', env_id, '{name}') in Python."
     )
 
 
 def use_fewer_threads(model: Any) -> str:
     """
-    Say that small networks want a single thread, as threads that wait for each other may take all the time.
+    Suggest a single thread for small networks, where threads may spend most of the time waiting for each other.
 
     :param model: a model
     :return: a sentence; empty if there is nothing to say

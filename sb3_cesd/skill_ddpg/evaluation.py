@@ -1,4 +1,4 @@
-"""Evaluations during training, in which all skills have their turn."""
+"""Evaluations during training that go through all skills."""
 
 import math
 import warnings
@@ -15,14 +15,15 @@ def add_skills_to_evaluation(
     callback: Any, training_env: VecEnv, skill_space: SkillSpace, skill: SkillName | None, discovers: bool = True
 ) -> None:
     """
-    Let evaluations go through the skills in turn, one per episode, on environments without skill observations.
+    Let evaluations go through the skills in turn, one per episode, in environments without skill observations.
 
-    Such environments follow the model from one ``learn`` to the next; a wrapper of the user's own keeps its skill.
+    From one ``learn`` to the next, such environments follow the skill of the model; a wrapper that the user added keeps its
+    own.
 
     :param callback: callback(s) that may hold evaluation environments
     :param training_env: environments of training, with skill observations
     :param skill_space: space of the skills
-    :param skill: the only one to evaluate
+    :param skill: the only skill to evaluate, ``None`` for all of them
     :param discovers: whether the model discovers skills
     """
     if isinstance(callback, EvalCallback):
@@ -30,7 +31,7 @@ def add_skills_to_evaluation(
         is_plain = unwrap_vec_wrapper(callback.eval_env, VecSkillObservation) is None
         env: Any = add_skill_observation(callback.eval_env, skill_space, skill_duration=None, order="cycle")
         if is_plain:
-            # A class of its own would make SB3 warn that training has another type of environment
+            # Not a subclass, as SB3 would warn that training has another type of environment
             env.follows_model = True
         if vars(env).get("follows_model"):
             env.set_skill(skill)
@@ -47,18 +48,18 @@ def add_skills_to_evaluation(
 
 
 def _warn_of_few_episodes(n_episodes: int, n_skills: int, n_envs: int) -> None:
-    # Each environment has as many episodes, and goes through the skills from one of its own
+    # All environments play the same number of episodes, and start the cycle of skills at different places
     needed = math.lcm(n_skills, n_envs)
     if n_episodes % needed:
         warnings.warn(
-            f"EvalCallback plays {n_episodes} episodes in {n_envs} environments, in which {n_skills} skills are not evaluated "
-            f"equally often: pass a multiple of {needed} as n_eval_episodes. Its best model is the one with the highest "
-            "reward of the environment, which skills do not learn; sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
+            f"EvalCallback plays {n_episodes} episodes in {n_envs} environments, so that {n_skills} skills are not evaluated "
+            f"equally often: pass a multiple of {needed} as n_eval_episodes. It chooses the best model by the reward of the "
+            "environment, which skills do not maximise; sb3_cesd.callbacks.SkillEvalCallback goes by the skills instead."
         )
 
 
 def _warn_of_other_type(eval_env: VecEnv, training_env: VecEnv) -> None:
-    """Warn as ``EvalCallback`` does; it would compare the wrappers of skills only."""
+    """Warn as ``EvalCallback`` does, which would only compare the skill wrappers."""
     training_env, eval_env = _without_skills(training_env), _without_skills(eval_env)
     if not isinstance(training_env, type(eval_env)):
         warnings.warn(f"Training and eval env are not of the same type: {training_env} != {eval_env}")

@@ -1,4 +1,4 @@
-"""From skills to a task: what a fine-tuned model takes over from a pre-trained one, and which skill it goes on with."""
+"""Fine-tuning on a task: what the model takes over from a pre-trained one, and which skill learns the task."""
 
 import io
 import pathlib
@@ -26,21 +26,21 @@ from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_tra
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data, without_bounds
 
-#: What can be transferred
+#: Parts of a model that can be transferred
 PARTS: tuple[Part, ...] = get_args(Part)
-#: What the fine-tuning of URLB transfers
+#: Parts that URLB transfers
 PUBLISHED_PARTS: tuple[Part, ...] = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
-#: Arguments of ``from_pretrained`` that a fine-tuned model has no more use for
+#: Arguments of ``from_pretrained`` that no longer matter to a fine-tuned model
 USED_UP = ("transfer", "n_eval_episodes")
 
 
 class ZeroShot(NamedTuple):
     """
-    How well skills do a task they were not trained for.
+    Returns of skills in a task they were not trained for.
 
     :param returns: mean return of each skill, shape ``(n_skills,)``
-    :param n_timesteps: environment steps it took to find out
+    :param n_timesteps: number of environment steps played for this
     """
 
     returns: np.ndarray
@@ -52,12 +52,12 @@ class ZeroShot(NamedTuple):
 
 def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
     """
-    Read what is saved of a pre-trained model.
+    Read the saved attributes of a pre-trained model.
 
     :param path: the zip file of a pre-trained model
     :return: its plain attributes by name
     :raises FileNotFoundError: if there is no such file
-    :raises ValueError: if it is no saved model, or not a pre-trained one
+    :raises ValueError: if it is not a saved model, or not a pre-trained one
     """
     try:
         saved = read_saved_data(path)
@@ -68,7 +68,7 @@ def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[s
         ) from error
     if saved.get("reward", "intrinsic") == "extrinsic":
         raise ValueError(
-            f"{path} was trained on a task already, with skill {saved.get('skill')}: load it to go on with that, "
+            f"{path} was trained on a task already, with skill {saved.get('skill')}: load it to go on with that task, "
             "or pass the pre-trained model."
         )
     if saved.get("_n_updates") == 0:
@@ -81,7 +81,7 @@ def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[s
 
 def check_transfer(parts: Collection[str]) -> None:
     """
-    Check what is to be transferred.
+    Check the parts to transfer.
 
     :param parts: names of parts
     :raises ValueError: if there is no such part
@@ -93,15 +93,15 @@ def check_transfer(parts: Collection[str]) -> None:
 
 def check_open_skill(parts: Collection[str], policy: SkillPolicy) -> None:
     """
-    Check that parts do not depend on the skill.
+    Check that the parts to transfer do not depend on the skill, which is not chosen yet.
 
-    :param parts: what is to be transferred before it is known which skill goes on
+    :param parts: parts to transfer
     :param policy: pre-trained policy
-    :raises ValueError: if that depends on the skill
+    :raises ValueError: if one of them depends on the skill
     """
     if "critic_head" in parts and policy.critic.has_skill_heads:
         raise ValueError(
-            "transfer with 'critic_head' needs the skill at once, but skill='best' with warm_up='skills' finds it in the "
+            "transfer with 'critic_head' needs to know the skill, but skill='best' with warm_up='skills' chooses it after the "
             "warm-up: leave 'critic_head' out, or choose another skill or warm_up."
         )
 
@@ -126,12 +126,12 @@ def check_skill_choice(skill: SkillName | str, skill_space: SkillSpace) -> Skill
 
 def arguments_to_go_on(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """
-    Sort out arguments for going on with a task.
+    Select the arguments that still matter when a fine-tuned model is loaded.
 
-    :param path: a model that was fine-tuned for some time
+    :param path: file of the fine-tuned model
     :param saved: what is saved in it
     :param arguments: what to change when it is loaded, possibly with arguments of ``from_pretrained``
-    :return: the arguments that are not settled yet
+    :return: the arguments other than those of ``from_pretrained``
     :raises ValueError: if they name another skill
     """
     if "skill" in arguments:
@@ -163,8 +163,8 @@ def make_task_model(
     :param model_class: class of the method
     :param path: file of the pre-trained model
     :param env: the task
-    :param skill: the skill to go on with
-    :param parts: what to load; ``None`` for what the method loads by default
+    :param skill: the skill that learns the task
+    :param parts: parts to load; ``None`` for those that the method loads by default
     :param n_eval_episodes: number of episodes of each skill for ``"best"``
     :param device: Device on which the code should be run.
     :param custom_objects: Dictionary of objects to replace upon loading.
@@ -179,7 +179,7 @@ def make_task_model(
     check_transfer(parts)
     saved = read_pretrained_data(path)
     if kwargs.get("reward", "extrinsic") != "extrinsic":
-        raise ValueError(f"reward={kwargs['reward']!r} is no task: leave reward out, or go on with pre-training by load().")
+        raise ValueError(f"reward={kwargs['reward']!r} is not a task: leave reward out, or use load() to go on pre-training.")
     check_fixed(model_class, path, saved, {})
     pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
     verbose = kwargs.get("verbose", 0)
@@ -193,7 +193,7 @@ def make_task_model(
 
     arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], "warm_up": "skills"}
     arguments.update({**kwargs, "reward": "extrinsic"})
-    # They shaped what is not used here, but may be named in a yml file of RL Zoo
+    # A yml file of RL Zoo may name others, but these shaped the pre-trained model
     arguments.update({name: getattr(pretrained, name) for name in model_class.fixed_by_save})
     wanted = kwargs.get("intrinsic_kwargs") or {}
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
@@ -231,7 +231,7 @@ def make_task_model(
 
 def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     """
-    Check that a task fits a pre-trained model, and warn of observations that are not normalised as those of its training.
+    Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training.
 
     :param env: the task, with skill observations
     :param pretrained: the pre-trained model
@@ -243,7 +243,7 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         spaces = (env.observation_space, pretrained.observation_space), (env.action_space, pretrained.action_space)
         if all(shapes_of(ours) == shapes_of(theirs) for ours, theirs in spaces):
             remedy = (
-                "Shapes are equal, bounds or types of numbers are not: give the task those of the pre-training, for instance "
+                "The shapes match, but bounds or dtypes do not: give the task those of the pre-training, for instance "
                 "with gymnasium.wrappers.TransformObservation and TransformAction."
             )
         else:
@@ -255,9 +255,9 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     vec_normalize = unwrap_vec_normalize(env)
     is_new = vec_normalize is not None and vec_normalize.norm_obs and not has_seen_observations(vec_normalize)
     if lacks_statistics(pretrained, None if is_new else vec_normalize):
-        instead = "the statistics of the task begin anew" if is_new else "those of the task are as they are"
+        instead = "the statistics of the task are new" if is_new else "those of the task are not normalised"
         warnings.warn(
-            f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may do something else "
+            f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may behave differently "
             "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
             "(RL Zoo finds them with -i).",
             stacklevel=4,
@@ -266,10 +266,10 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
 
 def draw_skill(n_skills: int, seed: int | None) -> int:
     """
-    Draw the skill to go on with.
+    Draw the skill that learns the task.
 
     :param n_skills: number of skills
-    :param seed: draw from a generator of its own, so that training is that of the same skill chosen by its index
+    :param seed: seed of a separate generator, so that training is the same as with that skill chosen by its index
     :return: a random skill
     """
     return int(np.random.randint(n_skills) if seed is None else np.random.RandomState(seed).randint(n_skills))
@@ -277,7 +277,7 @@ def draw_skill(n_skills: int, seed: int | None) -> int:
 
 def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | None = None) -> ZeroShot:
     """
-    Play every skill as it is, without noise, from equal initial states if there is a seed.
+    Play every skill as pre-trained, without noise, from the same initial states if there is a seed.
 
     :param policy: a pre-trained policy
     :param env: the task, with or without skill observations
@@ -310,12 +310,12 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     """
     Copy parts of a pre-trained policy; the rest stays as initialised.
 
-    The target critic becomes a copy of the critic, unless ``"no_target"`` leaves its trunk as initialised: Polyak averaging
-    then lets it follow, as in the released code of CeSD.
+    The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows by
+    Polyak averaging, as in the released code of CeSD.
 
     :param pretrained: pre-trained policy
     :param policy: policy with one critic head, changed in place
-    :param skill: the skill whose head that is, needed for ``"critic_head"``
+    :param skill: the skill of that head, needed for ``"critic_head"``
     :param parts: some of :data:`PARTS`: ``"actor"``; ``"critic_trunk"``, all of the critic but its heads; ``"critic_head"``,
         that of the skill (or the value that skills share, where there is one); ``"optimizers"``, the moments of all these;
         ``"no_target"``, see above
@@ -355,7 +355,7 @@ def _copy(
     Copy parameters and buffers of a network, and the moments of its optimizer.
 
     :param source: network with an optimizer
-    :param target: the same, changed in place
+    :param target: network to copy to, with an optimizer, changed in place
     :param names: parameters and buffers to copy
     :param select: what to copy of a tensor, by the name of the parameter
     :param with_moments: copy the state of the optimizer as well

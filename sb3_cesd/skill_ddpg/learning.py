@@ -27,25 +27,25 @@ SelfLearningSkillModel = TypeVar("SelfLearningSkillModel", bound="LearningSkillM
 
 
 class LearningSkillModel(ActingSkillModel):
-    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns a run of ``learn``: logs, callbacks and costs."""
+    """Part of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` that runs ``learn``: its logs, callbacks and costs."""
 
     noise_correlation: float
     actor_learning_starts: float
-    #: What playing all skills to find the best one came to
+    #: Returns of all skills, if they were played to find the best one
     zero_shot: ZeroShot | None
-    #: In ``learn``: contexts that callbacks enter, and what they leave to be done in the end, whatever ends it
+    #: During ``learn``: contexts and clean-ups of callbacks, which are closed however it ends
     until_learned: ExitStack
 
-    #: In ``learn``: when logs are written, and what is told of the cost
+    #: During ``learn``: when to write logs, and the estimate of the cost
     _log_schedule: LogSchedule | None = None
     _estimate: Estimate | None = None
     _mean_logs: MeanLogs
-    #: Of a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
+    #: For a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
     _goes_on: "Callable[[LearningSkillModel, BaseCallback], None] | None"
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the next ``learn`` goes on from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
+        """Whether the next ``learn`` resumes from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
         return self._goes_on is not None
 
     def learn(
@@ -60,19 +60,20 @@ class LearningSkillModel(ActingSkillModel):
         """
         Train the model, see :meth:`stable_baselines3.common.base_class.BaseAlgorithm.learn`.
 
-        With ``verbose=1``, it first says what the training takes: steps, updates, memory and file size, and after the first
+        With ``verbose=1``, it first prints what the training takes: steps, updates, memory and file size, and after the first
         updates an estimate of its time.
 
         :param total_timesteps: The total number of samples (env steps) to train on
         :param callback: callback(s) called at every step with state of the algorithm.
-        :param log_interval: ``"auto"`` writes logs 20 times in the course of the training (100 times if they also go to a
-            file, such as TensorBoard's), and at least every minute; a number writes them every so many episodes, as
-            Stable-Baselines3 does (4 by default there); ``None`` leaves it to callbacks
+        :param log_interval: ``"auto"`` writes logs 20 times per training (100 times if they also go to a file, such as
+            TensorBoard's), and at least every minute; a number writes them after that many episodes, as in
+            Stable-Baselines3 (4 by default there); ``None`` leaves it to callbacks
         :param tb_log_name: the name of the run for TensorBoard logging; ``None`` for that of the method
         :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
         :param progress_bar: Display a progress bar using tqdm and rich.
         :return: the trained model
-        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
+        :raises TrainingDiverged: if a loss, gradient or running statistic is not finite, unless such steps are skipped; or if
+            actions or weights are not
         """
         check_arguments("learn", locals())
         self._log_schedule = LogSchedule() if log_interval == "auto" else None
@@ -105,10 +106,10 @@ class LearningSkillModel(ActingSkillModel):
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
         if self._is_stepping:
-            # A callback stopped training within a step, which is not stored: what follows is no next step
+            # A callback stopped training within a step, which was not stored: what follows is not its next step
             self._last_obs, self._is_stepping = None, False
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
-            # SB3 resets the environments now, which SB3's own buffers do not note
+            # SB3 resets the environments now, without telling the buffer
             self.replay_buffer.end_trajectories()
         goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
@@ -141,7 +142,7 @@ class LearningSkillModel(ActingSkillModel):
 
     def cost_phases(self) -> list[CostPhase]:
         """
-        Tell where updates become more expensive in the course of the training, for the estimate of its time.
+        List where updates become more expensive during the training, for the estimate of its time.
 
         :return: later phases of the training, in their order
         """

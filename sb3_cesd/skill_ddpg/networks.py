@@ -1,4 +1,4 @@
-"""Actor and critic of URLB's DDPG, which take the skill as an input. The critic is as wide as that of CeSD by default."""
+"""Skill-conditioned actor and critic of URLB's DDPG. By default, the critic is as wide as that of CeSD."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogona
 
 def _plain_part(obs: dict[str, th.Tensor]) -> TensorObservation:
     """
-    Take the skill out of observations, and bring doubles to the precision of the skill.
+    Remove the skill from observations, and cast float64 to the precision of the skill.
 
     :param obs: observations with skills
     :return: the same without skills
@@ -37,7 +37,7 @@ class SkillActor(BasePolicy):
     :param features_dim: size of the features
     :param activation_fn: activation of the hidden layers
     :param normalize_images: whether to normalize images or not
-    :param layer_norm: the first hidden layer is followed by LayerNorm and Tanh instead, as in URLB
+    :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer, as in URLB
     """
 
     features_extractor: BaseFeaturesExtractor
@@ -71,7 +71,7 @@ class SkillActor(BasePolicy):
 
     @property
     def n_outputs(self) -> int:
-        """Size of what the network puts out."""
+        """Number of outputs of the network."""
         return get_action_dim(self.action_space)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class SkillActor(BasePolicy):
 
     def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """
-        Compute the actions of skills, as the replay buffer keeps them.
+        Compute the actions of skills, as stored in the replay buffer.
 
         :param observations: observations without skills
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
@@ -100,7 +100,7 @@ class SkillActor(BasePolicy):
 
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
         """
-        Compute the actions of the skills that observations bear.
+        Compute the actions of the skills in the observations.
 
         :param obs: observations with skills
         :return: actions in [-1, 1], shape ``(n, action_dim)``
@@ -109,26 +109,26 @@ class SkillActor(BasePolicy):
 
     def outputs_of(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """
-        Compute what the network puts out for skills as the replay buffer keeps them; for the arguments see :meth:`act`.
+        Compute the outputs of the network for skills as stored in the replay buffer; for the arguments see :meth:`act`.
 
-        :return: before tanh, shape ``(n, n_outputs)``
+        :return: outputs before tanh, shape ``(n, n_outputs)``
         """
         features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
         return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1))
 
     def outputs_for(self, obs: dict[str, th.Tensor]) -> th.Tensor:
         """
-        Compute what the network puts out for the skills that observations bear.
+        Compute the outputs of the network for the skills in the observations.
 
         :param obs: observations with skills
-        :return: before tanh, shape ``(n, n_outputs)``
+        :return: outputs before tanh, shape ``(n, n_outputs)``
         """
         features = self.features_extractor(to_features(_plain_part(obs), self.plain_space, self.normalize_images))
         return self.mu(th.cat([features, obs[SKILL].to(features.dtype)], dim=1))
 
     def squashed(self, outputs: th.Tensor) -> th.Tensor:
         """
-        Make deterministic actions of what the network puts out.
+        Convert outputs of the network to deterministic actions.
 
         :param outputs: shape ``(n, n_outputs)``
         :return: actions in [-1, 1], shape ``(n, action_dim)``
@@ -151,13 +151,13 @@ class SkillCritic(BaseModel):
         ``[512, 1024]``, is that of CeSD's code, where URLB has ``[1024, 1024]``
     :param features_extractor: network that extracts features of the observation without the skill
     :param activation_fn: activation within the critics
-    :param n_critics: critics on the same trunk
+    :param n_critics: number of critics on the same trunk
     :param share_features_extractor: the extractor belongs to the actor and is not trained here
     :param normalize_images: whether to normalize images or not
     :param layer_norm: the trunk is Linear, LayerNorm and Tanh, as in URLB; else Linear and the activation
     """
 
-    #: Modules that make values of hidden features; what comes before them is the trunk
+    #: Modules that map hidden features to values; what comes before them is the trunk
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
     #: Whether skills have heads of their own
     has_skill_heads: ClassVar[bool] = False
@@ -214,7 +214,7 @@ class SkillCritic(BaseModel):
 
     def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
         """
-        Compute the Q-values of skills, as the replay buffer keeps them.
+        Compute the Q-values of skills, as stored in the replay buffer.
 
         :param observations: observations without skills
         :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
@@ -225,7 +225,7 @@ class SkillCritic(BaseModel):
 
     def forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> tuple[th.Tensor, ...]:
         """
-        Compute the Q-values of the skills that observations bear, as TD3's critic does.
+        Compute the Q-values of the skills in the observations, as TD3's critic does.
 
         :param obs: observations with skills
         :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
@@ -258,7 +258,7 @@ class SkillCritic(BaseModel):
 
     def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
         """
-        Take the part of a parameter that serves a skill.
+        Select the part of a parameter that belongs to a skill.
 
         :param name: name of a parameter
         :param value: the parameter, or a tensor of its shape

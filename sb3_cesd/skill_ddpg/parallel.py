@@ -1,4 +1,4 @@
-"""Learn in a thread while the environments go on."""
+"""Learning in a thread, in parallel to the environments."""
 
 import io
 import warnings
@@ -10,12 +10,12 @@ from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
 class LearnerThread:
     """
-    A copy of a model that learns from the replay buffer of the model, while that acts; what was learned is brought back
-    whenever a round is over.
+    Learns with a copy of a model in a thread, while the model acts and fills the replay buffer that both share. After each
+    round, the parameters are copied back to the model.
 
-    :param model: a model in ``learn``, whose own updates are switched off until :meth:`finish`, at the latest until ``learn``
-        ends, whatever ends it
-    :param gradient_steps: updates of a round
+    :param model: a model in ``learn``; its own updates are switched off until :meth:`finish`, which is called at the latest
+        when ``learn`` ends, for whatever reason
+    :param gradient_steps: number of updates per round
     """
 
     def __init__(self, model: SkillDDPG, gradient_steps: int) -> None:
@@ -24,7 +24,7 @@ class LearnerThread:
         saved = io.BytesIO()
         model.save(saved)
         saved.seek(0)
-        # The buffer is that of the model: no need to make room for another
+        # It shares the buffer of the model and needs no room of its own
         self.learner = type(model).load(saved, device=model.device, buffer_size=1)
         self.learner.set_logger(model.logger)
         self.learner.replay_buffer = model.replay_buffer
@@ -36,9 +36,9 @@ class LearnerThread:
 
     def start_next_round(self) -> None:
         """
-        If the last round is over, bring what was learned to the model and start another; else do nothing.
+        If the last round is over, copy its parameters to the model and start another; otherwise do nothing.
 
-        :raises BaseException: what the last round failed with
+        :raises BaseException: the error of the last round, if it failed
         """
         if self.thread is not None and self.thread.is_alive():
             return
@@ -52,9 +52,9 @@ class LearnerThread:
 
     def finish(self) -> None:
         """
-        Wait for the round, bring what was learned to the model, and let it learn by itself again. A second call does nothing.
+        Wait for the round, copy its parameters to the model, and let it learn by itself again. A second call does nothing.
 
-        :raises BaseException: what the round failed with
+        :raises BaseException: the error of the round, if it failed
         """
         vars(self.model).pop("train", None)
         if self.thread is not None:
@@ -67,11 +67,11 @@ class LearnerThread:
         except BaseException as another:
             if error is None:
                 raise
-            # What ended training is raised
+            # The error that ended training is raised
             warnings.warn(f"The thread that learns failed as well: {type(another).__name__}: {another}", stacklevel=2)
 
     def _follow_model(self) -> None:
-        """Tell the learner which skill learns the task, once the model has chosen it in its warm-up."""
+        """Pass the skill that learns the task on to the learner, once the model has chosen it in its warm-up."""
         self.learner.skill_turns = None
         # A captured graph reads the tensor that it was captured with
         if self.learner.skill != self.model.skill:

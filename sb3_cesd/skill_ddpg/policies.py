@@ -27,9 +27,9 @@ class SkillPolicy(BasePolicy):
     """
     Policy class (with skill-conditioned actor and critic) of URLB's DDPG: twin critics and a target critic, no target actor.
 
-    ``predict`` takes observations with a skill as they are. Those without get one: that passed as ``skill=``; or the one fixed
-    by ``set_skill``; or a skill for each episode, going through all skills in turn, which travels in ``state`` like the memory
-    of a recurrent policy (``evaluate_policy`` and RL Zoo's enjoy carry it).
+    ``predict`` follows the skill passed as ``skill=``, else that of the observation, else the one fixed by ``set_skill``.
+    Without any of these it goes through all skills in turn, one per episode, and keeps track of them in ``state``, like the
+    memory of a recurrent policy (``evaluate_policy`` and RL Zoo's enjoy pass it on).
 
     :param observation_space: observation space with a skill
     :param action_space: action space
@@ -39,17 +39,18 @@ class SkillPolicy(BasePolicy):
         ``dict(pi=[1024, 1024], qf=[512, 1024])``
     :param activation_fn: activation of the hidden layers
     :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
-        ``FlattenExtractor``, or ``CombinedExtractor`` where that is a dictionary
+        ``FlattenExtractor``, or ``CombinedExtractor`` for dictionaries
     :param features_extractor_kwargs: its arguments
     :param normalize_images: whether to scale images to [0, 1]
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
-    :param n_critics: number of critics, the target takes their minimum
-    :param share_features_extractor: the critic uses the extractor of the actor, trained by the actor loss
-    :param skill: the skill of every prediction for an observation without one, see :meth:`set_skill`
+    :param n_critics: number of critics; the target takes their minimum
+    :param share_features_extractor: the critic uses the features extractor of the actor, which the actor loss trains
+    :param skill: skill to follow for observations without one, see :meth:`set_skill`
     :param ent_coef: entropy coefficient of a stochastic actor, see
         :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`; ``None`` for a deterministic one
-    :param layer_norm: the first hidden layer of actor and critic is followed by LayerNorm and Tanh instead, as in URLB
+    :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer in actor and critic, as in
+        URLB
     """
 
     actor: SkillActor
@@ -80,8 +81,8 @@ class SkillPolicy(BasePolicy):
     ) -> None:
         if skill_space is None:
             raise ValueError(
-                f"{type(self).__name__} is a policy with skills, of an algorithm of sb3_cesd: load a saved model with the "
-                "class that saved it, e.g. sb3_cesd.CeSD.load(path)."
+                f"{type(self).__name__} is a policy with skills, but got no skill_space, which only algorithms of sb3_cesd "
+                "pass: load a saved model with the class that saved it, e.g. sb3_cesd.CeSD.load(path)."
             )
         check_arguments("SkillPolicy", locals())
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
@@ -125,7 +126,7 @@ class SkillPolicy(BasePolicy):
         self.critic = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
         self.critic_target = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
         self.critic_target.load_state_dict(self.critic.state_dict())
-        # A shared extractor is trained by the actor, as far as its weights are trainable
+        # A shared extractor stays as trainable as it is: the actor trains it
         for parameter in self.critic_target.own_parameters():
             parameter.requires_grad_(False)
 
@@ -135,10 +136,10 @@ class SkillPolicy(BasePolicy):
 
     def make_optimizer(self, parameters: list[nn.Parameter], lr_schedule: Schedule) -> th.optim.Optimizer:
         """
-        Make an optimizer as the user chose it.
+        Make an optimizer of the class and with the arguments that the user chose.
 
-        :param parameters: what it changes
-        :param lr_schedule: its learning rate
+        :param parameters: parameters to optimise
+        :param lr_schedule: learning rate schedule
         :return: the optimizer
         """
         check_names("optimizer_kwargs", self.optimizer_class, self.optimizer_kwargs, ("params", "lr"))
@@ -147,7 +148,7 @@ class SkillPolicy(BasePolicy):
 
     def make_plain_features_extractor(self) -> BaseFeaturesExtractor:
         """
-        Make a features extractor of observations without skills.
+        Make a features extractor for observations without skills.
 
         :return: the extractor
         """
@@ -235,14 +236,14 @@ class SkillPolicy(BasePolicy):
         :param mode: if true, set to training mode, else set to evaluation mode
         """
         for network in (self.actor, self.critic):
-            # predict() asks for this in every step, and a walk through all modules takes as long as acting
+            # predict() calls this in every step, and walking through all modules takes as long as acting
             if network.training != mode:
                 network.set_training_mode(mode)
         self.training = mode
 
     def set_skill(self, skill: SkillName | None) -> None:
         """
-        Fix the skill of predictions for observations without one.
+        Fix the skill to follow for observations without one.
 
         :param skill: index or vector of the skill, or ``None`` to go through all of them
         :raises ValueError: if there is no such skill
@@ -264,18 +265,18 @@ class SkillPolicy(BasePolicy):
         Get the action of a skill.
 
         :param observation: one or several observations, with or without a skill
-        :param state: skills of the running episodes, as returned by the call before
+        :param state: skills of the running episodes, as returned by the previous call
         :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
-        :param deterministic: take the mean action of a stochastic policy; those of a deterministic one are the same
-        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; overrides that of
-            the observation
+        :param deterministic: take the mean action of a stochastic policy; no effect on a deterministic one
+        :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill;
+            overrides that of the observation
         :return: actions and the state to pass to the next call
         :raises ValueError: if the skill is unknown, the observation of another shape, or ``state`` or ``episode_start`` of
             another number of environments
         """
         check_arguments("predict", locals())
         if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
-            # What reset() returns: SB3 explains that
+            # What reset() returns: SB3 explains the mistake
             return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]
         batch_shape = self.batch_shape(observation)
         if skill is not None:
@@ -288,7 +289,7 @@ class SkillPolicy(BasePolicy):
 
     def _notice_lost_state(self, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None) -> None:
         """
-        Warn once of a loop that never gets to another skill, as it carries no state.
+        Warn once about a loop that never gets to another skill because it does not pass the state on.
 
         :param state: as passed to :meth:`predict`
         :param episode_start: likewise
@@ -302,18 +303,18 @@ class SkillPolicy(BasePolicy):
             self._warned_of_lost_state = True
             warnings.warn(
                 "predict() was called again without a skill and without the state that it returned, so skill 0 acts in every "
-                "episode (of several environments, skill i in environment i). Pass skill=..., fix one with set_skill(...), or "
-                "carry the state to go through all skills: action, state = model.predict(obs, state, episode_start).",
+                "episode (with several environments, skill i in environment i). Pass skill=..., fix one with set_skill(...), "
+                "or carry the state to go through all skills: action, state = model.predict(obs, state, episode_start).",
                 stacklevel=4,
             )
 
     def batch_shape(self, observation: Observation, what: str = "observation") -> tuple[int, ...]:
         """
-        Tell one observation from several.
+        Get the batch shape of observations.
 
-        :param observation: with or without a skill
-        :param what: the argument, as the user knows it
-        :return: ``()`` or ``(n_envs,)``
+        :param observation: one or several observations, with or without a skill
+        :param what: name of the argument, for messages
+        :return: ``()`` for a single observation, else ``(n_envs,)``
         :raises ValueError: if it is of another shape than the model takes
         """
         entries = entries_of(observation)
@@ -335,7 +336,7 @@ class SkillPolicy(BasePolicy):
             sizes.add(shape[:1] if len(shape) > len(known[name].shape) else ())
         if len(sizes) > 1:
             raise ValueError(
-                f"The entries of the {what} are of different numbers of environments, {sorted(sizes)}: pass those of the same."
+                f"The entries of the {what} are of different numbers of environments, {sorted(sizes)}: pass as many of each."
             )
         return sizes.pop()
 
@@ -350,15 +351,16 @@ class SkillPolicy(BasePolicy):
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """
-        Choose the skill of each episode. Environment i of n goes through the skills i, i + n, i + 2n, ..., however long the
-        episodes of the others are, so that all skills count alike where SB3's ``evaluate_policy`` plays as many episodes in
-        each environment.
+        Choose the skill of each episode.
+
+        Environment i of n goes through the skills i, i + n, i + 2n, ..., however long the episodes of the others are. All
+        skills then count equally in SB3's ``evaluate_policy``, which plays the same number of episodes in each environment.
 
         :param n_envs: number of environments
-        :param state: skills of the episodes, and by how many the next one of an environment is further on
+        :param state: skills of the episodes, and the increment to the next skill of an environment
         :param episode_start: where an episode starts, shape ``(n_envs,)``
         :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
-        :raises ValueError: if what is said of the episodes is of another number of environments
+        :raises ValueError: if ``state`` or ``episode_start`` is of another number of environments
         """
         if self.skill is not None:
             return self.skill_space.encode(self.skill, (n_envs,)), state or ()
@@ -371,12 +373,12 @@ class SkillPolicy(BasePolicy):
     @staticmethod
     def _check_memory(n_envs: int, state: tuple[np.ndarray, ...], starts: np.ndarray) -> None:
         """
-        Check that what is said of episodes is of the environments that are observed.
+        Check that ``state`` and ``episode_start`` match the number of observed environments.
 
         :param n_envs: number of environments
         :param state: as passed to :meth:`predict`; empty in the first call
         :param starts: where an episode starts; for a single environment possibly of shape ``()``
-        :raises ValueError: if it is of another number of environments
+        :raises ValueError: if one of them is of another number of environments
         """
         there_are = "there is 1 observation" if n_envs == 1 else f"there are {n_envs} observations"
         if starts.shape != (n_envs,) and (starts.shape, n_envs) != ((), 1):

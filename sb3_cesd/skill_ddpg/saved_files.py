@@ -1,4 +1,4 @@
-"""Saved models and replay buffers: what can be told of them, and what does not fit."""
+"""Reading saved models and replay buffers, and checks that they fit."""
 
 import inspect
 import io
@@ -19,22 +19,22 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import SKILL
 from sb3_cesd.common.rules import shown
 
-#: What to do without a replay buffer
+#: What to do if a replay buffer can't be loaded
 BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another checkpoint, or go on without a replay buffer."
 #: What ``None`` stands for in the constructor
 DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
-#: What is read of a saved model before it is built
+#: Attributes of a saved model that are read before it is built
 NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
-#: Attributes that older files lack, with what those models had
+#: Attributes that older files lack, with the values of those models
 SINCE_ADDED: dict[str, Any] = {"ent_coef": None}
 
 
 def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
     """
-    Name a method and those it is a variant of.
+    List the names of a method and of those it is a variant of.
 
     :param model_class: class of a method
-    :return: names of the class and of those above it, down to the method they are a variant of
+    :return: names of the class and its bases below ``SkillDDPG``, or that one alone
     """
     names = [ancestor.__name__ for ancestor in model_class.__mro__]
     return names[: names.index("SkillDDPG")] or ["SkillDDPG"]
@@ -46,8 +46,8 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
 
     :param path: the zip file
     :return: attributes by name; those that JSON can't express are left as SB3 stored them, and those that older files lack
-        are what such models had
-    :raises ValueError: if it is no saved model
+        have the values of such models
+    :raises ValueError: if it is not a saved model
     """
     with explain_no_file(path, "of a model"):
         file = open_path(path, "r", verbose=0, suffix="zip")
@@ -73,11 +73,11 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
 
 def share_equal_tensors(parameters: dict[str, Any], copies: str, originals: str) -> None:
     """
-    Let equal tensors of two networks be the same tensor.
+    Replace tensors of one network by those of another where they are equal, so that both share them.
 
-    :param parameters: tensors by name, those of one network are replaced
-    :param copies: what the names of that one start with
-    :param originals: what the names of the other one start with
+    :param parameters: tensors by name, changed in place
+    :param copies: prefix of the names of the tensors to replace
+    :param originals: prefix of the names of the tensors that replace them
     """
     for name, value in parameters.items():
         original = parameters.get(originals + name.removeprefix(copies)) if name.startswith(copies) else None
@@ -92,8 +92,8 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
     :param model_class: class that loads it
     :param path: the file
     :param saved: what is saved in it
-    :param arguments: what the user wants
-    :raises ValueError: if another class saved it, or the user wants to change what a saved model keeps
+    :param arguments: arguments that the user passed
+    :raises ValueError: if another class saved it, or an argument would change what a saved model keeps
     """
     ours, theirs = lineage(model_class), saved.get("lineage", [])
     # A variant of a method may load what the method saved, and the other way round
@@ -117,14 +117,14 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
 
 def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """
-    Change arguments of the intrinsic reward of a saved model.
+    Merge changed arguments of the intrinsic reward into those of a saved model.
 
     :param model_class: class that loads it
     :param path: the file
     :param saved: what is saved in it
     :param wanted: arguments to change
-    :return: these and the other ones
-    :raises ValueError: if they shape networks
+    :return: all arguments
+    :raises ValueError: if one shapes the networks and differs from the saved one
     """
     kept, fixed = saved["intrinsic_kwargs"], model_class.reward_class.fixed_by_save
     if ":serialized:" in kept:
@@ -148,7 +148,7 @@ def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
 
 def with_lists(value: Any) -> Any:
     """
-    Make lists of tuples, as JSON does, which knows none.
+    Convert tuples to lists, as JSON does.
 
     :param value: anything
     :return: the same, or a copy with lists
@@ -163,7 +163,7 @@ def with_lists(value: Any) -> Any:
 @contextmanager
 def explain_other_spaces(env: Any) -> Iterator[None]:
     """
-    End SB3's error about the spaces of an environment with the remedy.
+    Add the remedy to SB3's error about the spaces of an environment.
 
     :param env: the environment
     :raises ValueError: if the spaces of an environment are not those of the model
@@ -181,10 +181,10 @@ def explain_other_spaces(env: Any) -> Iterator[None]:
 
 def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
     """
-    Replace ``None`` by what it stands for in the constructor, which does not see what a loader changes.
+    Replace ``None`` by the default it stands for, as the constructor does not see arguments that are changed by loading.
 
     :param arguments: arguments of the constructor by name
-    :return: the same, but for what is ``None``
+    :return: the arguments, with defaults in place of ``None`` where there are any
     """
     return {name: DEFAULTS.get(name) if value is None else value for name, value in arguments.items()}
 
@@ -192,10 +192,10 @@ def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def explain_other_policy(path: object, policy_kwargs: dict[str, Any] | None) -> Iterator[None]:
     """
-    End SB3's error about other networks with the remedy.
+    Add the remedy to SB3's error about other networks.
 
-    :param path: the file that is loaded within
-    :param policy_kwargs: what the user wants
+    :param path: the file that is loaded within the context
+    :param policy_kwargs: what the user passed
     :raises ValueError: if the networks of the file were made with other arguments
     """
     try:
@@ -211,7 +211,7 @@ def explain_other_policy(path: object, policy_kwargs: dict[str, Any] | None) -> 
 
 def without_bounds(message: str) -> str:
     """
-    Leave the bounds of long vectors out of a message: they fill pages, and shapes tell spaces apart.
+    Leave the bounds of long vectors out of a message: they fill pages, and shapes are enough to distinguish spaces.
 
     :param message: a message that shows spaces
     :return: the same, with ``[...]`` for long arrays of numbers
@@ -222,25 +222,25 @@ def without_bounds(message: str) -> str:
 @contextmanager
 def explain_no_file(path: object, kind: str) -> Iterator[None]:
     """
-    End the error about a folder or nothing where a file is to be read with the remedy.
+    Add the remedy to the error about a folder in place of a file, or a missing file.
 
-    :param path: what is opened within
-    :param kind: what the file is one of
+    :param path: what is opened within the context
+    :param kind: kind of the file in the message, e.g. ``"of a model"``
     :raises ValueError: if it is a folder
-    :raises FileNotFoundError: if there is nothing
+    :raises FileNotFoundError: if there is no file
     """
     try:
         yield
     except IsADirectoryError as error:
         raise ValueError(f"The path {path} is a folder: pass the file {kind}, with its suffix.") from error
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"There is no file at the path {path}: pass that {kind}.") from error
+        raise FileNotFoundError(f"There is no file at the path {path}: pass the path {kind}.") from error
 
 
 @contextmanager
 def explain_parameters() -> Iterator[None]:
     """
-    End SB3's errors about parameters with the remedy.
+    Add the remedy to SB3's errors about parameters.
 
     :raises ValueError: if they are not those of the model
     """
@@ -248,8 +248,8 @@ def explain_parameters() -> Iterator[None]:
         yield
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"load_path_or_dict does not hold the parameters of this model ({error}): pass what get_parameters() of such a "
-            "model returned, or the file of one."
+            f"load_path_or_dict does not hold the parameters of this model ({error}): pass what get_parameters() returned "
+            "for such a model, or the file of one."
         ) from error
 
 
@@ -258,7 +258,7 @@ def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> 
     """
     Explain SB3's error about a file without all parameters.
 
-    :param path: the zip file that is loaded within
+    :param path: the zip file that is loaded within the context
     :raises ValueError: if a network or an optimizer is missing in it
     """
     try:
@@ -274,12 +274,12 @@ def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> 
 
 def is_of_pretraining(model: Any, path: object, loaded: object) -> bool:
     """
-    Tell whether a replay buffer holds the pre-training, and warn if it is to be loaded for a task.
+    Check whether a replay buffer of the pre-training is loaded for a model that learns a task, and warn if so.
 
     :param model: the model
     :param path: file of the replay buffer
     :param loaded: the replay buffer
-    :return: whether it is none for the model
+    :return: whether it is one, which the model should not use
     """
     if model.reward != "extrinsic" or not isinstance(loaded, SkillReplayBuffer) or loaded.reward == "extrinsic":
         return False
@@ -293,16 +293,16 @@ def is_of_pretraining(model: Any, path: object, loaded: object) -> bool:
 
 def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
     """
-    Check that a model can go on with a replay buffer.
+    Check that a replay buffer fits a model.
 
     :param model: the model
     :param path: file of the replay buffer
     :param loaded: the replay buffer
-    :raises ValueError: if it can't
+    :raises ValueError: if it does not
     """
     if not isinstance(loaded, SkillReplayBuffer):
         raise ValueError(
-            f"The replay buffer {path} is a {type(loaded).__name__}, which does not know skills: it was saved by another "
+            f"The replay buffer {path} is a {type(loaded).__name__}, which does not store skills: it was saved by another "
             f"algorithm. {BUFFER_REMEDY}"
         )
     known = {

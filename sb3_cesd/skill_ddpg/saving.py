@@ -1,4 +1,4 @@
-"""How models are saved and loaded, to go on with what they learned or with a task."""
+"""Saving and loading models and replay buffers, to continue a training or to fine-tune on a task."""
 
 import io
 import pathlib
@@ -28,12 +28,12 @@ SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
 
 
 class SavedSkillModel(OffPolicyAlgorithm):
-    """What of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` concerns files: zips of models, and replay buffers."""
+    """Part of :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG` that saves and loads: models and replay buffers."""
 
     replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
     intrinsic: IntrinsicReward
     skill_duration: int | None
-    #: Versions of this package and what it depends on, when the model was last saved
+    #: Versions of this package and its dependencies, when the model was last saved
     saved_with: dict[str, str]
     #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
@@ -45,11 +45,11 @@ class SavedSkillModel(OffPolicyAlgorithm):
     skill_states: th.Tensor
 
     _update_runner: UpdateRunner
-    #: In ``save``, which writes equal tensors once
+    #: Whether ``save`` is running, which writes equal tensors only once
     _is_saving: bool = False
-    #: By how many steps ``learning_starts`` is more than the argument, which is saved; see :meth:`learning_later`
+    #: Steps by which ``learning_starts`` exceeds the argument, which is what is saved; see :meth:`learning_later`
     _learns_later_by: int = 0
-    #: What :meth:`from_pretrained` loads by default, as the released code of the method does
+    #: Parts that :meth:`from_pretrained` loads by default, as in the released code of the method
     published_transfer: ClassVar[tuple[Part, ...]] = finetuning.PUBLISHED_PARTS
 
     @classmethod
@@ -67,25 +67,26 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Make a model to fine-tune on a task from a pre-trained one.
 
-        ``learn`` then maximises the reward of the environment with one skill, which is also the one of predictions and
-        evaluations. What is not transferred starts fresh. In the first ``learning_starts`` steps all skills act in turn,
-        unless ``warm_up`` says otherwise.
+        ``learn`` then maximises the reward of the environment with one skill, which predictions and evaluations follow, too.
+        What is not transferred starts from scratch. In the first ``learning_starts`` steps all skills act in turn, unless
+        ``warm_up`` says otherwise.
 
         :param path: path to the zip file (or a file-like) of the pre-trained model
         :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
-        :param skill: the skill to go on with: ``"random"``, an index (or the vector of a continuous skill), or ``"best"``: by
-            the rewards of the warm-up, the one for whose states the highest mean reward is expected, known after
-            ``learning_starts`` steps (see :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`; where a file has no such
-            states, the one with the highest mean reward in the warm-up). With another ``warm_up`` than ``"skills"``, every
-            skill is played and the one with the highest return taken; ``zero_shot`` then holds what came out and the number
-            of steps that took, which are not part of ``num_timesteps``.
-        :param transfer: what to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
-            ``"optimizers"`` (for the parts that are loaded) and ``"no_target"`` (the target critic starts fresh); ``None`` for
-            the ``published_transfer`` of the method, which is actor and trunk of the critic unless its docs say otherwise
-        :param n_eval_episodes: number of episodes of each skill for ``"best"``, if it plays them
+        :param skill: the skill that learns the task: ``"random"``, an index (or the vector of a continuous skill), or
+            ``"best"``. The best skill is chosen after the warm-up of ``learning_starts`` steps: the one whose states promise
+            the highest mean reward, given the rewards of the warm-up (see
+            :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`), or, if the file holds no states, the one with the
+            highest mean reward in the warm-up. With any ``warm_up`` but ``"skills"``, every skill is played beforehand and the
+            one with the highest return chosen; ``zero_shot`` then holds the returns and the number of steps played, which are
+            not part of ``num_timesteps``.
+        :param transfer: parts to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
+            ``"optimizers"`` (of the parts that are loaded) and ``"no_target"`` (the target critic starts from scratch);
+            ``None`` for the ``published_transfer`` of the method: actor and trunk of the critic, unless its docs say otherwise
+        :param n_eval_episodes: number of episodes per skill, if they are played to find the ``"best"``
         :param device: Device on which the code should be run.
         :param custom_objects: Dictionary of objects to replace upon loading.
-        :param kwargs: arguments of the constructor to change; the others are those of the pre-trained model, but
+        :param kwargs: arguments of the constructor to change; by default they are those of the pre-trained model, except that
             ``warm_up`` is ``"skills"``
         :return: a model that has not learned yet
         :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
@@ -107,10 +108,10 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
 
-        A seeded model that has learned goes on with random numbers other than those of its start, the same ones whenever the
-        file is loaded; with ``seed`` among ``kwargs`` it begins with those of that seed.
+        A seeded model that has learned does not repeat the random numbers of its start, but continues with others, the same
+        whenever the file is loaded. With ``seed`` in ``kwargs``, it starts with those of that seed.
 
-        A pre-trained model that is loaded with ``reward="extrinsic"`` is one to fine-tune, see :meth:`from_pretrained`.
+        Loading a pre-trained model with ``reward="extrinsic"`` makes a model to fine-tune, see :meth:`from_pretrained`.
 
         :param path: path to the file (or a file-like) where to load the agent from
         :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
@@ -159,7 +160,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 path, env, device, custom_objects, print_system_info, force_reset, **{**since_added, **kwargs}
             )
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
-            # SB3 seeds a loaded model as a new one, which would draw the random numbers of its start again
+            # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))
         return model
 
@@ -172,13 +173,13 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Save all the attributes of the object and the model parameters in a zip-file.
 
-        Should that fail or be killed, the file that was there before is untouched. What of the target critic equals the
-        critic, as do heads that have not learned yet, takes no space.
+        If this fails or is killed, the previous file is untouched. Parts of the target critic that equal the critic, such as
+        heads that have not learned yet, take no space.
 
         :param path: path to the file where the rl agent should be saved
         :param exclude: name of parameters that should be excluded in addition to the default ones
         :param include: name of parameters that might be excluded but should be included anyway
-        :raises OSError: if the file can't be written, e.g. as the disk is full
+        :raises OSError: if the file can't be written, e.g. because the disk is full
         :raises TrainingDiverged: if a weight is not finite
         """
         check_arguments("save", locals())
@@ -200,16 +201,16 @@ class SavedSkillModel(OffPolicyAlgorithm):
             self.learning_starts += self._learns_later_by
 
     def _note_normalization(self) -> None:
-        """Take it that the model learns in the environments that it has."""
+        """Note whether the model learns on normalised observations."""
         normalize = self.get_vec_normalize_env()
         self.trained_normalized = normalize is not None and normalize.norm_obs
 
     @contextmanager
     def learning_later(self, n_timesteps: int) -> Iterator[None]:
         """
-        Let the model collect for longer before it learns. What is saved meanwhile has ``learning_starts`` as it was.
+        Postpone the start of learning. What is saved meanwhile has the original ``learning_starts``.
 
-        :param n_timesteps: how many steps later it starts to learn
+        :param n_timesteps: number of steps by which to postpone it
         """
         self._learns_later_by += n_timesteps
         self.learning_starts += n_timesteps
@@ -220,7 +221,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             self.learning_starts -= n_timesteps
 
     def _remember_states(self) -> None:
-        """Let a pre-trained model know what its skills do, unless the replay buffer can't tell."""
+        """Store states that the skills of a pre-trained model visit, if the replay buffer has enough of them."""
         if self.replay_buffer is None or self.replay_buffer.reward == "extrinsic":
             return
         states = skill_states.recent_states(self.replay_buffer, self.skill_duration)
@@ -230,7 +231,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
     def get_parameters(self) -> dict[str, dict]:
         parameters = super().get_parameters()
         if self._is_saving:
-            # torch.save writes a tensor once, under however many names
+            # torch.save writes a tensor once, however many names it has
             saved_files.share_equal_tensors(parameters["policy"], "critic_target.", "critic.")
         return parameters
 
@@ -244,24 +245,24 @@ class SavedSkillModel(OffPolicyAlgorithm):
         Load parameters. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.set_parameters`.
 
         :param load_path_or_dict: file of a model, or what ``get_parameters`` returned
-        :param exact_match: whether all parameters of the model are to be among them
+        :param exact_match: whether all parameters of the model must be among them
         :param device: Device on which the code should run.
         :raises ValueError: if they are not those of such a model
         """
         check_arguments("set_parameters", locals())
         with saved_files.explain_parameters(), saved_files.explain_no_file(load_path_or_dict, "of a model"):
             super().set_parameters(load_path_or_dict, exact_match, device)
-        # States of optimizers are others now
+        # The states of optimizers were replaced
         self._update_runner.forget()
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """
         Save the replay buffer as a pickle file with a checksum.
 
-        Should that fail or be killed, the file that was there before is untouched.
+        If this fails or is killed, the previous file is untouched.
 
         :param path: Path to the file where the replay buffer should be saved.
-        :raises OSError: if the file can't be written, e.g. as the disk is full
+        :raises OSError: if the file can't be written, e.g. because the disk is full
         """
         check_arguments("save_replay_buffer", locals())
         assert self.replay_buffer is not None, "The replay buffer is not defined"
@@ -280,7 +281,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         Load a replay buffer that :meth:`save_replay_buffer` wrote. Its transitions are sampled with the arguments of the model
         (``gamma``, ``n_steps``, ...).
 
-        A pickle may run any code: load only files that you trust.
+        A pickle can run arbitrary code: load only files that you trust.
 
         :param path: Path to the pickled replay buffer.
         :param truncate_last_traj: not used, trajectories are cut where environments were reset
@@ -300,7 +301,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     def _adopt_buffer(self, loaded: object, path: object) -> None:
         """
-        Go on with a replay buffer; what was given to ``load`` counts, not what the buffer was filled with.
+        Take over a loaded replay buffer, with the arguments of the model in place of those it was filled with.
 
         :param loaded: a replay buffer that was saved
         :param path: its file

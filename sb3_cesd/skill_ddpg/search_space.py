@@ -1,4 +1,4 @@
-"""What RL Zoo's hyperparameter tuning searches for all methods, and what several of them share."""
+"""Search spaces for RL Zoo's hyperparameter tuning that all methods, or several of them, share."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NET_ARCHS: dict[str, dict[str, list[int]]] = {
 Params = dict[str, Any]
 
 
-#: What of the arguments of the backbone matters for a task, whose skills are given
+#: Shared arguments that matter for a task, where the skills are given
 TASK_ARGUMENTS = (
     "learning_rate",
     "batch_size",
@@ -26,10 +26,10 @@ TASK_ARGUMENTS = (
 
 def draw_backbone(trial: Any) -> Params:
     """
-    Draw the arguments that all methods have.
+    Sample the arguments that all methods have.
 
     :param trial: Optuna trial
-    :return: what was drawn, by name of the argument
+    :return: sampled values by name of the argument
     """
     return {
         "n_skills": trial.suggest_categorical("n_skills", [4, 8, 16, 32]),
@@ -47,10 +47,10 @@ def draw_backbone(trial: Any) -> Params:
 
 def convert_backbone(params: Params) -> Params:
     """
-    Make arguments of the constructor of what :func:`draw_backbone` drew, or of some of it.
+    Convert all or some of what :func:`draw_backbone` sampled to arguments of the constructor.
 
-    :param params: what was drawn, by name of the argument; ``net_arch`` may also be an architecture itself
-    :return: arguments of the constructor; draws of the method itself stay as they are
+    :param params: sampled values by name of the argument; ``net_arch`` may also be an architecture itself
+    :return: arguments of the constructor; what the method itself sampled stays as it is
     """
     converted = params.copy()
     if "net_arch" not in converted:
@@ -61,7 +61,7 @@ def convert_backbone(params: Params) -> Params:
 
 def hidden_sizes(params: Params) -> list[int]:
     """
-    Give the networks of an intrinsic reward the size of the actor.
+    Get the sizes of the actor, for the networks of an intrinsic reward.
 
     :param params: arguments of the constructor, as :func:`convert_backbone` makes them
     :return: sizes of the hidden layers
@@ -72,21 +72,21 @@ def hidden_sizes(params: Params) -> list[int]:
 
 def pop(params: Params, *names: str) -> Params:
     """
-    Take draws out of others.
+    Remove sampled values from others.
 
-    :param params: what was drawn, by name of the draw; changed in place
-    :param names: names of draws
-    :return: these draws
+    :param params: sampled values by name; changed in place
+    :param names: names of the values to remove
+    :return: the removed values
     """
     return {name: params.pop(name) for name in names}
 
 
 def to_intrinsic(params: Params, *names: str) -> Params:
     """
-    Make arguments of an intrinsic reward of draws, and give its networks the size of the actor.
+    Move sampled values to the arguments of the intrinsic reward, and give its networks the sizes of the actor.
 
-    :param params: arguments of the constructor and draws
-    :param names: names of the draws, which are those of the arguments
+    :param params: arguments of the constructor and sampled values
+    :param names: names of the sampled values, which are those of the arguments
     :return: arguments of the constructor, with ``intrinsic_kwargs``
     """
     others = params.copy()
@@ -96,10 +96,10 @@ def to_intrinsic(params: Params, *names: str) -> Params:
 
 def draw_entropy(trial: Any) -> Params:
     """
-    Draw arguments of the particle entropy.
+    Sample arguments of the particle entropy.
 
     :param trial: Optuna trial
-    :return: what was drawn, by name of the draw
+    :return: sampled values by name
     """
     return {
         "k": trial.suggest_int("k", 3, 24, log=True),
@@ -110,10 +110,10 @@ def draw_entropy(trial: Any) -> Params:
 
 def draw_encoder(trial: Any) -> Params:
     """
-    Draw the state representation and arguments of the particle entropy.
+    Sample the state representation and arguments of the particle entropy.
 
     :param trial: Optuna trial
-    :return: what was drawn, by name of the draw
+    :return: sampled values by name
     """
     return {
         "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "icm", "identity", "temporal"]),
@@ -123,9 +123,9 @@ def draw_encoder(trial: Any) -> Params:
 
 def pop_encoder(params: Params) -> Params:
     """
-    Make arguments of an intrinsic reward of what :func:`draw_encoder` drew.
+    Convert what :func:`draw_encoder` sampled to arguments of an intrinsic reward.
 
-    :param params: arguments of the constructor and draws; changed in place
+    :param params: arguments of the constructor and sampled values; changed in place
     :return: ``encoder``, ``encoder_kwargs`` and ``entropy_kwargs``
     """
     encoder = params.pop("encoder")

@@ -1,4 +1,4 @@
-"""The backbone of all methods: its arguments, networks and updates. It inherits how to act, ``learn`` and save."""
+"""The algorithm that all methods share: its arguments, networks and updates. Acting, ``learn`` and saving are inherited."""
 
 import warnings
 from collections import deque
@@ -42,59 +42,59 @@ SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
 class SkillDDPG(LearningSkillModel):
     """
-    Skill-conditioned DDPG with twin critics over an intrinsic reward: how all skill discovery methods of URLB act and learn.
+    Skill-conditioned DDPG with twin critics that maximises an intrinsic reward: the agent of URLB, shared by all methods.
 
-    A method is a subclass that names its ``reward_class``, and where its paper has other values than URLB, its ``defaults``.
-    docs/departures.md lists what all methods do otherwise than URLB.
-    The environment is wrapped with :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it is already.
+    A method is a subclass that sets ``reward_class`` and, where its paper differs from URLB, ``defaults``.
+    docs/departures.md lists where all methods depart from URLB.
+    The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
     :param policy: The policy model to use (MlpPolicy)
-    :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space and a Box
-        observation space, or a Dict of them
-    :param n_skills: number of skills, at least 2; of continuous skills, the number of those that an index stands for, which
-        evaluations, warm-ups and pictures go through
-    :param skill_duration: environment steps after which a new skill is drawn (also drawn at reset); ``None`` keeps it for the
-        whole episode
-    :param skill_type: what skills are: ``"discrete"`` (one-hot vectors), or continuous vectors drawn uniformly from the unit
+    :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space, and a Box or a
+        Dict of Boxes as observation space
+    :param n_skills: number of skills, at least 2; for continuous skills, the number of representative skills, which have an
+        index and are used by evaluations, warm-ups and pictures
+    :param skill_duration: environment steps after which a new skill is drawn (also drawn at reset); ``None`` keeps a skill
+        for the whole episode
+    :param skill_type: kind of skills: ``"discrete"`` (one-hot vectors), or continuous vectors drawn uniformly from the unit
         ``"sphere"``, the ``"cube"`` [-1, 1]^d or the ``"unit_cube"`` [0, 1]^d
-    :param skill_dim: size d of continuous skills; not used for discrete ones
-    :param intrinsic_kwargs: arguments of the intrinsic reward, ``reward_class``
+    :param skill_dim: dimension d of continuous skills; not used for discrete ones
+    :param intrinsic_kwargs: arguments of the intrinsic reward (``reward_class``)
     :param learning_rate: learning rate of all networks;
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
-    :param learning_starts: environment steps that are only collected, before learning starts
-    :param actor_learning_starts: when the actor starts to learn, before which the critic learns alone: up to 1 a share of the
-        training budget, above it a number of environment steps. A pre-trained actor then does not follow a critic that knows
-        nothing of the task yet
-    :param batch_size: transitions of each gradient update
+    :param learning_starts: number of environment steps to collect before learning starts
+    :param actor_learning_starts: when the actor starts to learn; until then only the critic learns. Up to 1 a fraction of the
+        training budget, above 1 a number of environment steps. Keeps a pre-trained actor from following a critic that knows
+        nothing about the task yet
+    :param batch_size: number of transitions per gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor, between 0 and 1
     :param train_freq: Update the model every ``train_freq`` steps. Alternatively pass a tuple of frequency and unit
         like ``(5, "step")`` or ``(2, "episode")``.
-    :param gradient_steps: How many gradient steps to do after each rollout (see ``train_freq``). ``None`` keeps one update for
-        every ``train_freq`` transitions for any number of environments; ``-1`` does one for every transition.
-    :param n_steps: length of the n-step window
+    :param gradient_steps: How many gradient steps to do after each rollout (see ``train_freq``). ``None`` does one update per
+        ``train_freq`` transitions, whatever the number of environments; ``-1`` does one per transition.
+    :param n_steps: number of steps of the n-step return
     :param action_noise: exploration noise in place of ``exploration_noise``
     :param exploration_noise: standard deviation of the Gaussian exploration noise, on actions scaled to [-1, 1]
-    :param noise_correlation: correlation of that noise with that of the step before, from 0 (white noise) to below 1: an
-        Ornstein-Uhlenbeck process, which starts afresh with each episode
+    :param noise_correlation: correlation of that noise between consecutive steps, from 0 (white noise) to below 1: an
+        Ornstein-Uhlenbeck process that restarts with each episode
     :param target_policy_noise: standard deviation of the Gaussian noise on the actions in the critic target and the actor loss
-    :param target_noise_clip: limit of the absolute value of that noise
-    :param ent_coef: ``None`` learns a deterministic policy, as DDPG and TD3 do; the entropy coefficient of Stable-Baselines3's
-        SAC (a number, ``"auto"`` or, with the value to start from, e.g. ``"auto_0.1"``) a stochastic one, which explores by
-        itself: none of the noises above is added, but for ``action_noise``. See
+    :param target_noise_clip: absolute value at which that noise is clipped
+    :param ent_coef: ``None`` learns a deterministic policy, as in DDPG and TD3. The entropy coefficient of Stable-Baselines3's
+        SAC (a number, ``"auto"`` or, with an initial value, e.g. ``"auto_0.1"``) learns a stochastic policy, which explores by
+        itself: of the noises above, only ``action_noise`` is then added. See
         :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`
-    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment with a single skill,
-        from scratch (see :meth:`from_pretrained` for the other way)
-    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"``, or, for a
-        task, ``"skills"`` (all of them, one after the other; in pre-training the same as ``"policy"``)
+    :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment from scratch, with a
+        single skill (to fine-tune pre-trained skills instead, see :meth:`from_pretrained`)
+    :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"`` or, when
+        learning a task, ``"skills"`` (all skills in turn; in pre-training the same as ``"policy"``)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
-    :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Apart from the learning rate, numbers
-        that are changed in the course of training are not noticed.
-    :param on_non_finite: what to do when a loss or a gradient is not finite: ``"raise"`` an error, or ``"skip"`` that step and
-        go on, with a warning and ``train/n_skipped_steps`` in the logs. Either way the weights stay finite.
+    :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Except for the learning rate, numbers
+        changed during training have no effect on the graph.
+    :param on_non_finite: what to do when a loss or a gradient is not finite: ``"raise"`` an error, or ``"skip"`` the step and
+        continue, with a warning and ``train/n_skipped_steps`` in the logs. Either way the weights stay finite.
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
         the reported success rate, mean episode length, and mean reward over
     :param tensorboard_log: the log location for tensorboard (if None, no logging)
@@ -117,7 +117,7 @@ class SkillDDPG(LearningSkillModel):
     reward_class: ClassVar[type[IntrinsicReward]]
     #: Defaults of the constructor that differ from those of the class above
     defaults: ClassVar[dict[str, Any]] = {}
-    #: Why a method has no continuous skills, the end of a sentence; ``None`` for one that has
+    #: Why the method has no continuous skills, as the end of a sentence; ``None`` if it has them
     discrete_because: ClassVar[str | None] = None
     __signature__ = ConstructorSignature()
 
@@ -126,7 +126,7 @@ class SkillDDPG(LearningSkillModel):
         check_constructor(cls)
         own = vars(cls)
         if "defaults" in own or "__init__" not in own:
-            # Also without defaults of its own: what Python says of a misspelt argument then names this class
+            # Even without own defaults, so that Python's error about a misspelt argument names this class
             cls.__init__ = with_defaults(cls.__init__, own.get("defaults", {}))  # type: ignore[method-assign]
             cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
 
@@ -200,7 +200,7 @@ class SkillDDPG(LearningSkillModel):
                 env = self._add_skills(env)
 
         super().__init__(
-            # Not by its name, as SB3 wants another one for dictionaries
+            # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
             self._get_policy_from_name(policy) if isinstance(policy, str) else policy,
             env,  # type: ignore[arg-type]
             plain(learning_rate),
@@ -235,7 +235,7 @@ class SkillDDPG(LearningSkillModel):
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
         self.on_non_finite = on_non_finite
-        #: Gradient steps that were left out, as they were not finite
+        #: Number of gradient steps that were skipped because they were not finite
         self.n_skipped_steps = 0
         self.n_diverged_simulations = 0
         self.stats_window_size = stats_window_size
@@ -260,9 +260,9 @@ class SkillDDPG(LearningSkillModel):
         if self.env is not None:
             self._check_wrapper(self.env)
         self._apply_stats_window_size()
-        #: Names of the class and those above it, for the error of another one that loads the model
+        #: Names of the class and its bases, for the error of another class that loads the model
         self.lineage = saved_files.lineage(type(self))
-        # SB3 stores the noise for the number of environments it was used with
+        # SB3 saves the noise vectorized, for the number of environments it was used with
         if isinstance(self.action_noise, VectorizedActionNoise) and self.action_noise.n_envs != self.n_envs:
             self.action_noise = self.action_noise.base_noise
         self.replay_buffer_kwargs = {
@@ -273,10 +273,10 @@ class SkillDDPG(LearningSkillModel):
             "one_step": self.reward == "intrinsic" and self.reward_class.needs_one_step,
             "reward": self.reward,
         }
-        # What the user passed stays apart from what the algorithm adds, as SB3 compares it when loading
+        # Only what the user passed stays in policy_kwargs, as SB3 compares it when loading
         policy_kwargs, self.policy_kwargs = self.policy_kwargs, {**self.policy_kwargs, **self._skill_policy_kwargs()}
         with warnings.catch_warnings():
-            # "n_steps is ignored because of a custom replay_buffer_class": it was just passed to it
+            # "n_steps is ignored because of a custom replay_buffer_class": replay_buffer_kwargs passes it on
             warnings.filterwarnings("ignore", message="`n_steps=")
             super()._setup_model()
         self.policy_kwargs = policy_kwargs
@@ -285,7 +285,7 @@ class SkillDDPG(LearningSkillModel):
         if self.updates_follow_steps:
             by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
             self.gradient_steps = self.n_envs if by_step else -1
-        # Learning alone sets another mode, see train
+        # In training mode only within train()
         self.intrinsic = self._make_intrinsic().to(self.device).eval()
         self.intrinsic.check_batch_size(self.batch_size)
         assert isinstance(self.replay_buffer, SkillReplayBuffer)
@@ -297,7 +297,7 @@ class SkillDDPG(LearningSkillModel):
         self._create_aliases()
 
     def _apply_stats_window_size(self) -> None:
-        # SB3 reads another attribute, and makes these only when a training begins
+        # SB3 reads the private attribute, and makes the buffers only when a training starts
         self._stats_window_size = self.stats_window_size
         for name in ("ep_info_buffer", "ep_success_buffer"):
             if getattr(self, name) is not None:
@@ -318,12 +318,12 @@ class SkillDDPG(LearningSkillModel):
         self._skill_rewards = SkillRewards(self.n_skills)
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
-        """Arguments of the policy that the algorithm knows."""
+        """Arguments of the policy that the algorithm sets."""
         stochastic = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
         return {"skill_space": self.skill_space, **stochastic}
 
     def _make_intrinsic(self) -> IntrinsicReward:
-        """The reward that is maximised."""
+        """Make the reward to maximise."""
         sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
         if self.reward == "extrinsic":
             return ExtrinsicReward(**sizes)  # type: ignore[arg-type]
@@ -334,11 +334,11 @@ class SkillDDPG(LearningSkillModel):
 
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         """
-        Sample batches from the replay buffer, and learn from each (:meth:`_update`).
+        Sample batches from the replay buffer and learn from each (:meth:`_update`).
 
         :param gradient_steps: number of updates
-        :param batch_size: transitions of each
-        :raises TrainingDiverged: if something is not finite, unless such steps are skipped
+        :param batch_size: number of transitions per batch
+        :raises TrainingDiverged: if a loss, gradient or running statistic is not finite, unless such steps are skipped
         """
         assert self.replay_buffer is not None
         self.intrinsic.check_batch_size(batch_size)
@@ -359,7 +359,7 @@ class SkillDDPG(LearningSkillModel):
                 self._update_runner.run(self.replay_buffer, batch_size, n_batches, self._vec_normalize_env, phase)
                 if self.device.type == "cpu":
                     self._handle_left_out(self._gradient_steps.left_out(), statistics)
-            # The host waits for a GPU here alone
+            # The only place where the host waits for a GPU
             self._handle_left_out(self._gradient_steps.left_out() + self._running_statistics.restore(statistics), statistics)
         finally:
             self.intrinsic.eval()
@@ -367,7 +367,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _handle_left_out(self, left_out: list[str], statistics: list[th.Tensor]) -> None:
         """
-        Complain about steps that were left out, as they were not finite.
+        Raise an error or warn about steps that were left out because they were not finite.
 
         :param left_out: what was not finite; empty if everything was
         :param statistics: copies of the running statistics when they were finite
@@ -381,7 +381,7 @@ class SkillDDPG(LearningSkillModel):
         if self.on_non_finite == "raise":
             raise TrainingDiverged(
                 f"{what}, so training has diverged. The step was left out: the model keeps its last finite weights. {remedy}; "
-                "on_non_finite='skip' leaves such steps out and goes on."
+                "on_non_finite='skip' leaves such steps out and continues."
             )
         is_first = self.n_skipped_steps == 0
         self.n_skipped_steps += len(left_out)
@@ -391,9 +391,9 @@ class SkillDDPG(LearningSkillModel):
 
     def _update_from(self, batches: list[SkillReplayBufferSamples]) -> None:
         """
-        Let the intrinsic reward learn from the first batches, and everything from the last one.
+        Update the intrinsic reward on all batches but the last, and everything on the last one.
 
-        :param batches: as many as the intrinsic reward asks for
+        :param batches: ``n_batches`` batches, see :class:`~sb3_cesd.intrinsic.base.IntrinsicReward`
         """
         *others, replay_data = batches
         for batch in others:
@@ -402,7 +402,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _update(self, replay_data: SkillReplayBufferSamples) -> None:
         """
-        Learn from a batch: the intrinsic reward, then critic and actor, as TD3 does. On a GPU, nothing of it needs the host.
+        Update the intrinsic reward, then critic and actor as in TD3. On a GPU, this never waits for the host.
 
         :param replay_data: a batch, with extrinsic n-step returns
         """
@@ -421,12 +421,12 @@ class SkillDDPG(LearningSkillModel):
 
     @property
     def _actor_learns(self) -> bool:
-        """Whether the actor learns by now, not the critic alone."""
+        """Whether the actor learns already, or only the critic."""
         return has_come(self.actor_learning_starts, self._current_progress_remaining, self.num_timesteps)
 
     def _improve_actor(self, batch: Any) -> None:
         """
-        Take a step of the actor, once it learns.
+        Take a gradient step of the actor, once it learns.
 
         :param batch: as :meth:`actor_loss` takes it
         """
@@ -459,11 +459,11 @@ class SkillDDPG(LearningSkillModel):
 
     def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Compute what improves the actions of the skills that collected the states.
+        Compute the actor loss, for the skills that collected the states.
 
         :param replay_data: a batch of transitions
-        :return: ``- sum min(q1, q2) / b`` for batch size b; of a stochastic policy with the loss of SAC, of its entropy
-            coefficient too
+        :return: ``- sum min(q1, q2) / b`` for batch size b; for a stochastic policy the loss of SAC, including that of the
+            entropy coefficient
         """
         actions, log_densities = self._improved_actions(replay_data.observations, replay_data.skills)
         q_values = minimum(self.critic.q_values(replay_data.observations, actions, replay_data.skills))
@@ -472,13 +472,13 @@ class SkillDDPG(LearningSkillModel):
 
     def _target_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
         """
-        Choose the actions whose values are targets: of a deterministic policy those with clipped noise (TD3), of a stochastic
-        one drawn ones (SAC).
+        Compute the actions of the critic target: with clipped noise for a deterministic policy (TD3), sampled for a
+        stochastic one (SAC).
 
         :param observations: observations without skills
-        :param skills: skills as the replay buffer keeps them
-        :return: actions in [-1, 1], shape ``(n, action_dim)``, and the logarithm of their density, shape ``(n, 1)``, of a
-            deterministic policy ``None``
+        :param skills: skills as stored in the replay buffer
+        :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)`` (``None`` for a
+            deterministic policy)
         """
         if isinstance(self.actor, StochasticSkillActor):
             return self.actor.sample(observations, skills)
@@ -487,7 +487,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _improved_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
         """
-        Choose the actions by which the policy learns; for arguments and values see :meth:`_target_actions`.
+        Compute the actions of the actor loss; for the arguments see :meth:`_target_actions`.
 
         :return: the same, with gradients
         """
@@ -495,15 +495,15 @@ class SkillDDPG(LearningSkillModel):
             return self.actor.sample(observations, skills)
         actions = self.actor.act(observations, skills)
         actions = actions + self._clipped_noise(actions)
-        # The value is that of the clipped action, the gradient passes as if it were not clipped (as in URLB)
+        # The critic sees the clipped action, while the gradient ignores the clipping (as in URLB)
         return actions + (actions.clamp(-1, 1) - actions).detach(), None
 
     def _with_entropy(self, q_values: th.Tensor, log_densities: th.Tensor | None) -> th.Tensor:
         """
-        Add what entropy is worth to values.
+        Add the entropy bonus to Q-values.
 
         :param q_values: values of actions, shape ``(n, 1)``
-        :param log_densities: logarithms of their densities, shape ``(n, 1)``; ``None`` for a deterministic policy
+        :param log_densities: log-densities of the actions, shape ``(n, 1)``; ``None`` for a deterministic policy
         :return: ``Q - alpha log pi``, shape ``(n, 1)``
         """
         if log_densities is None:
@@ -513,7 +513,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _ent_coef_loss(self, log_densities: th.Tensor | None) -> th.Tensor | float:
         """
-        Compute what the entropy coefficient minimises, and log it.
+        Compute the loss of the entropy coefficient; also log the coefficient and the entropy.
 
         :param log_densities: as :meth:`_with_entropy` takes them
         :return: a scalar; 0 for a deterministic policy
@@ -533,7 +533,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Make vectors of observations, as intrinsic rewards take them.
+        Flatten the observations of a batch to state vectors, as intrinsic rewards take them.
 
         :param replay_data: a batch of transitions
         :return: the same, with observations of shape ``(batch_size, obs_dim)``
@@ -556,9 +556,9 @@ class SkillDDPG(LearningSkillModel):
 
     def _follow_progress(self) -> Hashable:
         """
-        Tell what learns how far training has come.
+        Pass the progress of the training on to whatever depends on it.
 
-        :return: changes whenever updates are to do something else from now on
+        :return: a key that changes whenever updates have to do something else
         """
         return None
 
@@ -571,7 +571,7 @@ class SkillDDPG(LearningSkillModel):
 
     def _take_over(self, pretrained: "SkillDDPG") -> None:
         """
-        Take over what a task needs of a pre-trained model beside its policy; here, nothing.
+        Take over what a task needs from a pre-trained model besides its policy; by default, nothing.
 
         :param pretrained: the pre-trained model
         """
@@ -583,21 +583,21 @@ class SkillDDPG(LearningSkillModel):
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
         """
-        Draw hyperparameters for RL Zoo's tuning.
+        Sample hyperparameters for RL Zoo's tuning.
 
         :param trial: Optuna trial
-        :return: what was drawn, by name of the draw
+        :return: sampled values by name
         """
         return search_space.draw_backbone(trial)
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         """
-        Make arguments of the constructor of what was drawn.
+        Convert sampled hyperparameters to arguments of the constructor.
 
-        A study adds what the yml file says beside the draws, within ``policy_kwargs`` and ``intrinsic_kwargs`` too.
+        A study adds the other entries of the yml file, also those within ``policy_kwargs`` and ``intrinsic_kwargs``.
 
-        :param drawn: what :meth:`draw_hyperparams` drew, by name of the draw
+        :param drawn: what :meth:`draw_hyperparams` sampled, by name
         :return: arguments of the constructor
         """
         return search_space.convert_backbone(drawn)

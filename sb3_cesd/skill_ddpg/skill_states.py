@@ -1,4 +1,4 @@
-"""What skills do, as states they visit; and what that is worth in a task, by rewards that were seen elsewhere."""
+"""States that skills visit, and the rewards to expect there in a task, given rewards of other states."""
 
 import numpy as np
 import torch as th
@@ -6,27 +6,29 @@ import torch as th
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import joined
 
-#: Newest transitions of each skill of which states are kept, and how many
+#: Number of newest transitions of each skill from which states are taken, and number of states to keep
 N_RECENT, N_KEPT = 8000, 1000
-#: Numbers that all states together may have: there are fewer of long observations, as of images
+#: Maximum total size of the states: fewer are kept of large observations such as images
 MAX_NUMBERS = 4_000_000
-#: Transitions of a warm-up from which rewards are predicted, at most
+#: Maximum number of transitions of a warm-up from which rewards are predicted
 N_REWARDS = 4000
-#: Standardised entries of states are limited to this
+#: Standardised entries of states are clipped to this
 CLIP = 5.0
-#: Variance of the noise of rewards, as a share of that of the function
+#: Variance of the noise of rewards, relative to that of the function
 NOISE = 0.2
 
 
 def kept_shape(buffer: SkillReplayBuffer, skill_duration: int | None) -> tuple[int, int, int]:
     """
-    Tell how many states are kept. Of skills that others interrupt there are none: where these left off decides which states
-    they visit, which are not those they come to in a whole episode.
+    Compute the shape of the states to keep.
+
+    None are kept if skills change within an episode: the states that a skill then visits depend on where the previous one
+    left off, and are not those it reaches in a whole episode.
 
     :param buffer: a replay buffer of pre-training
     :param skill_duration: steps for which a skill was kept in it, ``None`` for whole episodes
-    :return: number of skills, of states of each (0 if skills are continuous or interrupted, or it has no room for enough
-        transitions) and of numbers of a state
+    :return: number of skills, number of states per skill (0 if skills are continuous or change within an episode, or if the
+        buffer has no room for enough transitions) and size of a state
     """
     n_skills = buffer.skill_space.n_skills
     is_whole = buffer.skill_space.discrete and skill_duration is None
@@ -38,12 +40,12 @@ def kept_shape(buffer: SkillReplayBuffer, skill_duration: int | None) -> tuple[i
 
 def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.ndarray | None:
     """
-    Collect states that skills have visited lately.
+    Collect states that skills have visited recently.
 
     :param buffer: a replay buffer of pre-training
     :param skill_duration: see :func:`kept_shape`
-    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if :func:`kept_shape` has none, or there are too
-        few of one of them
+    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if :func:`kept_shape` has none, or a skill has
+        too few transitions
     """
     n_skills, n_kept, _ = kept_shape(buffer, skill_duration)
     if n_kept == 0:
@@ -67,12 +69,12 @@ def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.
     Predict the mean reward per step of skills in a task, from the transitions of a warm-up.
 
     A Gaussian process with the sum of a linear and a squared exponential kernel predicts the rewards of the states that skills
-    visit (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, equation 2.25). A few steps of a task tell
-    what is rewarded, but not which skill gets there: that depends on how an episode starts.
+    visit (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, equation 2.25). A few steps in a task show
+    which states are rewarded, but not which skill reaches them: that depends on how an episode starts.
 
     :param buffer: a replay buffer with transitions of the task
     :param skill_states: states of each skill, shape ``(n_skills, n, obs_dim)``
-    :return: shape ``(n_skills,)``
+    :return: expected rewards, shape ``(n_skills,)``
     """
     size = buffer.size()
     chosen = np.linspace(0, size * buffer.n_envs - 1, min(size * buffer.n_envs, N_REWARDS)).astype(np.int64)
@@ -91,7 +93,7 @@ def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: 
     :return: shape ``(n_skills,)``
     """
     mean, std = states.mean(axis=0, dtype=np.float64), states.std(axis=0, dtype=np.float64)
-    # What never changed in the task tells nothing
+    # Entries that never changed in the task carry no information
     scale = np.divide(1.0, std * np.sqrt(len(mean)), out=np.zeros_like(std), where=std > 1e-6)
     limit = CLIP / np.sqrt(len(mean))
 
@@ -107,7 +109,7 @@ def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: 
 
 def _kernel(first: th.Tensor, second: th.Tensor) -> th.Tensor:
     """
-    Compare states.
+    Compute the sum of a linear and a squared exponential kernel.
 
     :param first: shape ``(n, obs_dim)``
     :param second: shape ``(m, obs_dim)``

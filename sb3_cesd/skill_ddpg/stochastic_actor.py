@@ -1,4 +1,4 @@
-"""Actor of SAC, which takes the skill as an input."""
+"""Skill-conditioned actor of SAC."""
 
 import math
 from typing import Any
@@ -19,9 +19,9 @@ LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
 
 def initial_ent_coef(ent_coef: float | str) -> float:
     """
-    Tell the entropy coefficient that training starts with.
+    Get the initial entropy coefficient.
 
-    :param ent_coef: as Stable-Baselines3's SAC takes it: a number, ``"auto"`` or e.g. ``"auto_0.1"``
+    :param ent_coef: as in Stable-Baselines3's SAC: a number, ``"auto"`` or e.g. ``"auto_0.1"``
     :return: the number; 1 for ``"auto"``
     """
     if not isinstance(ent_coef, str):
@@ -31,11 +31,11 @@ def initial_ent_coef(ent_coef: float | str) -> float:
 
 class StochasticSkillActor(SkillActor):
     """
-    Skill-conditioned squashed Gaussian policy of SAC (Haarnoja et al., 2018): [features(s), z] -> MLP -> mean and logarithm of
-    the standard deviation of what tanh squashes.
+    Skill-conditioned squashed Gaussian policy of SAC (Haarnoja et al., 2018): [features(s), z] -> MLP -> mean and log standard
+    deviation, before tanh.
 
     :meth:`act` and deterministic predictions take the mean. The entropy coefficient belongs to the actor, so that one
-    optimizer changes both: with ``"auto"`` it keeps the entropy at ``-action_dim / 2``, METRA's target (half of
+    optimizer updates both: with ``"auto"`` it keeps the entropy at ``-action_dim / 2``, METRA's target (half of
     Stable-Baselines3's).
 
     :param observation_space: observation space with a skill
@@ -46,8 +46,8 @@ class StochasticSkillActor(SkillActor):
     :param features_dim: size of the features
     :param activation_fn: activation of the hidden layers
     :param normalize_images: whether to normalize images or not
-    :param layer_norm: the first hidden layer is followed by LayerNorm and Tanh instead, as in URLB
-    :param ent_coef: the entropy coefficient: a number, ``"auto"`` or, with the value to start from, e.g. ``"auto_0.1"``
+    :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer, as in URLB
+    :param ent_coef: the entropy coefficient: a number, ``"auto"`` or, with an initial value, e.g. ``"auto_0.1"``
     """
 
     def __init__(
@@ -91,19 +91,19 @@ class StochasticSkillActor(SkillActor):
 
     def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """
-        Draw actions of skills, by reparametrisation.
+        Sample actions of skills, with the reparametrisation trick.
 
         :param observations: observations without skills
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
-        :return: actions in [-1, 1], shape ``(n, action_dim)``, and the logarithm of their density, shape ``(n, 1)``
+        :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)``
         """
         return self.draw(self.outputs_of(observations, skills))
 
     def draw(self, outputs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """
-        Draw actions from the outputs of the network.
+        Sample actions, given the outputs of the network.
 
-        :param outputs: means and logarithms of standard deviations, shape ``(n, 2 action_dim)``
+        :param outputs: means and log standard deviations, shape ``(n, 2 action_dim)``
         :return: as :meth:`sample`
         """
         means, log_stds = outputs.chunk(2, dim=1)
@@ -120,27 +120,27 @@ class StochasticSkillActor(SkillActor):
 
     def entropy_bonus(self, log_densities: th.Tensor) -> th.Tensor:
         """
-        Compute what the entropy adds to values.
+        Compute the entropy bonus of Q-values.
 
-        :param log_densities: of actions, as :meth:`sample` returns them, shape ``(n, 1)``
+        :param log_densities: log-densities of actions, as :meth:`sample` returns them, shape ``(n, 1)``
         :return: ``-alpha log pi``, shape ``(n, 1)``; the coefficient does not learn from it
         """
         return -self.log_ent_coef.detach().exp() * log_densities
 
     def ent_coef_loss(self, log_densities: th.Tensor) -> th.Tensor:
         """
-        Compute what the entropy coefficient minimises: it rises while the entropy is below its target.
+        Compute the loss of the entropy coefficient: the coefficient rises while the entropy is below its target.
 
-        :param log_densities: of actions, shape ``(n, 1)``
+        :param log_densities: log-densities of actions, shape ``(n, 1)``
         :return: ``-mean[log alpha (log pi + target)]``, a scalar
         """
         return -(self.log_ent_coef * (log_densities.detach() + self.target_entropy)).mean()
 
     def mean_state_dict(self) -> dict[str, th.Tensor]:
         """
-        Tell the weights of the deterministic actor that takes the mean action.
+        Get the weights of the deterministic actor that takes the mean action.
 
-        :return: as ``state_dict`` of a :class:`~sb3_cesd.skill_ddpg.networks.SkillActor` of the same sizes
+        :return: ``state_dict`` of a :class:`~sb3_cesd.skill_ddpg.networks.SkillActor` of the same sizes
         """
         state = {name: value for name, value in self.state_dict().items() if name != "log_ent_coef"}
         last = f"mu.{len(self.mu) - 1}."

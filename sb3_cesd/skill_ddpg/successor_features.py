@@ -12,7 +12,7 @@ class SuccessorCritic(SkillCritic):
     Successor features psi of all skills: ``Q(s, a, z) = psi(s, a, z) . z`` (Barreto et al., "Successor Features for Transfer
     in Reinforcement Learning", 2017).
 
-    There are as many as the vector of a skill has entries. For the arguments see
+    Their dimension is that of the vector of a skill. For the arguments see
     :class:`~sb3_cesd.skill_ddpg.networks.SkillCritic`.
     """
 
@@ -36,8 +36,8 @@ class SuccessorCritic(SkillCritic):
 
 class SuccessorPolicy(SkillPolicy):
     """
-    Policy class with an actor as in :class:`~sb3_cesd.skill_ddpg.policies.SkillPolicy`, which names the arguments, and critics
-    that predict successor features.
+    Policy class with critics that predict successor features. The actor and the arguments are those of
+    :class:`~sb3_cesd.skill_ddpg.policies.SkillPolicy`.
     """
 
     critic: SuccessorCritic

@@ -79,5 +79,5 @@ def test_every_rule_belongs_to_an_argument():
 
 @pytest.mark.parametrize("env", [":", ":Pendulum-v1", ".x:Pendulum-v1", "x y:Pendulum-v1"])
 def test_what_is_no_module_is_not_imported(env):
-    with pytest.raises(ValueError, match=r"There is no environment .* is no module.: check its spelling, or leave the"):
+    with pytest.raises(ValueError, match=r"There is no environment .* is not a module.: check its spelling, or leave the"):
         make(CeSD, env=env)

@@ -23,7 +23,7 @@ def test_every_message_ends_in_the_remedy(found):
 
 def test_the_page_lists_the_cases(found):
     text = page(found)
-    assert "| `gamma` | `True` | gamma=True must be a share: pass a number from 0 to 1. |" in text
+    assert "| `gamma` | `True` | gamma=True must be a number from 0 to 1: pass such a number. |" in text
     assert "## `python benchmarks/maze.py`" in text and "pass 20 or more" in text
     assert text.count("\n| `") == sum(map(len, found.values()))
     assert not re.search(r"0x[0-9a-f]{4}|/tmp|/home|/root|/work", text), "no page is of one machine alone"

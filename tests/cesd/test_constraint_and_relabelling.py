@@ -86,7 +86,7 @@ def test_actor_skills():
         (ClusterConstraint, {"count": "both"}, "'released' or 'paper'"),
         (CriticRelabelling, {"critic": "all"}, "'cluster', 'union' or 'hindsight'"),
         (CriticRelabelling, {"actor": "all"}, "'skill', 'random' or 'cluster'"),
-        (CriticRelabelling, {"n_random_heads": -1}, "0 or more"),
+        (CriticRelabelling, {"n_random_heads": -1}, "pass 0 or a positive integer"),
         (ClusterConstraint, {"start": 1.5}, "from 0 to 1"),
         (ClusterConstraint, {"start": 0.0, "freeze_clusters": True}, "set start above 0, or freeze_clusters to False"),
         (ClusterConstraint, {"freeze_clusters": "yes"}, "freeze_clusters"),

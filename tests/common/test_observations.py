@@ -88,7 +88,7 @@ def test_features_are_floating_point_and_images_are_scaled_on_demand():
         (spaces.Tuple([BOX]), "flatten it first"),
         (spaces.Dict({"skill": BOX}), "a key 'skill' of its own.*: rename it"),
         (spaces.Dict({"place": BOX, "mode": spaces.Discrete(3)}), "'mode' is none: convert it"),
-        (spaces.Dict({"a.b": BOX}), r"a dot in their names, as 'a\.b': rename them"),
+        (spaces.Dict({"a.b": BOX}), r"must not contain a dot, as those of 'a\.b' do: rename them"),
         (spaces.Box(0, 1, ()), r"^The observation has the shape \(\).*: give it the shape \(1,\)"),
         (spaces.Dict({"place": BOX, "time": spaces.Box(0, 1, ())}), r"^'time' has the shape \(\)"),
         (spaces.Dict({"inner": spaces.Dict({"place": BOX})}), "'inner' is none: convert it"),

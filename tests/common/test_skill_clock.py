@@ -195,7 +195,7 @@ def test_bad_arguments(kwargs, message):
 def test_turns_that_end_with_a_skill_that_there_is_not_are_refused():
     clock = SkillClock(2, CubeSkills(2, 4))
     clock.take_turns(SkillTurns(4, 16, [0.5, -0.5]))
-    with pytest.raises(ValueError, match="The entries of a skill of this model are from -1 to 1: pass such a vector"):
+    with pytest.raises(ValueError, match="The entries of a skill of this model must be from -1 to 1: pass such a vector"):
         clock.take_turns(SkillTurns(4, 16, [2.0, 0.0]))
     assert clock.turns.then == [0.5, -0.5]
 

@@ -169,7 +169,7 @@ def test_unknown_skills_are_refused(space, skill, batch_shape, message):
         (("discrete", 2.5), "must be a whole number: pass an integer from 2"),
         (("sphere", 1, 2), "pass n_skills >= 2"),
         (("torus", 4, 2), "Unknown skill_type 'torus': choose one of 'discrete', 'sphere', 'cube', 'unit_cube'"),
-        (("sphere", 4), "needs the size of its vectors, not None: pass skill_dim"),
+        (("sphere", 4), "needs the dimension of its vectors, not None: pass skill_dim"),
         (("cube", 4, 2.5), "pass skill_dim"),
         (("cube", 4, True), "pass skill_dim"),
         (("cube", 4, 0), "set skill_dim above 0"),

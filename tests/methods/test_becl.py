@@ -193,7 +193,7 @@ def test_updates_in_a_row_are_as_many_single_ones():
     [
         ({"intrinsic_kwargs": {"n_batches": 0}}, "set n_batches above 0"),
         ({"intrinsic_kwargs": {"temperature": 0.0}}, "set temperature above 0"),
-        ({"batch_size": 1}, "batch_size=1 has no other states .*: raise batch_size"),
+        ({"batch_size": 1}, "batch_size=1 leaves no other state .*: raise batch_size"),
     ],
 )
 def test_bad_arguments(kwargs, message):

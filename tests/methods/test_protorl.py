@@ -228,7 +228,7 @@ def test_what_fine_tuning_takes_over_is_a_choice_and_others_take_the_trunk(pretr
     [
         ({"queue_size": 7, "n_prototypes": 8}, "queue_size=7 has no room .*: raise queue_size, or lower n_prototypes or k"),
         ({"queue_size": 8, "n_prototypes": 8, "k": 9}, "queue_size=8 has no room .*: raise queue_size"),
-        ({"target_tau": 1.5}, "pass a number from 0 to 1"),
+        ({"target_tau": 1.5}, "must be a number from 0 to 1: pass such a number"),
         ({"temperature": 0.0}, "set temperature above 0"),
     ],
 )

@@ -134,9 +134,9 @@ def test_goals_of_the_literature():
     assert goals.shape == (50, 2) and 45 < np.abs(goals).max() < 50 and goals.min() < -40
     assert draw_goals(cheetah).shape == (50, 1) and 90 < np.abs(draw_goals(cheetah)).max() < 100
     assert np.abs(draw_goals(DummyVecEnv([Plane]), goal_range=2.0)).max() < 2
-    with pytest.raises(ValueError, match="no usual range of goals but for ant, half_cheetah, quadruped: pass goal_range"):
+    with pytest.raises(ValueError, match="a default range of goals only for ant, half_cheetah, quadruped: pass goal_range"):
         draw_goals(DummyVecEnv([Plane]))
-    with pytest.raises(ValueError, match="Environments without a position have no places to reach"):
+    with pytest.raises(ValueError, match="The environments have no position to measure goals by"):
         zero_shot_goals(Compass(), DummyVecEnv([lambda: gym.make("Pendulum-v1")]), goals)
 
 
@@ -146,7 +146,9 @@ def test_experts_are_those_of_the_published_table():
     assert expert_returns() == EXPERT_RETURNS and "urlb_scores" in sys.modules
     assert tasks_of("Walker-v0") == {name: f"Walker{name.title()}-v0" for name in ("stand", "walk", "run", "flip")}
     assert list(tasks_of("JacoReachTopLeft-v0"))[1:3] == ["reach_top_right", "reach_bottom_left"]
-    with pytest.raises(ValueError, match=r"SkillAnt-v0' is no robot with tasks: pass one of Walker-v0, Quadruped-v0, Jaco-v0"):
+    with pytest.raises(
+        ValueError, match=r"SkillAnt-v0' is not a robot with tasks: pass one of Walker-v0, Quadruped-v0, Jaco-v0"
+    ):
         task_returns(Compass(), "SkillAnt-v0")
 
 

@@ -18,7 +18,7 @@ def test_neighbors(chunk_size):
     distances, indices = nearest_neighbors(queries, points, 5, chunk_size)
     expected = brute_force_neighbors(queries, points, 5)
     assert distances == pytest.approx(expected[0], abs=1e-6) and np.array_equal(indices, expected[1])
-    with pytest.raises(ValueError, match=r"There are no 41 nearest among 40 states.*pass a smaller k\.$"):
+    with pytest.raises(ValueError, match=r"k=41 is more than the number of states, 40: .*pass a smaller k\.$"):
         nearest_neighbors(queries, points, 41)
 
 

@@ -129,7 +129,7 @@ def test_environments_of_other_processes():
     env.close()
     assert isinstance(made, DummyVecEnv) and (made.reset() == 0).all()
     env = make_vec_env("Pendulum-v1", 1, wrapper_class=Zero, vec_env_cls=SubprocVecEnv)
-    with pytest.raises(ValueError, match=r"wrapper Zero lies in another process.*: pass an eval_env .*RecordConstructorArgs"):
+    with pytest.raises(ValueError, match=r"wrapper Zero is in another process.*: pass an eval_env .*RecordConstructorArgs"):
         like(env)
     env.close()
 
@@ -139,7 +139,7 @@ def test_what_can_not_be_made_again(tmp_path):
         spec = None
 
     for wrapped in (Unregistered, lambda: Zero(Unregistered())):
-        with pytest.raises(ValueError, match="has no id to make another one by: pass eval_env"):
+        with pytest.raises(ValueError, match="has no id to make another one from: pass eval_env"):
             like(DummyVecEnv([wrapped]))
     env = make_vec_env("Pendulum-v1", wrapper_class=Zero)
     with (tmp_path / "file").open("w") as file:

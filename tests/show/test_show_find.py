@@ -125,7 +125,7 @@ def test_wrappers_of_rl_zoo(tmp_path):
     assert np.allclose(low, -2.0), "each of them rescaled"
     with pytest.raises(ValueError, match=r"names wrappers.*call show_skills\(policy, env\)"):
         find_wrappers(tmp_path / "Pendulum-v1.safetensors", "Pendulum-v1")
-    for name, message in (("os.system", "which is no Wrapper"), ("nowhere.Wrapper", "which can't be imported")):
+    for name, message in (("os.system", "which is not a Wrapper"), ("nowhere.Wrapper", "which can't be imported")):
         write_yml(tmp_path / "Pendulum-v1", config={"env_wrapper": name})
         with pytest.raises(ValueError, match=message):
             envs_of_run(path, "Pendulum-v1", None)
@@ -190,17 +190,17 @@ def test_exported_policy_is_shown(tmp_path, monkeypatch):
         (["nothing.zip"], "There is no file nothing.zip: pass that of a model"),
         (["{model}", "--algo", "apt"], "was not saved by APT"),
         (["{model}", "--video", "avi"], "invalid choice: 'avi'"),
-        (["{model}", "--steps", "0"], "'0' is no integer from 1 on: pass 1 or more"),
-        (["{model}", "--frames", "-1"], "'-1' is no integer from 0 on: pass 0 or more"),
-        (["{model}", "--skill", "first"], "'first' is no skill: pass the index of one, or a vector"),
-        (["{model}", "--skill", "nan"], "'nan' is no skill"),
-        (["{model}", "--output", "{model}"], "can't be written to: pass a folder that is there or can be made"),
+        (["{model}", "--steps", "0"], "'0' is not an integer of at least 1: pass 1 or more"),
+        (["{model}", "--frames", "-1"], "'-1' is not an integer of at least 0: pass 0 or more"),
+        (["{model}", "--skill", "first"], "'first' is not a skill: pass the index of one, or a vector"),
+        (["{model}", "--skill", "nan"], "'nan' is not a skill"),
+        (["{model}", "--output", "{model}"], "can't be written to: pass a folder that exists or can be created"),
         (["{model}", "--skill", "9"], "Unknown skill 9: the model has 4 skills"),
         (["{model}", "--env", "Wolker-v0"], "There is no environment 'Wolker-v0'"),
         (["{model}", "--env", "no_such_module:Walker-v0"], "There is no environment 'no_such_module:Walker-v0'"),
         (["{model}", "--env", "Quadruped-v0"], "The model observes Box(-inf, inf, (24,), float32)"),
-        (["{model}", "--mine"], "mine is for mazes"),
-        (["{model}", "--goal-range", "-1"], "'-1' is no distance: pass a number of metres, 0 for none"),
+        (["{model}", "--mine"], "mine is only for mazes"),
+        (["{model}", "--goal-range", "-1"], "'-1' is not a distance: pass a number of metres, 0 for none"),
         ([], "pass one model, or several after --compare"),
         (["{model}", "--compare", "{model}"], "pass one model, or several after --compare"),
         (["--compare", "{model}"], "--compare takes at least two models"),

@@ -122,7 +122,7 @@ class FatalError(Exception):
         ([], None, "the environment renders nothing, not 'rgb_array'."),
         (["human", "ansi"], None, "the environment renders human, ansi, not 'rgb_array'."),
         (["rgb_array"], FatalError("no OpenGL here"), "no OpenGL here"),
-        (["rgb_array"], None, "the environment returned none"),
+        (["rgb_array"], None, "the environment returned no image"),
     ],
 )
 def test_environment_without_images(modes, error, message):

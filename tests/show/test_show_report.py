@@ -93,7 +93,7 @@ def test_page_is_whole_and_needs_nothing_else(shown, tmp_path):
     words = "".join(page.text)
     assert "<b>Model</b> & co" in words and "a < b" in words, "what is no HTML is not taken for it"
     assert "python -m sb3_cesd.show 'a model.zip'" in words and "stable_baselines3 2." in words
-    for part in ("knn_accuracy", "0.750", "0.400", "0.500", "share of states whose observation tells the skill"):
+    for part in ("knn_accuracy", "0.750", "0.400", "0.500", "share of states whose observation identifies the skill"):
         assert part in words
     assert all(image["alt"] for image in page.images)
 
@@ -164,13 +164,13 @@ def test_compared_models_may_have_other_skills(shown, tmp_path):
     few, many = (replace(shown, n_skills=n_skills, metrics={"mutual_information": 1.0}) for n_skills in (4, 16))
     write_report(tmp_path / "page.html", [few, many])
     text = "".join(Page((tmp_path / "page.html").read_text()).text)
-    assert "log(n_skills) = 1.39; or of place and skill [nats], at most log(n_skills) = 2.77" in text
+    assert "log(n_skills) = 1.39; or of position and skill [nats], at most log(n_skills) = 2.77" in text
 
 
 def test_metrics_of_a_task_are_not_those_of_all_skills(shown):
     task = replace(shown, metrics={"mean_return": 5.0}, baselines={"untrained": {"mean_return": 1.0}})
-    assert "Of the skill that learned the task" in task.html() and "Of all skills" not in task.html()
-    assert "Chance" not in task.html() and "Of all skills" in shown.html()
+    assert "Metrics of the skill that learned the task" in task.html() and "Metrics of all skills" not in task.html()
+    assert "Chance" not in task.html() and "Metrics of all skills" in shown.html()
 
 
 def test_logs_that_can_not_be_read_are_left_out(tmp_path):

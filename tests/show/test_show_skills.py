@@ -87,7 +87,7 @@ def test_skills_of_many_dimensions_are_called_by_their_index():
 
 def test_environment_without_an_id_has_to_be_passed():
     unnamed = make_small(APT, env=PendulumEnv())
-    with pytest.raises(ValueError, match=r"has no id to make another one by: .*env to show_skills"):
+    with pytest.raises(ValueError, match=r"has no id to make another one from: .*env to show_skills"):
         show_skills(unnamed)
     assert len(show_skills(unnamed, PendulumEnv(), **NOT_MEASURED).rollouts) == 4
 
@@ -264,7 +264,9 @@ def test_statistics_that_are_missing_are_told(tmp_path):
     trained.save(tmp_path / "model.zip")
     for again in (APT.load(tmp_path / "model.zip"), APT.load(tmp_path / "model.zip", env="Pendulum-v1")):
         notes = show_skills(again, "Pendulum-v1", **NOT_MEASURED).notes
-        assert any("in training VecNormalize normalised them" in note and "--vec-normalize FILE" in note for note in notes)
+        assert any(
+            "VecNormalize normalised observations in training" in note and "--vec-normalize FILE" in note for note in notes
+        )
     told = show_skills(again, "Pendulum-v1", vec_normalize=trained.get_vec_normalize_env(), **NOT_MEASURED)
     assert not any("VecNormalize" in note for note in told.notes + show_skills(trained, **NOT_MEASURED).notes)
 

@@ -91,14 +91,15 @@ def test_a_constructor_that_does_not_name_its_arguments_is_refused(signature):
     namespace = {}
     exec(f"def __init__({signature}): pass", namespace)
     with pytest.raises(
-        TypeError, match=r"Hidden takes \*args or \*\*kwargs.*: name all of them, or change defaults by the class"
+        TypeError, match=r"Hidden takes \*args or \*\*kwargs.*: name all of them, or change defaults in the class"
     ):
         type("Hidden", (DIAYN,), {"__init__": namespace["__init__"]})
 
 
 @pytest.mark.parametrize("name", ["n_step", "policy", "net_arch"])
 def test_defaults_of_unknown_arguments_are_refused(name):
-    with pytest.raises(TypeError, match=f"defaults has {name}, which the constructor has not: use its optional arguments"):
+    message = f"defaults names {name}, which is not an optional argument of the constructor: use those that are"
+    with pytest.raises(TypeError, match=message):
         type("Misspelt", (CeSD,), {"defaults": {name: 1}})
 
 

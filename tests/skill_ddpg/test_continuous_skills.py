@@ -140,11 +140,15 @@ def test_evaluations_go_through_those_that_an_index_stands_for(method, skill_typ
         ({"skill_type": "sphere", "skill_dim": 3}, [0.5, 0.0, 0.0], "point on the unit sphere, not a vector of length 0.5"),
         ({"skill_type": "sphere", "skill_dim": 3}, [0.6, 0.8], "vector of 3 numbers, not of 2.*or an integer from 0 to 3"),
         ({"skill_type": "sphere", "skill_dim": 3}, [np.nan, 0.0, 1.0], "not finite"),
-        ({"skill_type": "cube", "skill_dim": 2}, [0.5, -1.1], "are from -1 to 1"),
-        ({"skill_type": "unit_cube", "skill_dim": 2}, [0.5, -0.1], "are from 0 to 1"),
+        ({"skill_type": "cube", "skill_dim": 2}, [0.5, -1.1], "must be from -1 to 1"),
+        ({"skill_type": "unit_cube", "skill_dim": 2}, [0.5, -0.1], "must be from 0 to 1"),
         ({"skill_type": "cube", "skill_dim": 2}, 4, "choose an integer from 0 to 3"),
         ({"skill_type": "cube", "skill_dim": 2}, "north", "choose an integer from 0 to 3"),
-        ({"skill_type": "cube", "skill_dim": 3}, [1, 0, 1], "one skill, or one per observation; a vector is one of floats"),
+        (
+            {"skill_type": "cube", "skill_dim": 3},
+            [1, 0, 1],
+            "one skill, or one per observation; a vector must consist of floats",
+        ),
     ],
 )
 def test_what_is_no_skill_of_the_space(kwargs, skill, message):
@@ -159,7 +163,7 @@ def test_what_is_no_skill_of_the_space(kwargs, skill, message):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"skill_type": "sphere"}, "needs the size of its vectors, not None: pass skill_dim"),
+        ({"skill_type": "sphere"}, "needs the dimension of its vectors, not None: pass skill_dim"),
         ({"skill_type": "sphere", "skill_dim": 1}, "at least two dimensions, pass skill_dim >= 2"),
         ({"skill_type": "cube", "skill_dim": 0}, "set skill_dim above 0"),
         ({"skill_type": "cube", "skill_dim": 2.5}, "pass skill_dim, e.g. skill_dim=2"),

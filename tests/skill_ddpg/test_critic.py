@@ -145,7 +145,7 @@ def test_without_a_future_values_are_those_of_the_first_reward(method, monkeypat
 @pytest.mark.parametrize("name", ["gamma", "tau"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_shares_are_from_0_to_1(name, value):
-    with pytest.raises(ValueError, match=f"{name}=.* must be a share: pass a number from 0 to 1"):
+    with pytest.raises(ValueError, match=f"{name}=.* must be a number from 0 to 1: pass such a number"):
         make_small(CeSD, **{name: value})
 
 

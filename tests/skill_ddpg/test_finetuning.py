@@ -394,9 +394,12 @@ def test_a_fine_tuned_model_has_one_skill(finetune):
         ({"transfer": "actor"}, "choose some of .*, as a list"),
         ({"n_eval_episodes": 0}, "set n_eval_episodes above 0"),
         ({"n_skills": 8}, "n_skills=8 does not fit .* pass n_skills=4 or leave it out"),
-        ({"reward": "intrinsic"}, r"leave reward out, or go on with pre-training by load\(\)"),
+        ({"reward": "intrinsic"}, r"leave reward out, or use load\(\) to go on pre-training"),
         ({"warm_up": "none"}, "Unknown warm_up 'none': choose 'random', 'policy' or 'skills'"),
-        ({"warm_up": "skills", "learning_starts": 3}, "no step for each of 4 skills: raise it, or choose another warm_up"),
+        (
+            {"warm_up": "skills", "learning_starts": 3},
+            "less than one step for each of 4 skills: raise it, or choose a warm_up other than 'skills'",
+        ),
         ({"warm_up": "skills", "skill": "best", "transfer": ["critic_head"]}, "leave 'critic_head' out, or choose another"),
         (
             {"env": "MountainCarContinuous-v0", "n_skills": 8},
@@ -453,7 +456,8 @@ class Narrow(gym.ObservationWrapper):
 
 
 def test_other_bounds_are_told_from_another_domain(finetune):
-    with pytest.raises(ValueError, match=r"Shapes are equal, bounds or types .* not: give the task those of the pre-training"):
+    message = "The shapes match, but bounds or dtypes do not: give the task those of the pre-training"
+    with pytest.raises(ValueError, match=message):
         finetune(env=Narrow())
 
 

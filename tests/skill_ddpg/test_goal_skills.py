@@ -99,11 +99,11 @@ def test_a_single_state_has_a_single_cluster(method):
 
 
 BAD = [
-    (["a", "b", "c"], "are no array of finite numbers .*: pass what the environment returned"),
-    ([np.nan, 0, 0], "are no array of finite numbers .*: pass what the environment returned"),
-    (np.full((4, 3), np.inf), "are no array of finite numbers .*: pass what the environment returned"),
-    ((OBS[0], {}), r"are no array of finite numbers .*: pass the first part of what reset\(\) returned"),
-    (None, "are no array of finite numbers"),
+    (["a", "b", "c"], "are not an array of finite numbers .*: pass what the environment returned"),
+    ([np.nan, 0, 0], "are not an array of finite numbers .*: pass what the environment returned"),
+    (np.full((4, 3), np.inf), "are not an array of finite numbers .*: pass what the environment returned"),
+    ((OBS[0], {}), r"are not an array of finite numbers .*: pass the first part of what reset\(\) returned"),
+    (None, "are not an array of finite numbers"),
     (OBS[:, :2], r"of shape \(4, 2\): this model takes shape \(3,\), or several of them as \(n, 3\); pass those"),
     (OBS[0, 0], r"of shape \(\): this model takes shape \(3,\)"),
     ({"place": OBS}, r"have the entries \['place'\], this model takes \['observation'\]: pass those"),
@@ -126,7 +126,7 @@ def test_what_is_no_observation_is_refused(method, value, message):
 def test_numbers_that_do_not_fit_each_other_are_refused(n_obs, n_goals):
     model = make_small(METRA)
     with pytest.raises(
-        ValueError, match=f"{n_obs} observations and {n_goals} goals: pass as many of both, one observation or"
+        ValueError, match=f"{n_obs} observations and {n_goals} goals: pass as many of each, one observation or"
     ):
         model.goal_skill(OBS[:n_obs], GOALS[:n_goals])
 
@@ -175,7 +175,7 @@ def test_layouts_of_observations(wrapper):
 def test_entries_of_different_numbers_are_refused():
     model = make_small(METRA, make_vec_env("Pendulum-v1", wrapper_class=Shaped))
     with pytest.raises(
-        ValueError, match=r"entries of the observations are of different numbers of environments, .*: pass those"
+        ValueError, match=r"entries of the observations are of different numbers of environments, .*: pass as many of each"
     ):
         model.predict_clusters({"a": OBS[:2, :1], "b": OBS[:, 1:]})
 

@@ -121,7 +121,7 @@ def test_the_best_skill_is_that_of_the_best_states(pretrained, finetune, capsys)
         assert (model.replay_buffer.skills[400:410] == best).all()
         assert len(model.skill_states) == 0, "they are of no more use"
         out = capsys.readouterr().out
-        assert f"Fine-tuning skill {best}, the best by what is expected of each in the states it visits: " in out
+        assert f"Fine-tuning skill {best}, the best by the reward expected of each in the states it visits: " in out
 
 
 def inside(env):

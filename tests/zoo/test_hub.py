@@ -153,7 +153,7 @@ def test_card_of_a_task_keeps_the_mean_reward(pushed, tmp_path):
     env = make_vec_env(MAZE)
     pretrained = run_of(pushed.folder / "logs", MAZE) / f"{MAZE}.zip"
     text, metrics = make_card(tmp_path, CeSD.from_pretrained(pretrained, MAZE, skill=2, device="cpu"), env)
-    assert "Skill 2 acts, which has learned the task" in text and "skill=2)" in text
+    assert "Skill 2 acts. It has learned the task" in text and "skill=2)" in text
     assert [entry["value"] for entry in metrics] == ["3.00 +/- 1.00"]
     assert env.reset().shape == (1, 2), "the environments are RL Zoo's to close"
 

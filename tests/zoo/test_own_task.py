@@ -45,7 +45,7 @@ def train(folder, *arguments):
 
 
 AGENT = "logs/cesd/MyEnv-v0_1/MyEnv-v0.zip"
-WARNING = "WARNING: this goes on discovering skills in MyTask-v0, and does not use its reward"
+WARNING = "WARNING: this continues to discover skills in MyTask-v0 and does not use its reward"
 
 
 def test_an_unknown_task_is_warned_of_with_both_remedies(pretrained):

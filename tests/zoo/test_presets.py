@@ -68,10 +68,10 @@ def test_presets_can_be_changed_apart_from_each_other():
         ({"scale": "published", "method": None}, r"There is no method None at scale 'published': .*'cesd_released'\."),
         (
             {"scale": "published", "method": "cesd_laptop"},
-            "'cesd_laptop' is no method.*: pass scale='laptop', method='cesd'\\.$",
+            "'cesd_laptop' names a method at laptop scale: pass scale='laptop', method='cesd'\\.$",
         ),
-        ({"method": "cesd_laptop"}, "'cesd_laptop' is no method.*: pass scale='laptop', method='cesd'\\.$"),
-        ({"env_id": 3}, "env_id=3 must be a text"),
+        ({"method": "cesd_laptop"}, "'cesd_laptop' names a method at laptop scale: pass scale='laptop', method='cesd'\\.$"),
+        ({"env_id": 3}, "env_id=3 must be a string"),
     ],
 )
 def test_unknown_presets(arguments, message):

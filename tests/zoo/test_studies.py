@@ -204,7 +204,7 @@ def test_a_trial_trains_again_with_classes_and_linear_schedules(storage):
 
 def test_what_a_study_can_not_keep_is_to_be_said_again(storage):
     entry = {**ENTRY, "policy_kwargs": {"net_arch": [8], "activation_fn": lambda: th.nn.LeakyReLU(0.2)}}
-    with pytest.raises(ValueError, match=r"^Trial 1 .* with policy_kwargs\.activation_fn, .*: say it again with -params\.$"):
+    with pytest.raises(ValueError, match=r"^Trial 1 .* with policy_kwargs\.activation_fn, .*: pass it again with -params\.$"):
         kept_and_loaded(storage, entry, {})
     loaded = kept_and_loaded(storage, entry, {}, now={"policy_kwargs": {"activation_fn": th.nn.ELU}})
     assert loaded["policy_kwargs"]["activation_fn"] is th.nn.ELU and "net_arch" in loaded["policy_kwargs"]

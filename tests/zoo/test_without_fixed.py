@@ -26,7 +26,7 @@ def test_what_the_model_keeps_is_left_out(path, capsys):
     CeSD.load(path, device="cpu", **kept)
     tell_what_is_kept(CeSD, path, ENTRY, {"batch_size": 64})
     told = "n_skills=4, intrinsic_kwargs.encoder_kwargs={'net_arch': [8]}"
-    assert capsys.readouterr().out == f"As in the model, not as in the entry of the yml file: {told}\n"
+    assert capsys.readouterr().out == f"Kept from the model, instead of the values of the yml file: {told}\n"
 
 
 def test_what_is_as_in_the_model_is_not_worth_a_word(path, capsys):

@@ -73,7 +73,7 @@ def test_skills_are_those_of_the_model_whatever_the_entry_says(trained, tmp_path
     folder, _ = trained
     agent = shutil.copy(folder / "logs/cesd/Walker-v0_1/Walker-v0.zip", tmp_path)
     output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 60, "-f", "skills_of_model")
-    assert "As in the model, not as in the entry of the yml file: n_skills=4" in output
+    assert "Kept from the model, instead of the values of the yml file: n_skills=4" in output
     assert CeSD.load(folder / "skills_of_model/cesd/Walker-v0_1/Walker-v0.zip").n_skills == 4
 
 

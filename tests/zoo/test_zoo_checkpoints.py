@@ -117,7 +117,9 @@ def test_a_resumed_run_takes_no_other_hyperparameters(checkpoint, given, message
     if message is None:
         check_same_run(manager)
         return
-    with pytest.raises(ValueError, match=rf"goes on as it began \(.*{message}\): leave that out of -params"):
+    with pytest.raises(
+        ValueError, match=rf"A resumed run keeps its hyperparameters \(.*{message}\): leave that out of -params"
+    ):
         check_same_run(manager)
 
 
@@ -144,6 +146,4 @@ def test_a_run_that_is_over_says_so(checkpoint, capsys):
     manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=50, save_path="")
     learned = []
     go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
-    assert (
-        learned == [0] and "has come to its end already, with 60 steps: for more, pass a larger -n" in capsys.readouterr().out
-    )
+    assert learned == [0] and "has already ended, after 60 steps: pass a larger -n" in capsys.readouterr().out

@@ -1,1 +1,1 @@
-"""What only a GPU needs: captured graphs, tensors of arrays that change, shapes that do not depend on data."""
+"""Code that only a GPU needs: captured graphs, tensors of arrays that change, shapes that do not depend on data."""

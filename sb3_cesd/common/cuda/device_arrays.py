@@ -8,13 +8,13 @@ import torch as th
 
 class DeviceArrays:
     """
-    Tensors of numpy arrays: on the CPU they share the memory of the arrays, elsewhere they are copies, to which
-    :meth:`update` brings the rows that changed without waiting for the device.
+    Tensors of numpy arrays. On the CPU they share the memory of the arrays; elsewhere they are copies, and :meth:`update`
+    copies the rows that changed, without waiting for the device.
 
     Addresses of tensors stay the same until ``generation`` changes, so that a captured CUDA graph may read them.
 
     :param device: where the tensors are
-    :param shared: whether they share the memory of the arrays; ``None`` for where that is possible
+    :param shared: whether they share the memory of the arrays; ``None`` to do so where possible
     """
 
     def __init__(self, device: th.device, shared: bool | None = None) -> None:
@@ -52,7 +52,7 @@ class DeviceArrays:
 
     def mark(self, names: Iterable[str], rows: Iterable[int]) -> None:
         """
-        Note what changed.
+        Mark rows as changed.
 
         :param names: arrays that changed
         :param rows: in these rows of their first axis
@@ -62,7 +62,7 @@ class DeviceArrays:
                 self._changed_rows[name].update(rows)
 
     def update(self) -> None:
-        """Bring all changes to the device."""
+        """Copy all changes to the device."""
         for name, rows in self._changed_rows.items():
             if rows:
                 changed = np.fromiter(rows, dtype=np.int64, count=len(rows))
@@ -71,9 +71,9 @@ class DeviceArrays:
 
     def upload(self, array: np.ndarray) -> th.Tensor:
         """
-        Bring an array to the device.
+        Copy an array to the device.
 
-        :param array: any array, which is not changed afterwards
+        :param array: any array, which must not be changed afterwards
         :return: a tensor of it on the device
         """
         tensor = th.from_numpy(array)

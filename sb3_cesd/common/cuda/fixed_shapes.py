@@ -1,4 +1,4 @@
-"""Whether shapes of tensors may depend on data, which makes a CPU faster and a GPU wait for the host."""
+"""Whether shapes of tensors may depend on data, which is faster on a CPU, but makes a GPU wait for the host."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _FIXED: ContextVar[bool] = ContextVar("_FIXED", default=False)
 
 @contextmanager
 def fixed_shapes() -> Iterator[None]:
-    """Compute with the shapes that tensors have on a GPU, on the CPU as well."""
+    """Use the shapes of tensors on a GPU on the CPU as well."""
     token = _FIXED.set(True)
     try:
         yield
@@ -21,7 +21,7 @@ def fixed_shapes() -> Iterator[None]:
 
 def shapes_may_vary(device: th.device) -> bool:
     """
-    Tell whether shapes may depend on data.
+    Return whether shapes may depend on data.
 
     :param device: where the tensors are
     :return: whether shapes may depend on data there

@@ -8,10 +8,10 @@ import torch as th
 
 def can_capture(device: th.device) -> bool:
     """
-    Tell whether a device has CUDA graphs.
+    Return whether a device supports CUDA graphs.
 
     :param device: where something is computed
-    :return: whether there are graphs there
+    :return: whether graphs can be captured there
     """
     return device.type == "cuda"
 
@@ -20,8 +20,8 @@ class GraphedFunction:
     """
     A function that a GPU replays as one CUDA graph, so that the host does not launch each operation.
 
-    The first calls run it as it is, as optimizers and libraries set themselves up in them; the next one captures it. A call
-    with another key starts anew. Each call runs the function exactly once.
+    The first calls run it without a graph, as optimizers and libraries set themselves up in them; the next one captures it. A
+    call with another key starts anew. Each call runs the function exactly once.
 
     :param function: takes a tensor, works on tensors whose addresses and shapes do not change, and returns nothing; Python
         numbers in it are those of the capture
@@ -62,7 +62,7 @@ class GraphedFunction:
         return {**self.__dict__, "key": None, "graph": None, "n_calls": 0}
 
     def _run_aside(self) -> None:
-        """As PyTorch asks for before a capture: on another stream than the default one."""
+        """Run the function on a side stream, as PyTorch requires before a capture."""
         stream = th.cuda.Stream()
         stream.wait_stream(th.cuda.current_stream())
         with th.cuda.stream(stream):
@@ -79,7 +79,7 @@ class GraphedFunction:
 
 def set_capturable(optimizer: th.optim.Optimizer, capturable: bool, device: th.device) -> None:
     """
-    Let the learning rate be a tensor, which a graph reads anew in each replay, or a number again.
+    Make the learning rate a tensor, which a graph reads anew in each replay, or a number again.
 
     :param optimizer: changed in place
     :param capturable: whether a graph captures its steps

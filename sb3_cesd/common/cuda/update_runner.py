@@ -1,4 +1,4 @@
-"""How updates run on their device."""
+"""Running updates on their device."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -13,9 +13,9 @@ class UpdateRunner:
     """
     Run updates one by one, or replay them on a GPU as one CUDA graph.
 
-    :param update: learns from a list of batches of the replay buffer; in a graph, nothing of it may need the host
+    :param update: learns from a list of batches of the replay buffer; in a graph, no part of it may need the host
     :param device: where it is computed
-    :param cuda_graph: replay the update as one CUDA graph where there are any
+    :param cuda_graph: replay the update as one CUDA graph where the device supports it
     """
 
     def __init__(self, update: Callable[[list[Any]], None], device: th.device, cuda_graph: bool) -> None:
@@ -35,7 +35,7 @@ class UpdateRunner:
             set_capturable(optimizer, self.in_graph, self.device)
 
     def forget(self) -> None:
-        """Capture the update anew, as tensors that it reads have been replaced."""
+        """Have the update captured anew, because tensors that it reads were replaced."""
         self._graphed_update.key = None
 
     def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None, phase: Hashable) -> None:
@@ -45,7 +45,7 @@ class UpdateRunner:
         :param buffer: the replay buffer
         :param batch_size: number of transitions of each batch
         :param n_batches: number of batches
-        :param env: normalises the stored observations and rewards
+        :param env: ``VecNormalize`` for the stored observations and rewards
         :param phase: changes whenever the update would do something else
         """
         if not self.in_graph:

@@ -20,7 +20,7 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """
-        Represent states.
+        Compute the features of states.
 
         :param observations: shape ``(n, obs_dim)``
         :return: features, shape ``(n, features_dim)``
@@ -28,7 +28,7 @@ class Encoder(nn.Module, ABC):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         """
-        Compute what the encoder minimises.
+        Compute the loss of the encoder.
 
         :param samples: transitions from s to s' with the skill that was followed
         :return: a scalar; ``None`` if it does not learn

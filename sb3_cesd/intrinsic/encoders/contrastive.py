@@ -13,12 +13,13 @@ from sb3_cesd.intrinsic.encoders.base import Encoder
 
 class ContrastiveEncoder(Encoder):
     """
-    Features learned by telling which skill led from s to s' (the contrastive encoder of CIC, which CeSD's released code uses).
+    Features learned by identifying the skill that led from s to s' (the contrastive encoder of CIC, also used in CeSD's
+    released code).
 
     With query ``= skill_net(z)``, key ``= pred_net([f(s), f(s')])``, both normalised, and ``S = query key^T / temperature``
     the loss is the mean of ``-log(exp S_jj / sum_l exp S_jl)`` (InfoNCE, van den Oord et al., 2018).
 
-    The released code takes ``e^(1 / temperature)`` from that sum, the most that a positive can be: it has
+    The released code subtracts ``e^(1 / temperature)``, the maximum of a positive, from that sum: it has
     ``max(sum_l exp S_jl - e^(1 / temperature), 1e-6) + 1e-6``. While skills differ little, its minimum is where all cosines
     are -1, and the features collapse to a point.
 
@@ -59,7 +60,7 @@ class ContrastiveEncoder(Encoder):
         features = self.state_net(th.cat([samples.observations, samples.next_observations]))
         keys = self.pred_net(th.cat(features.split(batch_size), dim=1))
         if self.skill_space.discrete:
-            # There are n_skills different queries only, whatever the batch size
+            # There are only n_skills different queries, whatever the batch size
             skills, vectors = samples.skills, th.eye(self.skill_space.dim, dtype=features.dtype, device=features.device)
         else:
             skills, vectors = th.arange(batch_size, device=features.device), samples.skills
@@ -70,7 +71,7 @@ class ContrastiveEncoder(Encoder):
 
     def _log_denominators(self, similarity: th.Tensor) -> th.Tensor:
         """
-        Compute the logarithm of what the loss compares positives with.
+        Compute the logarithms of the denominators in the loss.
 
         :param similarity: of each query with all keys, over the temperature, shape ``(n_queries, batch_size)``
         :return: shape ``(n_queries,)``

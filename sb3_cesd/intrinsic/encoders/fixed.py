@@ -1,4 +1,4 @@
-"""State representations that nothing is learned for."""
+"""State representations that are not learned."""
 
 import math
 

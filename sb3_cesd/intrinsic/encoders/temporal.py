@@ -13,16 +13,16 @@ from sb3_cesd.intrinsic.encoders.base import Encoder
 
 class TemporalEncoder(Encoder):
     """
-    Features f whose distances count how long it takes from one state to another (Bae et al., "TLDR: Unsupervised
+    Features f whose distances measure how long it takes from one state to another (Bae et al., "TLDR: Unsupervised
     Goal-Conditioned RL via Temporal Distance-Aware Representations", 2024, after Wang et al., "Optimal Goal-Reaching
     Reinforcement Learning via Quasimetric Learning", 2023).
 
-    Any two states are to be far apart, where no transition is longer than 1: f minimises
+    States are driven far apart, while no transition may be longer than 1: f minimises
     ``mean[softplus(horizon - |f(s) - f(g)|)] - lambda mean[min(1 - |f(s') - f(s)|^2, slack)]`` with g a state of another
-    transition of the batch and a softplus that is 5 / horizon steep. The dual variable lambda minimises
+    transition of the batch and a softplus with ``beta = 5 / horizon``. The dual variable lambda minimises
     ``log(lambda) mean[min(..., slack)]``. A transition is a window of ``n_steps``, so distances count windows.
 
-    This is the formula of TLDR's paper, and lambda and slack are METRA's. TLDR's code averages ``|f(s') - f(s)|^2`` over the
+    This is the formula of TLDR's paper, with lambda and slack of METRA. TLDR's code averages ``|f(s') - f(s)|^2`` over the
     dimensions instead of summing it up, so that a step may be 2 long in 4 dimensions. It starts with lambda 3000, and learns
     from batches of 1024 at a learning rate of 5e-4; here both are those of the algorithm.
 
@@ -32,7 +32,7 @@ class TemporalEncoder(Encoder):
     :param features_dim: size of the features
     :param net_arch: sizes of the hidden layers of f, ``[1024, 1024]`` by default
     :param lambda_init: initial value of lambda
-    :param slack: how far below its bound a squared transition may stay at no profit
+    :param slack: slack of the constraint: a squared transition gains nothing by staying further than this below its bound
     :param horizon: distance [transitions] up to which states are driven apart
     """
 

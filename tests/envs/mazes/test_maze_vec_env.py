@@ -112,7 +112,7 @@ def test_attributes_and_methods():
 @pytest.mark.parametrize("name", ["layout", "reward", "render_mode"])
 def test_what_it_is_made_of_stays(name):
     env = MazeVecEnv("square_a", 3)
-    with pytest.raises(ValueError, match=rf"^'{name}' is part of how a MazeVecEnv is made: make another one\.$"):
+    with pytest.raises(ValueError, match=rf"^'{name}' of a MazeVecEnv can't be changed: make another one\.$"):
         env.set_attr(name, "coverage")
 
 

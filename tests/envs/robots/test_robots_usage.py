@@ -66,10 +66,12 @@ def test_action_that_is_no_number(env_id, action):
     single, batched = gym.make(env_id), sb3_cesd.make_batched(env_id, 2, n_threads=1)
     single.reset()
     batched.reset()
-    with pytest.raises(ValueError, match=r"The action has entries that are no numbers \(.*\): pass one of shape \([68],\)\.$"):
+    with pytest.raises(
+        ValueError, match=r"The action has entries that are not numbers \(.*\): pass one of shape \([68],\)\.$"
+    ):
         single.step(action)
     with pytest.raises(
-        ValueError, match=r"The actions have entries that are no numbers \(.*\): pass some of shape \(2, [68]\)\.$"
+        ValueError, match=r"The actions have entries that are not numbers \(.*\): pass some of shape \(2, [68]\)\.$"
     ):
         batched.step(action)
     single.close()
