@@ -1,4 +1,4 @@
-"""What the maze benchmark compares: a method is an algorithm with the maze entry of its yml file, and what differs from it."""
+"""Methods of the maze benchmark: algorithms with the maze entry of their yml file, and variants."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from entries import UNDONE, read_entry
 
 from sb3_cesd import registry
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
 
 
-#: Exploration noise of all methods but the default of CeSD
+#: Exploration noise of all methods except CeSD
 WHITE_NOISE = {"exploration_noise": 0.2, "noise_correlation": 0.0}
 
 
@@ -39,7 +39,7 @@ class Method(NamedTuple):
         return read_entry(self.config, MAZE, self.overrides)
 
 
-#: Environment steps of a run, unless told otherwise, as in the yml files; and of rows that do not tell theirs
+#: Default number of environment steps of a run, as in the yml files; also that of rows without the column
 N_TIMESTEPS = 36_000
 
 MAIN: dict[str, Method] = {
@@ -51,9 +51,9 @@ MAIN: dict[str, Method] = {
 
 def with_white_noise(overrides: Mapping[str, Any] = MappingProxyType({})) -> Method:
     """
-    Vary CeSD.
+    Create a variant of CeSD.
 
-    :param overrides: what is varied
+    :param overrides: arguments that differ
     :return: CeSD with the exploration noise of the other methods
     """
     return Method("cesd", "cesd", merge(WHITE_NOISE, overrides))
@@ -61,9 +61,9 @@ def with_white_noise(overrides: Mapping[str, Any] = MappingProxyType({})) -> Met
 
 def with_continuous_skills() -> dict[str, Method]:
     """
-    Find the methods that have continuous skills by default; their maze entries have discrete ones, as all methods there.
+    Find the methods that have continuous skills by default; in mazes, the entries of all methods have discrete ones.
 
-    :return: the same with continuous skills, of which ten are played
+    :return: these methods with continuous skills, of which ten are played
     """
     parameters = {name: inspect.signature(method.__init__).parameters for name, method in registry.METHODS.items()}
     skill_types = {name: of_method["skill_type"].default for name, of_method in parameters.items()}
@@ -76,7 +76,7 @@ def with_continuous_skills() -> dict[str, Method]:
     }
 
 
-#: What the ablations vary an argument of
+#: The method of which the ablations vary an argument
 BASE = "noise=white"
 APT_WITH_NOISE = "apt, noise=cesd"
 ABLATIONS: dict[str, Method] = {
@@ -90,9 +90,9 @@ ABLATIONS: dict[str, Method] = {
     **{name: with_white_noise(overrides) for name, overrides in UNDONE.items()},
     APT_WITH_NOISE: Method("apt", "apt", {name: MAIN["cesd"].arguments()[name] for name in WHITE_NOISE}),
 }
-#: The same with another number of environments than the 20 of the yml file
+#: CeSD with another number of environments than the 20 of the yml file
 ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}
-#: The same with another number of skills than the 10 of the yml file
+#: CeSD with another number of skills than the 10 of the yml file
 NUMBERS: dict[str, Method] = {f"n_skills={n}": Method("cesd", "cesd", {"n_skills": n}) for n in (5, 20, 40)}
 CONTINUOUS = with_continuous_skills()
 METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS, **NUMBERS, **CONTINUOUS}

@@ -1,4 +1,4 @@
-"""Time of an update of each method, beside that of what it consists of: TD3's backbone, and the method's own arithmetic."""
+"""Time of an update of each method, compared with that of its parts: TD3's backbone, and the method's own arithmetic."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from sb3_cesd import registry
 from sb3_cesd.cesd.cesd import CeSD, CeSDReward
 from sb3_cesd.common.tensors import frozen, minimum
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
 #: Transitions in the replay buffer
 N_TRANSITIONS = 2000
@@ -25,11 +25,11 @@ SCALES = {"published": "published", "small": "laptop"}
 
 class Times(NamedTuple):
     """
-    Processor times of a method, taken in turn.
+    Processor times of a method, measured in turn.
 
-    :param whole: of an update [s], shape ``(n_rounds,)``
-    :param backbone: of an update with the reward of the environment in place of the method's [s], same shape
-    :param own: of what the method adds, see :func:`own_arithmetic` [s], same shape
+    :param whole: time of an update [s], shape ``(n_rounds,)``
+    :param backbone: time of an update with the reward of the environment instead of the method's [s], same shape
+    :param own: time of what the method adds, see :func:`own_arithmetic` [s], same shape
     """
 
     whole: np.ndarray
@@ -38,19 +38,19 @@ class Times(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times its parts a whole update takes, by medians."""
+        """Ratio of the time of a whole update to that of its parts, by medians."""
         return float(np.median(self.whole) / (np.median(self.backbone) + np.median(self.own)))
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        """First and third quartile of that ratio over rounds."""
+        """First and third quartile of this ratio over rounds."""
         low, high = np.quantile(self.whole / (self.backbone + self.own), [0.25, 0.75])
         return float(low), float(high)
 
 
 def variants(names: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
     """
-    List what is measured.
+    List the variants that are measured.
 
     :param names: names of methods
     :return: method and arguments that differ from its yml file, by title; CeSD has a phase before its constraint and one with
@@ -73,14 +73,14 @@ def make_model(
     name: str, overrides: dict[str, Any], robot: str, size: str, reward: str = "intrinsic", **sizes: Any
 ) -> SkillDDPG:
     """
-    Make a model that is about to learn.
+    Create a model that is about to learn.
 
     :param name: name of the method
     :param overrides: arguments that differ from its yml file
     :param robot: one of ``ROBOTS``
     :param size: one of ``SCALES``
     :param reward: ``"intrinsic"``, or ``"extrinsic"`` for the backbone alone
-    :param sizes: arguments that differ from the yml file as well
+    :param sizes: more arguments that differ from the yml file
     :return: the model, with transitions in its replay buffer
     """
     arguments = of_constructor(METHODS[name].arguments(SCALES[size], f"{robot.capitalize()}-v0"))
@@ -92,9 +92,9 @@ def make_model(
 
 def constrained_critic(backbone: CeSD, n_pairs: int) -> Callable[[], None]:
     """
-    Make a function that does with TD3's critic what a constrained CeSD does beyond one skill per transition: the critic learns
-    from as many transitions more, and each value is the sum of two, of the head of the skill and of what skills share, in the
-    losses of critic and actor.
+    Make a function that does with TD3's critic what a constrained CeSD adds to one skill per transition: the critic learns
+    from ``n_pairs - batch_size`` more transitions and, in the losses of critic and actor, each value is the sum of that of the
+    skill's head and a shared one.
 
     :param backbone: a model that learns a task
     :param n_pairs: (transition, skill) pairs in a batch of CeSD
@@ -119,12 +119,12 @@ def constrained_critic(backbone: CeSD, n_pairs: int) -> Callable[[], None]:
 
 def own_arithmetic(model: SkillDDPG, backbone: SkillDDPG) -> Callable[[], None]:
     """
-    Make a function that does what a method adds to TD3: its reward learns, then relabels a batch. CeSD updates its clusters,
-    too, and a constrained one has a :func:`constrained_critic`.
+    Make a function that does what a method adds to TD3: its reward learns, then relabels a batch. CeSD also updates its
+    clusters and, if it is constrained, has a :func:`constrained_critic`.
 
     :param model: a model that has done an update
     :param backbone: the same with the reward of the environment
-    :return: the function, on batches that are sampled already
+    :return: the function, for batches that are already sampled
     """
     buffer, intrinsic = model.replay_buffer, model.intrinsic
     assert buffer is not None
@@ -158,8 +158,8 @@ def measure(name: str, overrides: dict[str, Any], robot: str, size: str, n_round
     :param overrides: arguments that differ from its yml file
     :param robot: one of ``ROBOTS``
     :param size: one of ``SCALES``
-    :param n_rounds: counted turns of each, after two that are not counted
-    :param sizes: arguments that differ from the yml file as well
+    :param n_rounds: timed turns of each, after two for warm-up
+    :param sizes: more arguments that differ from the yml file
     :return: processor times
     """
     th.set_num_threads(1)
@@ -169,7 +169,7 @@ def measure(name: str, overrides: dict[str, Any], robot: str, size: str, n_round
     def update_of(learner: SkillDDPG) -> Callable[[], None]:
         return lambda: learner.train(gradient_steps=1, batch_size=learner.batch_size)
 
-    update_of(model)()  # a first one, which follows the progress of training
+    update_of(model)()  # the first one updates the phase of training
     functions = {"whole": update_of(model), "backbone": update_of(backbone), "own": own_arithmetic(model, backbone)}
     seconds: dict[str, list[float]] = {part: [] for part in functions}
     for n_done in range(-2, n_rounds):
@@ -183,9 +183,9 @@ def measure(name: str, overrides: dict[str, Any], robot: str, size: str, n_round
 
 def markdown(times: dict[str, Times]) -> str:
     """
-    Write times as a table.
+    Tabulate times.
 
-    :param times: by title
+    :param times: times by title
     :return: the table, in Markdown
     """
     lines = ["| method | update | backbone | own arithmetic | update / (backbone + own arithmetic) |", "|---|---|---|---|---|"]
@@ -203,8 +203,8 @@ def report(names: Iterable[str], robot: str, sizes: Iterable[str], n_rounds: int
     :param names: names of methods
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SCALES``
-    :param n_rounds: counted turns of each part
-    :return: a table for each size, in Markdown
+    :param n_rounds: timed turns of each part
+    :return: a table per size, in Markdown
     """
     text = (
         f"Medians of {n_rounds} rounds in which the three take turns, processor time of one thread, batches and networks of "

@@ -1,6 +1,6 @@
 """
-Training steps per second from end to end: CeSD against SB3's TD3 and sb3_contrib's TQC, with equal networks, batches and
-updates for a step.
+Training steps per second from end to end: CeSD compared with SB3's TD3 and sb3_contrib's TQC, with equal networks, batches and
+updates per step.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from timing import PHASES, Figure, interleaved_medians
 
 from sb3_cesd import CeSD
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
-#: Share of training in which CeSD explores; then it is constrained, which costs more
+#: Share of training in which CeSD explores; afterwards it is constrained, which costs more
 EXPLORING = 0.8
 WARM_UP = 300
 #: Size -> name of the yml file
@@ -25,15 +25,15 @@ SIZES = {"laptop": "cesd_laptop", "published": "cesd"}
 
 def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -> dict[str, OffPolicyAlgorithm]:
     """
-    Make the algorithms that are compared, with equal networks and batches.
+    Create the algorithms that are compared, with equal networks and batches.
 
     :param env_id: a pre-training id
     :param size: one of ``SIZES``
     :param buffer_size: size of the replay buffers
     :param device: device of the models
-    :return: models by name, with the sizes of the yml file; CeSD once for each phase of its training
+    :return: models by name, with the sizes of the yml file; CeSD once per phase of its training
     """
-    # One robot and an update for every two steps, whatever the entry has
+    # One environment and an update per two steps, whatever the entry has
     changed = {"buffer_size": buffer_size, "learning_starts": WARM_UP, "train_freq": 2}
     entry = of_constructor(read_entry(SIZES[size], env_id, changed))
     models: dict[str, OffPolicyAlgorithm] = {}
@@ -53,7 +53,7 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
         "seed": 0,
         "device": device,
     }
-    # Every update is one of actor and critic, as in CeSD
+    # Every update is for actor and critic, as in CeSD
     models["TD3"] = TD3("MlpPolicy", env_id, policy_delay=1, **shared)
     models["TQC"] = TQC("MlpPolicy", env_id, **shared)
     return models
@@ -64,8 +64,8 @@ def learn_of(model: OffPolicyAlgorithm, n_steps: int) -> Callable[[], None]:
     Make a function that trains a model for a turn.
 
     :param model: a model
-    :param n_steps: environment steps of a turn
-    :return: a function that goes on learning for a turn
+    :param n_steps: environment steps per turn
+    :return: the function
     """
 
     def learn() -> None:
@@ -76,15 +76,15 @@ def learn_of(model: OffPolicyAlgorithm, n_steps: int) -> Callable[[], None]:
 
 def measure(env_id: str, size: str, threads: int, repeats: int, n_steps: int, device: str) -> list[Figure]:
     """
-    Measure how fast algorithms train.
+    Measure the training speed of algorithms.
 
     :param env_id: a pre-training id
     :param size: one of ``SIZES``
     :param threads: number of threads
-    :param repeats: counted turns
-    :param n_steps: environment steps of a turn
+    :param repeats: timed turns
+    :param n_steps: environment steps per turn
     :param device: device of the models
-    :return: steps of a second
+    :return: steps per second
     """
     th.set_num_threads(threads)
     models = make_models(env_id, size, WARM_UP + n_steps * (repeats + 2), device)

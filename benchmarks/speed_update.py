@@ -12,7 +12,7 @@ from timing import PHASES, SIZES, Figure, figures_of_times, interleaved_medians
 from sb3_cesd import CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.common.tensors import frozen
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
 #: Transitions in the replay buffer
 N_TRANSITIONS = 5000
@@ -24,7 +24,7 @@ class Form(NamedTuple):
 
     :param model_class: the algorithm
     :param kwargs: arguments of the constructor
-    :param released: whether the method is that of the released code, the only one that has a dense form
+    :param released: whether the setting is that of the released code, the only one with a dense form
     :param cuda: whether it needs a GPU
     """
 
@@ -51,13 +51,13 @@ FORMS: dict[str, Form] = {
 
 def make_model(form: Form, robot: str, device: str, n_skills: int, batch_size: int, width: int) -> CeSD:
     """
-    Make a model that is about to learn.
+    Create a model that is about to learn.
 
     :param form: how an update is computed
     :param robot: one of ``ROBOTS``
     :param device: device of the model
     :param n_skills: number of skills
-    :param batch_size: transitions of an update
+    :param batch_size: batch size
     :param width: size of the hidden layers
     :return: the model, with transitions in its replay buffer
     """
@@ -87,9 +87,9 @@ def make_model(form: Form, robot: str, device: str, n_skills: int, batch_size: i
 
 def wait_for(device: th.device) -> None:
     """
-    Wait for what a device computes.
+    Wait until a device has finished its work.
 
-    :param device: whose work is to be done
+    :param device: the device
     """
     if device.type == "cuda":
         th.cuda.synchronize()
@@ -112,12 +112,12 @@ def update_of(model: CeSD) -> Callable[[], None]:
 
 def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     """
-    Take an update apart, as ``CeSD._update`` lists it.
+    Split an update into the parts of ``CeSD._update``.
 
     :param model: a model with a filled replay buffer
-    :return: a function for each part, on the same batch; it waits for what it computes
+    :return: a function per part, for the same batch, which waits until its work is finished
     """
-    update_of(model)()  # a first one, which follows the progress of training
+    update_of(model)()  # the first one updates the phase of training
     buffer, intrinsic = model.replay_buffer, model.intrinsic
     assert buffer is not None and isinstance(intrinsic, CeSDReward)
     plain = buffer.sample(model.batch_size)
@@ -178,7 +178,7 @@ def measure_forms(robot: str, sizes: Iterable[str], threads: Iterable[int], repe
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
     :param threads: numbers of threads
-    :param repeats: counted updates of each form
+    :param repeats: timed updates of each form
     :param device: device of the models
     :return: time of an update in each form
     """
@@ -199,9 +199,9 @@ def measure_breakdown(robot: str, sizes: Iterable[str], repeats: int, device: st
 
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
-    :param repeats: counted turns of each part
+    :param repeats: timed turns of each part
     :param device: device of the models
-    :return: where the time of an update goes, with one thread
+    :return: times of the parts of an update, with one thread
     """
     th.set_num_threads(1)
     figures = []
@@ -219,14 +219,14 @@ def measure_scaling(
     robot: str, n_skills: Iterable[int], batch_sizes: Iterable[int], width: int, repeats: int, device: str
 ) -> list[Figure]:
     """
-    Time the default method with its constraint, against the number of skills (at batches of 1024) and the size of the batch
-    (with 16 skills).
+    Time the default method with its constraint for different numbers of skills (with batches of 1024) and batch sizes (with 16
+    skills).
 
     :param robot: one of ``ROBOTS``
     :param n_skills: numbers of skills
-    :param batch_sizes: transitions of an update
+    :param batch_sizes: batch sizes
     :param width: size of the hidden layers
-    :param repeats: counted updates of each
+    :param repeats: timed updates of each
     :param device: device of the models
     :return: time of the critic's loss and gradients, and of the whole update
     """

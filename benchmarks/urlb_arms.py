@@ -1,15 +1,15 @@
 """
-Arms of CeSD in the benchmark of robots, which were tried to choose the entries of quadruped and arm.
+Variants ("arms") of CeSD in the benchmark of robots, which were tried to choose the entries of quadruped and jaco.
 
-Each states all that arms differ in: what a name means does not change with the entry.
+Each sets everything in which they differ, so that the meaning of a name does not change with the entry.
 """
 
 from typing import Any, NamedTuple
 
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
-#: What all of them depart from, the laptop entry: clusters and distances in the same contrastive features, and half of the
-#: training to explore
+#: Common starting point, the laptop entry: clusters and distances in the same contrastive features, and exploration for half
+#: of the training
 SAME: dict[str, Any] = {
     "encoder": "contrastive",
     "distance_encoder": "same",
@@ -17,7 +17,7 @@ SAME: dict[str, Any] = {
     "constraint_kwargs": {"start": 0.5, "freeze_clusters": False},
     "relabel_kwargs": {"kappa": 0.0},
 }
-#: Features of the dynamics, of the size that APT has
+#: Features of the dynamics, with the size of APT's
 OF_DYNAMICS: dict[str, Any] = {"features_dim": 256, "net_arch": [256]}
 ICM: dict[str, Any] = {"distance_encoder": "icm", "distance_encoder_kwargs": OF_DYNAMICS}
 CLUSTERS_IN_ICM: dict[str, Any] = {"encoder": "icm", "encoder_kwargs": OF_DYNAMICS}
@@ -28,10 +28,10 @@ ENTROPY_OF_APT: dict[str, Any] = {"log1p": True, "scale": "mean", "clip": 0.0}
 
 class Arm(NamedTuple):
     """
-    What is tried.
+    A variant.
 
     :param own: entries of ``intrinsic_kwargs`` that differ from :data:`SAME`
-    :param train_freq: steps of a robot per update in pre-training; tasks are learned as ever
+    :param train_freq: environment steps per update in pre-training; tasks are not affected
     :param skill_duration: steps for which a skill is kept in pre-training, ``None`` for whole episodes
     """
 

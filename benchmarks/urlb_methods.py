@@ -9,9 +9,9 @@ from urlb_arms import ARMS
 
 from sb3_cesd import registry
 from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 
-#: Clusters of states, which follow what skills do, and distances in their features, after exploration
+#: Clusters of single states, distances in their features, and a long exploration
 CONTRASTIVE_DISTANCE: dict[str, Any] = {
     "skill_duration": 50,
     "ent_coef": None,
@@ -22,11 +22,11 @@ CONTRASTIVE_DISTANCE: dict[str, Any] = {
         "constraint_kwargs": {"start": 0.8, "freeze_clusters": False},
     },
 }
-#: The same with the released loss of the encoder; mazes have none that learns
+#: The same with the released loss of the encoder; the encoder of mazes does not learn
 RELEASED_OBJECTIVE: dict[str, Any] = merge(
     CONTRASTIVE_DISTANCE, {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "released"}}}
 )
-#: What makes CeSD the released code's method, at any scale
+#: Arguments that turn CeSD into the method of the released code, at any scale
 RELEASED: dict[str, Any] = merge(
     merge(UNDONE["entropy=released"], RELEASED_OBJECTIVE),
     {
@@ -40,7 +40,7 @@ RELEASED: dict[str, Any] = merge(
 )
 
 
-#: Scale -> what the name of the config ends in
+#: Scale -> suffix of the name of the config
 SCALES = {"laptop": "_laptop", "published": ""}
 
 
@@ -51,8 +51,8 @@ class Method(NamedTuple):
     :param algo: name in RL Zoo
     :param overrides: arguments of the constructor that differ from its yml file, see :func:`~entries.read_entry`
     :param pretrained: whether skills are learned first
-    :param all_heads: whether all heads of CeSD learn a task, not one alone
-    :param of_pretraining: more such arguments, of pre-training alone
+    :param all_heads: whether all heads of CeSD learn a task, instead of only one
+    :param of_pretraining: more such arguments, only for pre-training
     """
 
     algo: str
@@ -67,7 +67,7 @@ class Method(NamedTuple):
 
         :param scale: one of ``SCALES``
         :param env_id: id of the environment
-        :return: arguments of the constructor, ``n_timesteps``, and ``n_envs`` where it is not 1
+        :return: arguments of the constructor, ``n_timesteps``, and ``n_envs`` if it is not 1
         """
         overrides = merge(self.overrides, self.of_pretraining) if env_id in DOMAINS else self.overrides
         arguments = read_entry(f"{self.algo}{SCALES[scale]}", env_id, overrides)
@@ -77,11 +77,11 @@ class Method(NamedTuple):
 
     def n_envs(self, scale: str, domain: str) -> int:
         """
-        Tell how many robots learn side by side.
+        Return the number of parallel environments in pre-training.
 
         :param scale: one of ``SCALES``
         :param domain: one of ``DOMAINS``
-        :return: number of environments in pre-training; 1 without it
+        :return: number of environments; 1 without pre-training
         """
         return self.arguments(scale, domain).get("n_envs", 1) if self.pretrained else 1
 
@@ -104,14 +104,14 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "Jaco-v0": (
         "JacoReachTopLeft-v0", "JacoReachTopRight-v0", "JacoReachBottomLeft-v0", "JacoReachBottomRight-v0",
     ),
-    # Those of METRA have goals in place of tasks, see hierarchical.py
+    # METRA's robots have goals instead of tasks, see hierarchical.py
     **{env_id: () for env_id in LOCOMOTION},
 }  # fmt: skip
 
 
 def entry_steps(scale: str, env_id: str) -> int:
     """
-    Tell how long skills, or a task, are learned by default.
+    Return the default number of environment steps of a domain or task.
 
     :param scale: one of ``SCALES``
     :param env_id: a domain, or a task

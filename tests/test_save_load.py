@@ -77,6 +77,15 @@ def test_training_goes_on_as_if_it_had_never_stopped(trained, tmp_path):
     assert not differences(trained, loaded)
 
 
+def test_changing_a_nested_argument_keeps_those_beside_it(make_model, tmp_path):
+    kept = {"k": 2, "scale": "variance", "log1p": True}
+    make_model(entropy_kwargs=kept, alpha=0.1).save(tmp_path / "model.zip")
+    model = CeSD.load(tmp_path / "model.zip", device="cpu", intrinsic_kwargs={"entropy_kwargs": {"k": 3}})
+    entropy = model.intrinsic.entropy
+    assert (entropy.k, entropy.scale, entropy.log1p, model.intrinsic.alpha) == (3, "variance", True, 0.1)
+    assert model.intrinsic_kwargs["entropy_kwargs"] == {**kept, "k": 3}
+
+
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_load_with_other_environments(trained, tmp_path, n_envs, wrapped):

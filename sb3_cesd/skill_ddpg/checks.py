@@ -83,10 +83,15 @@ def check_constructor_arguments(model_class: Any, values: Mapping[str, Any]) -> 
 def _check_group(group: str, factory: type, values: Mapping[str, Any], given: Collection[str]) -> None:
     kwargs = values.get(group) or {}
     check_names(group, factory, kwargs, given)
+    # A class of the user may take other values, or have the name of one of ours
+    redefined: set[str] = set()
     for ancestor in factory.__mro__:
-        if ancestor.__name__ in allowed.ALLOWED:
-            allowed.check_arguments(ancestor.__name__, kwargs)
+        if ancestor.__module__.startswith("sb3_cesd.") and ancestor.__name__ in allowed.ALLOWED:
+            known = {name: value for name, value in kwargs.items() if name not in redefined}
+            allowed.check_arguments(ancestor.__name__, known)
             break
+        if "__init__" in vars(ancestor):
+            redefined |= set(inspect.signature(ancestor.__init__).parameters)
 
 
 def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], others: Collection[str]) -> None:

@@ -31,6 +31,10 @@ PARTS: tuple[Part, ...] = get_args(Part)
 #: Parts that URLB transfers
 PUBLISHED_PARTS: tuple[Part, ...] = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
+#: Arguments that a task does not take over: it has a smaller budget than the pre-training, and as many updates as in URLB
+TASK_DEFAULTS = {"warm_up": "skills", "train_freq": 2, "gradient_steps": None}
+#: Steps of the warm-up in URLB, the most that a task takes over
+LONGEST_WARM_UP = 4000
 #: Arguments of ``from_pretrained`` that no longer matter to a fine-tuned model
 USED_UP = ("transfer", "n_eval_episodes")
 
@@ -124,6 +128,23 @@ def check_skill_choice(skill: SkillName | str, skill_space: SkillSpace) -> Skill
     return skill
 
 
+def check_is_task(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """
+    Check that arguments of ``from_pretrained`` are passed for a task only.
+
+    :param path: the file
+    :param saved: what is saved in it
+    :param arguments: arguments to change when it is loaded
+    :raises ValueError: if they are of no effect, as the model goes on with its pre-training
+    """
+    useless = [name for name in USED_UP if name in arguments]
+    if useless and saved.get("reward", "intrinsic") == "intrinsic":
+        raise ValueError(
+            f"{' and '.join(useless)} only matter for a task, but {path} would continue its pre-training: pass "
+            "reward='extrinsic' or call from_pretrained to learn a task, or leave them out."
+        )
+
+
 def arguments_to_go_on(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """
     Select the arguments that still matter when a fine-tuned model is loaded.
@@ -191,7 +212,8 @@ def make_task_model(
     check_fixed(model_class, path, saved, shapes)
     skill = check_skill_choice(skill, pretrained.skill_space)
 
-    arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], "warm_up": "skills"}
+    arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], **TASK_DEFAULTS}
+    arguments["learning_starts"] = min(pretrained.learning_starts, LONGEST_WARM_UP)
     arguments.update({**kwargs, "reward": "extrinsic"})
     # A yml file of RL Zoo may name others, but these shaped the pre-trained model
     arguments.update({name: getattr(pretrained, name) for name in model_class.fixed_by_save})

@@ -16,6 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.save_util import json_to_data, open_path
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import SKILL
 from sb3_cesd.common.rules import shown
 
@@ -117,7 +118,7 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
 
 def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """
-    Merge changed arguments of the intrinsic reward into those of a saved model.
+    Merge changed arguments of the intrinsic reward into those of a saved model, nested ones too.
 
     :param model_class: class that loads it
     :param path: the file
@@ -135,7 +136,7 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
         if fixed is None or name in fixed:
             default = parameters[name].default if name in parameters else None
             _check_kept(path, name, value, kept.get(name, default))
-    return {**kept, **wanted}
+    return merge(kept, wanted)
 
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:

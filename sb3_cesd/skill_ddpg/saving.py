@@ -86,8 +86,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :param n_eval_episodes: number of episodes per skill, if they are played to find the ``"best"``
         :param device: Device on which the code should be run.
         :param custom_objects: Dictionary of objects to replace upon loading.
-        :param kwargs: arguments of the constructor to change; by default they are those of the pre-trained model, except that
-            ``warm_up`` is ``"skills"``
+        :param kwargs: arguments of the constructor to change; by default they are those of the pre-trained model, except for
+            ``warm_up`` ("skills"), ``train_freq`` (2), ``gradient_steps`` (None) and ``learning_starts`` (at most 4000), which
+            have URLB's values for tasks
         :return: a model that has not learned yet
         :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
         :raises FileNotFoundError: if there is no such file
@@ -133,6 +134,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
             return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
+        finetuning.check_is_task(path, saved, kwargs)
         warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}

@@ -1,4 +1,4 @@
-"""What a study searches: not what the user has fixed, nothing much larger than the entry, and less for a task."""
+"""Search space of a study: without what the user has fixed, nothing much larger than the entry, and smaller for a task."""
 
 import inspect
 from collections.abc import Mapping
@@ -7,18 +7,18 @@ from typing import Any
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
 
-#: How much larger than in the entry a draw may be
+#: Maximum ratio of a draw to the value of the entry
 GROWTH = 2
 #: Widest layer of an entry without ``net_arch``
 DEFAULT_WIDTH = 1024
-#: What a task has no use for
+#: Arguments that a task does not use
 ONLY_SKILLS = ("n_skills", "skill_duration")
-#: What a stochastic policy, which explores by itself, has no use for
+#: Arguments that a stochastic policy does not use, since it explores by itself
 NOISE = ("exploration_noise", "noise_correlation")
-#: User attribute of the trial that trains with the entry as it is
+#: User attribute of the trial that trains with the unchanged entry
 OF_ENTRY = "of_entry"
 #: User attribute of a trial: its arguments that JSON can express
 ARGUMENTS = "arguments"
@@ -33,11 +33,11 @@ class SearchSpace:
     The search space of a study.
 
     :param method: class of the method
-    :param entry: arguments of the constructor that are not drawn, as the yml file and the user say
-    :param given: those of them that the user gave with ``-params``: they are not drawn, neither as a whole nor, within
+    :param entry: arguments of the constructor from the yml file and the user
+    :param given: those of them that the user passed by ``-params``: they are not drawn, neither as a whole nor, within
         ``policy_kwargs`` and ``intrinsic_kwargs``, one by one
     :param is_task: whether a task is learned, rather than skills
-    :param is_pretrained: whether a pre-trained model is loaded, which has its networks and skills
+    :param is_pretrained: whether a pre-trained model is loaded, whose networks and skills are fixed
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SearchSpace:
             "batch_size": GROWTH * known["batch_size"],
             "net_arch": GROWTH * (DEFAULT_WIDTH if net_arch is None else width(net_arch)),
         }
-        #: What is not drawn, by name of the argument
+        #: Arguments that are not drawn, by name
         self.fixed: Params = {}
         if known["skill_duration"] is None:
             self.fixed["skill_duration"] = None
@@ -68,7 +68,7 @@ class SearchSpace:
             self.fixed.update(dict.fromkeys((*ONLY_SKILLS, *of_saved)))
         paths = self._paths()
         self.fixed.update({name: look_up(given, path) for name, path in paths.items() if has(given, path)})
-        #: What a trial would draw to train with the entry as it is, by name of the draw
+        #: Draws of a trial that trains with the unchanged entry, by name
         self.entry_draws = entry_draws(method, entry, {name: path for name, path in paths.items() if name not in self.fixed})
 
     @property
@@ -81,7 +81,7 @@ class SearchSpace:
         Draw arguments of the constructor.
 
         :param trial: Optuna trial
-        :return: what was drawn, with what the entry and the user say within the same arguments
+        :return: drawn arguments; within dictionaries, merged with those of the entry and the user
         """
         bounded = BoundedTrial(trial, self)
         arguments = self._convert(self._draw(bounded))
@@ -96,18 +96,18 @@ class SearchSpace:
         return arguments
 
     def _draw(self, trial: Any) -> Params:
-        """Draw what matters."""
+        """Draw the hyperparameters that are searched."""
         if not self.is_for_task:
             return self.method.draw_hyperparams(trial)
         drawn = draw_backbone(trial)
         return {name: drawn[name] for name in self.names}
 
     def _convert(self, drawn: Params) -> Params:
-        """Make arguments of the constructor of what was drawn."""
+        """Convert draws to arguments of the constructor."""
         return convert_backbone(drawn) if self.is_for_task else self.method.convert_hyperparams(drawn)
 
     def _complete(self, drawn: Params, has_own_sizes: bool) -> Params:
-        """Add what the entry says about the reward, with sizes of its own if the actor has those of the entry."""
+        """Add the arguments of the reward in the entry, including its network sizes if the actor has those of the entry."""
         kept, drawn = dict(self.entry.get("intrinsic_kwargs") or {}), dict(drawn)
         if has_own_sizes:
             drawn.pop("net_arch", None)
@@ -119,7 +119,7 @@ class SearchSpace:
         return merge(kept, drawn)
 
     def _paths(self) -> dict[str, Path]:
-        """Find the argument that each draw becomes."""
+        """Find the path of the argument of each draw."""
         drawn = self._draw(Corner(largest=False))
         paths = {}
         for path, value in walk(self._convert(dict(drawn))):
@@ -131,16 +131,16 @@ class SearchSpace:
 
 class BoundedTrial:
     """
-    An Optuna trial that leaves out what is fixed or too large, and whose ranges contain what the entry says.
+    An Optuna trial that leaves out what is fixed or too large, and whose ranges contain the values of the entry.
 
-    :param trial: the trial, or another one of these
+    :param trial: the trial, or a substitute such as :class:`Corner`
     :param space: the search space
     """
 
     def __init__(self, trial: Any, space: SearchSpace) -> None:
         self._trial = trial
         self._space = space
-        #: What was drawn, by name
+        #: Draws by name
         self.drawn: Params = {}
 
     def suggest_categorical(self, name: str, choices: list[Any]) -> Any:
@@ -179,7 +179,7 @@ class BoundedTrial:
 
 class Corner:
     """
-    Takes the place of an Optuna trial, to draw a corner of the search space: all that is smallest, or largest.
+    Substitute for an Optuna trial that draws a corner of the search space: the smallest or the largest values.
 
     :param largest: whether to draw the last choices and the largest numbers, rather than the first and the smallest
     """
@@ -207,7 +207,7 @@ class Corner:
 
 class SearchTrial:
     """
-    An Optuna trial that knows the search space of its study, and keeps the arguments it was trained with.
+    An Optuna trial that knows the search space of its study, and stores the arguments it was trained with.
 
     :param trial: the trial
     :param space: the search space
@@ -223,8 +223,8 @@ class SearchTrial:
 
     def draw(self) -> Params:
         """
-        Draw arguments of the constructor, none in the trial of the entry, and keep them as a user attribute, with what the
-        user gave.
+        Draw arguments of the constructor (none in the trial of the entry), and store them with those of the user as a user
+        attribute.
         """
         arguments = self._space.draw(self._trial)
         if self._trial.user_attrs.get(OF_ENTRY):
@@ -233,7 +233,7 @@ class SearchTrial:
         return arguments
 
     def _keep(self, arguments: Params) -> None:
-        """Keep arguments as user attributes."""
+        """Store arguments as user attributes."""
         plain, names = only_json(arguments), only_names(arguments)
         not_kept = [path for path in leaves(arguments) if not has(plain, path) and not has(names, path)]
         self._trial.set_user_attr(ARGUMENTS, plain)
@@ -245,10 +245,10 @@ class SearchTrial:
 
 def width(net_arch: Any) -> int:
     """
-    Tell the widest layer of an architecture.
+    Return the width of an architecture.
 
     :param net_arch: sizes of the hidden layers, by network or of all networks
-    :return: size of the largest; 1 if there is none
+    :return: size of the largest layer; 1 if there is none
     """
     layers = net_arch.values() if isinstance(net_arch, Mapping) else [net_arch]
     return max((size for sizes in layers for size in sizes), default=1)

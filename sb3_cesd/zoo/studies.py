@@ -1,4 +1,4 @@
-"""Methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters, extended."""
+"""Extensions of the methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters."""
 
 import hashlib
 import time
@@ -20,7 +20,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
-from sb3_cesd.zoo.hyperparams import merge
+from sb3_cesd.common.merging import merge
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
@@ -32,7 +32,7 @@ N_STEPS, N_UPDATES = 100, 3
 
 def space_of(manager: Any) -> SearchSpace:
     """
-    Tell what a study searches.
+    Return the search space of a study.
 
     :param manager: RL Zoo's ``ExperimentManager``, after it has read the hyperparameters
     :return: the search space
@@ -45,10 +45,10 @@ def space_of(manager: Any) -> SearchSpace:
 
 def run_of(manager: Any) -> Params:
     """
-    Tell what the trials of a study are compared under, beside its search space.
+    Return the conditions under which the trials of a study are compared, apart from its search space.
 
     :param manager: RL Zoo's ``ExperimentManager``, after it has read the hyperparameters
-    :return: environment, steps, and the content of the pre-trained model, whose folder may be moved
+    :return: environment, steps, and a hash of the pre-trained model, whose folder may be moved
     """
     agent = manager.trained_agent
     return {
@@ -61,10 +61,10 @@ def run_of(manager: Any) -> Params:
 
 def search_by_settings(objective: Any) -> Any:
     """
-    Let a trial search what the settings leave open.
+    Make a trial search only what the settings leave open.
 
     :param objective: ``ExperimentManager.objective``
-    :return: the same, and for the methods with a trial that knows the search space
+    :return: the extended method
     """
 
     @wraps(objective)
@@ -76,11 +76,11 @@ def search_by_settings(objective: Any) -> Any:
 
 def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
     """
-    Let a study say what it searches and what a trial takes, and with ``-i`` let each trial start from the pre-trained model.
-    Trials, which are never resumed, do without checkpoints.
+    Make a study print its search space and the time of a trial and, with ``-i``, start each trial from the pre-trained model.
+    Trials are never resumed, so they write no checkpoints.
 
     :param algos: RL Zoo's algorithms by name
-    :return: what extends ``ExperimentManager.hyperparameters_optimization``
+    :return: function that extends ``ExperimentManager.hyperparameters_optimization``
     """
 
     def extend(optimize: Any) -> Any:
@@ -110,9 +110,9 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
 
 def without_checkpoints(callbacks: Any) -> list[Any]:
     """
-    Leave :class:`~sb3_cesd.checkpoints.ResumableCheckpoint` out of callbacks.
+    Remove :class:`~sb3_cesd.checkpoints.ResumableCheckpoint` from callbacks.
 
-    :param callbacks: callbacks as a yml file has them: one or a list, by name, by name with arguments, or as they are
+    :param callbacks: callbacks as in a yml file: one or a list, by name, by name with arguments, or as objects
     :return: a list of all others
     """
     kept = []
@@ -128,13 +128,13 @@ def begin_with_entry(
     create_study: Callable[..., optuna.Study], space: SearchSpace, run: Params | None = None
 ) -> Callable[..., optuna.Study]:
     """
-    Let a study begin with the entry as it is: it then ends with nothing worse, and the sampler knows where to start from. It
-    goes on with the same settings only.
+    Make a study begin with the unchanged entry, so that it can't end with anything worse and the sampler has a starting point.
+    A study can only be continued with the same settings.
 
-    :param create_study: Optuna's
+    :param create_study: Optuna's ``create_study``
     :param space: the search space
-    :param run: what trials are compared under, such as the environment
-    :return: the same, for studies of this search space
+    :param run: conditions under which trials are compared, such as the environment
+    :return: the extended function
     """
 
     @wraps(create_study)
@@ -142,7 +142,7 @@ def begin_with_entry(
         study = create_study(*args, **kwargs)
         check_search_space(study, space, run)
         if lacks_entry(study):
-            # Optuna would skip it where a trial of the same draws has failed
+            # Without skip_if_exists, which would also skip it after a failed trial of the same draws
             study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True})
         return study
 
@@ -151,10 +151,10 @@ def begin_with_entry(
 
 def lacks_entry(study: optuna.Study) -> bool:
     """
-    Tell whether a study needs a trial of the entry. One that began without it, in an earlier version, goes on without it.
+    Check whether a study needs a trial of the entry. Studies that earlier versions began without one continue without it.
 
     :param study: the study
-    :return: whether it has no trials, or only such of the entry that were stopped or ended in an error
+    :return: whether it has no trials, or all of its trials of the entry were stopped or failed
     """
     trials = study.trials
     of_entry = [trial for trial in trials if trial.user_attrs.get(OF_ENTRY)]
@@ -163,12 +163,12 @@ def lacks_entry(study: optuna.Study) -> bool:
 
 def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[..., SkillDDPG]:
     """
-    Make what trials call in place of the constructor to start from a saved model.
+    Make the function that trials call instead of the constructor to start from a saved model.
 
     :param method: class of the method
     :param path: path of the model
-    :param given: what ``-params`` says
-    :return: a function of the arguments of the constructor, of which those that shape networks are not used
+    :param given: arguments from ``-params``
+    :return: a function of the arguments of the constructor, which ignores those that shape networks
     """
 
     def load(policy: Any = None, policy_kwargs: Any = None, **kwargs: Any) -> SkillDDPG:
@@ -179,10 +179,10 @@ def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[.
 
 def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
     """
-    Print what a study searches, and about how long a trial takes. The random numbers of its trials stay those of the seed.
+    Print what a study searches, and about how long a trial takes, without changing the random numbers of its trials.
 
     :param manager: RL Zoo's ``ExperimentManager``
-    :param make: makes a model
+    :param make: creates a model
     """
     space = space_of(manager)
     is_task = manager._hyperparams.get("reward") == "extrinsic"
@@ -190,11 +190,11 @@ def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
         warn_of_unused_reward(manager)
     corner = Corner(largest=True)
     space.draw(corner)
-    print(f"Objective: {'the mean reward of the task' if is_task else 'skill_score, the skills themselves'}")
+    print(f"Objective: {'the mean reward of the task' if is_task else 'skill_score, a measure of the skills'}")
     print(f"Searched: {', '.join(corner.names) or 'nothing, all is fixed'}")
-    print("The first trial of a new study trains with the hyperparameters as they are")
+    print("The first trial of a new study trains with the given hyperparameters, unchanged")
     if space.given:
-        print(f"Not searched, as -params gives it: {', '.join(space.given)}")
+        print(f"Not searched, since -params sets it: {', '.join(space.given)}")
     with preserve_random_state():
         times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
     known = [each for each in times if each is not None]
@@ -212,8 +212,8 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     Estimate the time of a trial.
 
     :param manager: RL Zoo's ``ExperimentManager``
-    :param make: makes a model
-    :param arguments: what was drawn
+    :param make: creates a model
+    :param arguments: drawn arguments
     :return: time [s]; ``None`` if the number of updates depends on the length of episodes
     """
     kwargs = {**manager._hyperparams, **arguments}
@@ -244,10 +244,10 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
 
 def load_arguments(load_trial: Any) -> Any:
     """
-    Let ``--trial-id`` train with all the arguments that a trial had, also those that ``-params`` gave in its study.
+    Make ``--trial-id`` train with all arguments of a trial, including those that ``-params`` gave in its study.
 
     :param load_trial: ``ExperimentManager.load_trial``
-    :return: the same, and for trials of the methods with these arguments
+    :return: the extended method
     """
 
     @wraps(load_trial)
@@ -259,7 +259,7 @@ def load_arguments(load_trial: Any) -> Any:
         if ARGUMENTS not in trial.user_attrs:
             return load_trial(self, storage, study_name, trial_id, convert)
         arguments = arguments_of(trial, self.custom_hyperparams or {})
-        # RL Zoo lets -params replace dictionaries as a whole
+        # In RL Zoo, -params replaces dictionaries as a whole
         for name, value in (self.custom_hyperparams or {}).items():
             if isinstance(value, Mapping):
                 self.custom_hyperparams[name] = merge(arguments.get(name) or {}, value)
@@ -270,12 +270,12 @@ def load_arguments(load_trial: Any) -> Any:
 
 def arguments_of(trial: Any, given: Params) -> Params:
     """
-    Tell what a trial was trained with.
+    Return the arguments that a trial was trained with.
 
     :param trial: Optuna trial
-    :param given: arguments that the user gives now
-    :return: arguments by name, but for those that the study could not keep and the user gives
-    :raises ValueError: if the user does not give one of them
+    :param given: arguments that the user passes now
+    :return: arguments by name, without those that the study could not store and the user passes
+    :raises ValueError: if the user does not pass one of the latter
     """
     names = trial.user_attrs.get(NAMES, {})
     found = import_names(names)
@@ -283,10 +283,10 @@ def arguments_of(trial: Any, given: Params) -> Params:
     missing = [".".join(path) for path in paths if not has(given, path)]
     if missing:
         raise ValueError(
-            f"Trial {trial.number} was trained with {', '.join(missing)}, which its study could not keep: say it again with "
+            f"Trial {trial.number} was trained with {', '.join(missing)}, which its study could not store: pass it again with "
             "-params."
         )
-    # RL Zoo takes a policy by its name only
+    # RL Zoo only accepts a policy by its name
     return merge(trial.user_attrs[ARGUMENTS], {**found, **{name: names[name] for name in ("policy",) if name in names}})
 
 
@@ -295,7 +295,7 @@ def open_storage(storage: str) -> Any:
     Open the storage of a study as RL Zoo does.
 
     :param storage: path that ends in ``.log``, or a URL
-    :return: what Optuna takes
+    :return: storage for Optuna
     """
     if not storage.endswith(".log"):
         return storage

@@ -7,6 +7,8 @@ from small import make_small
 from tuning import saved
 
 from sb3_cesd import DADS, DIAYN, CeSD, SkillDDPG
+from sb3_cesd.intrinsic import IntrinsicReward
+from sb3_cesd.methods.rnd import RNDReward
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments, with_defaults
 
@@ -153,3 +155,29 @@ def test_other_defaults_of_a_function():
     assert changed(1, 7, 8, fourth=9, fifth=5) == (1, 7, 8, 9, 5)
     assert str(inspect.signature(changed)) == "(first, second=2, third=30, *, fourth=40, fifth)"
     assert (changed.__doc__, changed.__name__, changed.__module__) == ("Words.", "function", __name__)
+
+
+def _auto_rewards():
+    """Rewards of a user, one with the name of one of ours, one that is one of ours with another ``scale``."""
+
+    class CSFReward(IntrinsicReward):
+        def __init__(self, obs_dim, action_dim, skill_space, scale=1.0):
+            super().__init__(obs_dim, action_dim, skill_space)
+
+        def reward(self, samples):
+            return samples.observations.norm(dim=1)
+
+    class AutoRND(RNDReward):
+        def __init__(self, obs_dim, action_dim, skill_space, scale=1.0, **kwargs):
+            super().__init__(obs_dim, action_dim, skill_space, **kwargs)
+
+    return [CSFReward, AutoRND]
+
+
+@pytest.mark.parametrize("reward", _auto_rewards())
+def test_rewards_of_a_user_take_what_they_take(reward):
+    method = type("Method", (SkillDDPG,), {"reward_class": reward})
+    assert make_small(method, intrinsic_kwargs={"scale": "auto"}).learn(60)._n_updates == 10
+    if issubclass(reward, RNDReward):
+        with pytest.raises(ValueError, match="features_dim='auto' must be an integer"):
+            make_small(method, intrinsic_kwargs={"features_dim": "auto"})

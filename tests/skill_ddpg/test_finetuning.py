@@ -114,6 +114,23 @@ def test_arguments_are_those_of_the_pretraining_unless_changed(make_model, finet
     assert tuned.seed == 3 and tuned.verbose == 0
 
 
+def test_task_has_the_updates_of_urlb_whatever_the_pretraining_had(make_model, tmp_path):
+    model = make_model(env=make_vec_env("Pendulum-v1", 4), train_freq=16, gradient_steps=3, learning_starts=8).learn(64)
+    model.learning_starts = 5000
+    model.save(tmp_path / "model.zip")
+    tuned = CeSD.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", device="cpu")
+    assert tuned.learning_starts == 4000
+    tuned = CeSD.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", device="cpu", learning_starts=40).learn(60)
+    assert tuned.train_freq.frequency == 2 and tuned._n_updates == 10
+    changed = {"train_freq": 5, "gradient_steps": 2, "learning_starts": 4500}
+    tuned = CeSD.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", device="cpu", **changed)
+    assert (tuned.train_freq.frequency, tuned.gradient_steps, tuned.learning_starts) == (5, 2, 4500)
+    # A task that goes on keeps its own
+    tuned.save(tmp_path / "tuned.zip")
+    again = CeSD.load(tmp_path / "tuned.zip", env="Pendulum-v1", device="cpu")
+    assert (again.train_freq.frequency, again.gradient_steps, again.learning_starts) == (5, 2, 4500)
+
+
 def test_without_a_seed_runs_differ(pretrained):
     """The seed of the pre-training must not leak into fine-tuning."""
     models = [CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", device="cpu") for _ in range(2)]
@@ -333,6 +350,18 @@ def test_load_with_extrinsic_reward_is_from_pretrained(pretrained, tmp_path):
     again = CeSD.load(tmp_path / "tuned.zip", reward="extrinsic", skill="best", n_eval_episodes=3, transfer=["actor"])
     assert again.skill == 2 and again._n_updates == loaded._n_updates > 0
     assert not hasattr(again, "n_eval_episodes") and not hasattr(again, "transfer")
+
+
+@pytest.mark.parametrize("arguments", [{"transfer": ["actor"]}, {"n_eval_episodes": 3}], ids=["transfer", "n_eval_episodes"])
+def test_arguments_of_a_task_are_refused_where_pretraining_goes_on(pretrained, arguments):
+    with pytest.raises(ValueError, match=rf"{next(iter(arguments))} only matter.*pass reward='extrinsic' or .*leave them out"):
+        CeSD.load(saved(pretrained), env="Pendulum-v1", **arguments)
+
+
+def test_learning_starts_may_be_a_whole_float(pretrained):
+    """As in a yml file that says ``!!float 1e2``."""
+    model = CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", learning_starts=1e2, device="cpu").learn(110)
+    assert model._n_updates == 5
 
 
 def test_buffer_of_the_pretraining_is_left_out(pretrained, finetune, tmp_path):

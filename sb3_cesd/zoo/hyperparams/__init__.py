@@ -1,9 +1,9 @@
 """
 Hyperparameters of the methods, by config and environment.
 
-``common.yml`` states what all methods share, ``NAME.yml`` how a method differs, in the same sections. The entry of an
-environment merges the sections that apply to it, at any depth. A later section wins over an earlier one, and within a section
-the method wins over what is shared::
+``common.yml`` holds what all methods share, ``NAME.yml`` how a method differs, in the same sections. The entry of an
+environment merges the sections that apply to it, at any depth. Later sections take precedence over earlier ones, and within a
+section the method takes precedence over ``common.yml``::
 
     any, e.g. Pendulum-v1    base, SCALE
     Walker-v0                base, SCALE, walker, SCALE_walker, SCALE_skills
@@ -16,13 +16,13 @@ Each method has the configs ``NAME`` (SCALE is ``published``) and ``NAME_laptop`
 
 import copy
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import yaml
 
+from sb3_cesd.common.merging import merge
 from sb3_cesd.envs.mazes.ids import MAZES
 from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
 from sb3_cesd.registry import METHODS
@@ -37,9 +37,9 @@ SECTIONS = ("base", *SCALES, *HORIZONS, "task", *OF_SCALES, "maze")
 
 def hyperparams_folder() -> Path:
     """
-    Find the yml files.
+    Find the folder of the yml files.
 
-    :return: their folder, in the package or (editable install) in the repository
+    :return: the folder, in the package or (editable install) in the repository
     """
     package = Path(__file__).parents[2]
     packaged = package / "hyperparams"
@@ -65,8 +65,8 @@ def entries(config: str) -> dict[str, Entry]:
     Compose the entries of a config.
 
     :param config: name of the config
-    :return: by id of the environment, and "default" for all others: arguments of the constructor and those of RL Zoo
-        (``n_timesteps``, ``n_envs``)
+    :return: arguments of the constructor and of RL Zoo (``n_timesteps``, ``n_envs``), by id of the environment, and "default"
+        for all others
     :raises ValueError: if there is no such config
     """
     known = configs()
@@ -86,11 +86,11 @@ def entries(config: str) -> dict[str, Entry]:
 
 def read_entry(config: str, env_id: str) -> Entry:
     """
-    Read what a method is trained with in an environment.
+    Read the hyperparameters of a method in an environment.
 
     :param config: name of the config
     :param env_id: id of the environment
-    :return: its entry, or as in RL Zoo the default one
+    :return: its entry or, as in RL Zoo, the default one
     """
     composed = entries(config)
     return composed.get(env_id, composed["default"])
@@ -114,10 +114,10 @@ def read_sections(file: str) -> dict[str, Entry]:
 
 def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
     """
-    Compose an entry of sections.
+    Compose an entry from sections.
 
-    :param files: sections of each file; the last one wins
-    :param names: names of the sections; the last one wins
+    :param files: sections of each file; later files take precedence
+    :param names: names of the sections; later sections take precedence
     :return: the entry
     """
     entry: Entry = {}
@@ -127,26 +127,9 @@ def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
     return copy.deepcopy(entry)
 
 
-def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Change some arguments; of those that are dictionaries, at any depth, only the items that are named.
-
-    :param arguments: arguments by name
-    :param overrides: those to change
-    :return: new arguments
-    """
-    merged = dict(arguments)
-    for name, value in overrides.items():
-        if isinstance(value, Mapping):
-            current = merged.get(name)
-            value = merge(current if isinstance(current, Mapping) else {}, value)
-        merged[name] = value
-    return merged
-
-
 def find_config(conf_file: str) -> str | None:
     """
-    Tell which config RL Zoo's ``--conf-file`` means.
+    Find the config that RL Zoo's ``--conf-file`` refers to.
 
     :param conf_file: name of a config, with or without ``.yml``; or the path of such a file in our folder
     :return: the config; ``None`` for a file or module of the user
@@ -161,7 +144,7 @@ def find_config(conf_file: str) -> str | None:
 
 def make_module(config: str) -> str:
     """
-    Offer the entries of a config as a module with a dictionary ``hyperparams``, which RL Zoo imports.
+    Provide the entries of a config as a module with a dictionary ``hyperparams``, which RL Zoo imports.
 
     :param config: name of the config
     :return: name of the module

@@ -1,7 +1,7 @@
 """
-Prints the entries of a config, e.g. ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0``.
+Print the entries of a config, e.g. ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0``.
 
-``python -m sb3_cesd.zoo.hyperparams template`` prints a yml file for an environment of your own.
+``python -m sb3_cesd.zoo.hyperparams template`` prints a yml file for your own environment.
 """
 
 import argparse
@@ -17,9 +17,9 @@ TEMPLATE = "template"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sb3_cesd.zoo.hyperparams", description="Print hyperparameters.")
     parser.add_argument(
-        "config", choices=[*configs(), TEMPLATE], help=f"{TEMPLATE}: a yml file for an environment of your own"
+        "config", choices=[*configs(), TEMPLATE], help=f"name of a config, or {TEMPLATE} for a yml file to start from"
     )
-    parser.add_argument("env", nargs="?", help="id of an environment; default: all of them")
+    parser.add_argument("env", nargs="?", help="id of an environment (default: all of them)")
     args = parser.parse_args()
     if args.config == TEMPLATE:
         print((Path(__file__).parent / f"{TEMPLATE}.yml").read_text(), end="")
