@@ -1,23 +1,23 @@
 """
 Makes sb3_cesd known to RL Zoo whenever RL Zoo is imported.
 
-RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. At every start of Python,
-``install`` is called, by ``sb3_cesd_rl_zoo3.pth`` or, from Python 3.15 on, by ``sb3_cesd_rl_zoo3.start`` (PEP 829). So it does
-almost nothing: it waits for modules of ``rl_zoo3``. Which of them are extended, ``sb3_cesd.zoo`` knows. This module stands
-outside the package, whose import would load PyTorch.
+RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. ``sb3_cesd_rl_zoo3.pth`` or, from
+Python 3.15 on, ``sb3_cesd_rl_zoo3.start`` (PEP 829) calls ``install`` at every start of Python, so it only registers a finder
+that waits for modules of ``rl_zoo3``. ``sb3_cesd.zoo`` defines which of them are extended. This module is outside the package
+because importing the package would load PyTorch.
 """
 
 import sys
 
 
 def install():
-    """Wait for RL Zoo; calling this again is harmless."""
+    """Register the finder. Calling this again is harmless."""
     if not any(type(finder).__name__ == "RLZooFinder" for finder in sys.meta_path):
         sys.meta_path.insert(0, RLZooFinder())
 
 
 class RLZooFinder:
-    """Finds modules as the others on ``sys.meta_path`` do, and hands those of RL Zoo to ``sb3_cesd.zoo`` once imported."""
+    """Finds modules of RL Zoo with the other finders on ``sys.meta_path``, and extends them after their import."""
 
     def __init__(self):
         self.searched = set()
@@ -26,7 +26,7 @@ class RLZooFinder:
     def find_spec(self, name, path=None, target=None):
         if not name.startswith("rl_zoo3.") or name in self.searched:
             return None
-        # Another finder may ask all the others in turn, too: don't go round in circles
+        # Another finder may also ask all the others: avoid infinite recursion
         self.searched.add(name)
         try:
             for finder in sys.meta_path:
@@ -46,7 +46,7 @@ class RLZooFinder:
 
         def exec_and_extend(module):
             exec_module(module)
-            # A loader may serve other modules, too
+            # A loader may also load other modules
             if module.__name__.startswith("rl_zoo3."):
                 self.extend(module)
 
@@ -58,12 +58,12 @@ class RLZooFinder:
 
             zoo.extend(module)
         except Exception as error:
-            # RL Zoo must go on working without us
+            # RL Zoo must keep working without this package
             complaint = f"{type(error).__name__}: {error}"
             if complaint not in self.complaints:
                 self.complaints.add(complaint)
                 print(
-                    f"sb3_cesd could not be added to RL Zoo, which goes on without it: {complaint}. "
+                    f"sb3_cesd could not be added to RL Zoo, which continues without it: {complaint}. "
                     "Install sb3_cesd again, or remove it with: pip uninstall sb3_cesd",
                     file=sys.stderr,
                 )

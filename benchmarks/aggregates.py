@@ -2,7 +2,7 @@
 Aggregates of scores over tasks and seeds with stratified bootstrap intervals, as defined by Agarwal et al., "Deep
 Reinforcement Learning at the Edge of the Statistical Precipice" (2021).
 
-A sample is one array of normalised scores for each task, shape ``(n_seeds,)`` each; resampling is done within tasks.
+A sample is one array of normalised scores per task, of shape ``(n_seeds,)``; scores are resampled within tasks.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class Estimate(NamedTuple):
 
     def text(self, decimals: int = 2) -> str:
         """
-        Write the estimate out.
+        Format the estimate.
 
         :param decimals: number of decimals
         :return: value and interval
@@ -56,7 +56,7 @@ def median(*scores: np.ndarray, axis: int = -1) -> Any:
 
 
 def optimality_gap(*scores: np.ndarray, axis: int = -1) -> Any:
-    """By how much runs fall short of a score of 1, on average; more than 1 does not count."""
+    """Mean amount by which runs fall short of a score of 1; scores above 1 count as 1."""
     return np.mean([(1.0 - np.minimum(task, 1.0)).mean(axis=axis) for task in scores], axis=0)
 
 
@@ -67,7 +67,7 @@ def estimate(statistic: Callable[..., Any], sample: Sample, seed: int = 0) -> Es
     """
     Estimate a statistic and its interval by the stratified bootstrap.
 
-    :param statistic: of the scores of all tasks along ``axis``
+    :param statistic: function of the scores of all tasks along ``axis``
     :param sample: the scores
     :param seed: seed of the bootstrap
     :return: the statistic and its percentile interval
@@ -84,7 +84,7 @@ def estimate(statistic: Callable[..., Any], sample: Sample, seed: int = 0) -> Es
 
 def probability_of_improvement(ours: Sample, theirs: Sample, seed: int = 0) -> Estimate:
     """
-    Estimate how likely a run of one method scores more than a run of another.
+    Estimate the probability that a run of one method scores higher than a run of another.
 
     :param ours: scores of a method X
     :param theirs: scores of a method Y on the same tasks
@@ -109,6 +109,6 @@ def performance_profile(sample: Sample, thresholds: np.ndarray) -> np.ndarray:
 
     :param sample: the scores
     :param thresholds: shape ``(n,)``
-    :return: share of runs with a score above each, tasks weighing alike, shape ``(n,)``
+    :return: share of runs with a score above each, with equal weight per task, shape ``(n,)``
     """
     return np.mean([(task[:, None] > thresholds).mean(axis=0) for task in sample], axis=0)

@@ -1,18 +1,19 @@
 """Arguments of the command lines; each is checked before anything is trained."""
 
 import argparse
+import os
 from pathlib import Path
 
 import torch as th
 
-from sb3_cesd.common.command_line import at_least, existing, output_folder
+from sb3_cesd.common.command_line import at_least, output_folder
 
 __all__ = ["at_least", "device_name", "existing", "make_folder", "output_folder"]
 
 
 def make_folder(parser: argparse.ArgumentParser, folder: Path) -> None:
     """
-    Make the folder of results, or end the program with a message.
+    Create the folder of results, or exit with a message.
 
     :param parser: parser of the command line
     :param folder: the folder
@@ -20,7 +21,20 @@ def make_folder(parser: argparse.ArgumentParser, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        parser.error(f"{str(folder)!r} can't be made ({error.strerror}): pass another folder")
+        parser.error(f"{str(folder)!r} can't be created ({error.strerror}): pass another folder")
+
+
+def existing(text: str) -> Path:
+    """
+    Parse the path of a file or folder to read.
+
+    :param text: an argument
+    :return: a file or folder that exists
+    :raises argparse.ArgumentTypeError: if there is none
+    """
+    if not text or not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"there is no {text!r}: pass a file or folder that exists")
+    return Path(text)
 
 
 def device_name(text: str) -> str:
@@ -29,7 +43,7 @@ def device_name(text: str) -> str:
 
     :param text: an argument
     :return: its name
-    :raises argparse.ArgumentTypeError: if models do not run on such, or there is none here
+    :raises argparse.ArgumentTypeError: if there is no such device, or models can't run on it
     """
     try:
         th.zeros(1, device=text)

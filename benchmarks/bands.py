@@ -1,4 +1,4 @@
-"""Curves of several seeds in a figure."""
+"""Draw curves of several seeds."""
 
 from collections.abc import Sequence
 

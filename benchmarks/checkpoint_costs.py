@@ -1,5 +1,5 @@
 """
-Time and size of checkpoints of a replay buffer of 1M transitions of the quadruped's shape::
+Measure time and size of checkpoints with a replay buffer of 1M transitions of the quadruped's shape::
 
     python benchmarks/checkpoint_costs.py --folder /tmp/checkpoints
 """
@@ -25,7 +25,7 @@ HORIZON = 1000
 
 def make_env() -> DummyVecEnv:
     """
-    Make an environment.
+    Create the environment.
 
     :return: a single quadruped
     """
@@ -34,10 +34,10 @@ def make_env() -> DummyVecEnv:
 
 def fill(model: CeSD, n_steps: int) -> None:
     """
-    Add transitions of random numbers.
+    Add random transitions.
 
-    :param model: a model of a single environment
-    :param n_steps: how many
+    :param model: a model with a single environment
+    :param n_steps: number of transitions
     """
     buffer, rng = model.replay_buffer, np.random.default_rng(model.num_timesteps)
     assert buffer is not None and isinstance(model.plain_space, spaces.Box)
@@ -54,10 +54,10 @@ def fill(model: CeSD, n_steps: int) -> None:
 
 def size_on_disk(folder: Path, known: set[int]) -> int:
     """
-    Sum up the sizes of files, hard links once.
+    Sum up the sizes of files, counting hard links once.
 
     :param folder: a folder
-    :param known: files that were counted before; those of the folder are added
+    :param known: inodes of files that were counted before; those of the folder are added
     :return: size [bytes]
     """
     total = 0
@@ -70,7 +70,7 @@ def size_on_disk(folder: Path, known: set[int]) -> int:
 
 
 class Timer:
-    """Measures the time since it was made, and the processor time, which other work on the machine changes little."""
+    """Measures wall-clock time, and processor time, which depends little on other work on the machine."""
 
     def __init__(self) -> None:
         self.start, self.processor_start = time.perf_counter(), time.process_time()
@@ -81,14 +81,14 @@ class Timer:
 
 
 def main() -> None:
-    """Write checkpoints, and tell their costs."""
+    """Write checkpoints, and print their costs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=output_folder, default=Path("checkpoint_costs"), help="made, and deleted afterwards")
-    parser.add_argument("--n-transitions", type=at_least(1), default=1_000_000)
+    parser.add_argument("--folder", type=output_folder, default=Path("checkpoint_costs"), help="deleted afterwards")
+    parser.add_argument("--n-transitions", type=at_least(1), default=1_000_000, help="size of the replay buffer")
     parser.add_argument("--n-new", type=at_least(1), default=50_000, help="transitions between two checkpoints")
     args = parser.parse_args()
     if args.folder.exists():
-        parser.error(f"--folder {args.folder} is there already and would be deleted: pass another one")
+        parser.error(f"--folder {args.folder} already exists and would be deleted: pass another one")
     make_folder(parser, args.folder)
     model = CeSD("MlpPolicy", make_env(), buffer_size=args.n_transitions, seed=0, device="cpu")
     callback = ResumableCheckpoint(args.folder, keep=3)

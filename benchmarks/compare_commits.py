@@ -1,12 +1,12 @@
 """
-Compare the time of an update in this checkout with that in another one, to see whether a change costs speed.
+Compare the time of an update in this checkout with that in another one, to see whether a change affects speed.
 
     git worktree add /tmp/before HEAD~1
     python benchmarks/compare_commits.py /tmp/before                                 # two minutes
     python benchmarks/compare_commits.py /tmp/before --sizes small published --methods APT --rounds 100
 
-Each checkout has a process with one thread. Both take turns, a few updates at a time, so that a slow moment of the machine
-hits them alike, and what is compared is CPU time, on which other processes have little influence. To see what is left of it,
+Each checkout runs in a process with one thread. The two take turns, a few updates at a time, so that a slow moment of the
+machine affects both alike. CPU time is compared, on which other processes have little influence. To see the remaining noise,
 compare a checkout with itself.
 """
 
@@ -39,7 +39,7 @@ N_TRANSITIONS = 3000
 
 class Worker:
     """
-    A process with a model, which does updates when it is told to.
+    A process with a model, which does updates on request.
 
     :param checkout: root of the clone whose code it runs
     :param method: one of ``METHODS``
@@ -48,7 +48,7 @@ class Worker:
 
     def __init__(self, checkout: Path, method: str, size: str) -> None:
         command = [sys.executable, __file__, str(checkout), "--serve", method, size]
-        # Before the packages that are installed, of which this one may be one
+        # Takes precedence over an installed sb3_cesd
         environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -61,10 +61,10 @@ class Worker:
 
     def time_of(self, n_updates: int) -> float:
         """
-        Let it do updates.
+        Do updates.
 
-        :param n_updates: how many
-        :return: CPU time of one [s]
+        :param n_updates: number of updates
+        :return: CPU time of an update [s]
         :raises RuntimeError: if the process has died
         """
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -77,17 +77,17 @@ class Worker:
 
 def serve(checkout: Path, method: str, size: str) -> None:
     """
-    Answer each line of the standard input, a number of updates, with the CPU time of one.
+    For each number of updates on the standard input, do them and print the CPU time of one.
 
-    :param checkout: root of the clone whose code is to be run
+    :param checkout: root of the clone whose code should run
     :param method: one of ``METHODS``
     :param size: one of ``SIZES``
-    :raises RuntimeError: if the code is that of another clone
+    :raises RuntimeError: if the imported code is that of another clone
     """
     import sb3_cesd
 
     if not Path(sb3_cesd.__file__).is_relative_to(checkout):
-        raise RuntimeError(f"{checkout} has no sb3_cesd, the one imported is {sb3_cesd.__file__}: pass the root of a clone.")
+        raise RuntimeError(f"{checkout} has no sb3_cesd, {sb3_cesd.__file__} was imported: pass the root of a clone.")
     model = make_model(sb3_cesd, method, **SIZES[size])
     for line in sys.stdin:
         start = time.process_time()
@@ -97,12 +97,12 @@ def serve(checkout: Path, method: str, size: str) -> None:
 
 def make_model(package: Any, method: str, n_skills: int, batch_size: int, width: int) -> Any:
     """
-    Make a model that is about to learn.
+    Create a model that is about to learn.
 
     :param package: ``sb3_cesd``
     :param method: one of ``METHODS``
     :param n_skills: number of skills
-    :param batch_size: transitions of an update
+    :param batch_size: batch size
     :param width: size of the hidden layers
     :return: the model, with transitions in its replay buffer
     """
@@ -114,7 +114,7 @@ def make_model(package: Any, method: str, n_skills: int, batch_size: int, width:
     own: dict[str, Any] = {"net_arch": [width, width]} if name == "DIAYN" else {"encoder_kwargs": {"net_arch": [width, width]}}
     if start is not None:
         own["constraint_kwargs"] = {"start": start}
-    # In earlier commits CeSD took them one by one
+    # In earlier commits, these were arguments of CeSD
     one_by_one = "constraint_kwargs" in inspect.signature(model_class.__init__).parameters
     model = model_class(
         "MlpPolicy",
@@ -139,15 +139,15 @@ def compare(checkouts: list[Path], method: str, size: str, rounds: int, n_update
     :param checkouts: roots of the clones
     :param method: one of ``METHODS``
     :param size: one of ``SIZES``
-    :param rounds: timed turns of each, after two that are not counted
-    :param n_updates: updates of a turn
+    :param rounds: timed turns of each, after two for warm-up
+    :param n_updates: updates per turn
     :return: CPU time of an update [s], shape ``(rounds, n_checkouts)``
     """
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(checkout, method, size)) for checkout in checkouts]
         times = np.empty((rounds + 2, len(workers)))
         for number, row in enumerate(times):
-            # None is always the first
+            # Rotate the order
             for index in np.roll(range(len(workers)), number):
                 row[index] = workers[index].time_of(n_updates)
     return times[2:]
@@ -158,13 +158,13 @@ def main() -> None:
     parser.add_argument("other", type=existing, help="root of the other clone or worktree")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["small"])
-    parser.add_argument("--rounds", type=at_least(1), default=30)
-    parser.add_argument("--updates", type=at_least(1), default=10, help="updates of a turn")
+    parser.add_argument("--rounds", type=at_least(1), default=30, help="timed turns of each checkout")
+    parser.add_argument("--updates", type=at_least(1), default=10, help="updates per turn")
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     other = args.other.resolve()
     if not (other / "sb3_cesd").is_dir():
-        parser.error(f"{args.other} holds no sb3_cesd: pass the root of a clone or worktree")
+        parser.error(f"{args.other} contains no sb3_cesd: pass the root of a clone or worktree")
     if args.serve:
         serve(other, *args.serve)
         return

@@ -1,6 +1,6 @@
 """
-What a training takes at the settings of the yml files: processor time of a step and of an update, memory of the replay buffer,
-size of a saved model. The processor time of one thread is much the same on a busy machine::
+Measure the costs of training with the settings of the yml files: processor time of a step and of an update, memory of the
+replay buffer, size of a saved model. The processor time of one thread hardly depends on other work on the machine::
 
     python benchmarks/costs.py --trainings cesd/laptop/Walker-v0 cesd/published/Quadruped-v0
 """
@@ -19,7 +19,7 @@ from sb3_cesd.presets import Preset
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import CostPhase, duration, n_updates_to_come, remaining_time, size
 
-#: What is measured by default
+#: Trainings that are measured by default
 TRAININGS = (
     "cesd/laptop/MazeSquareA-v0",
     "cesd/laptop/Walker-v0",
@@ -32,16 +32,16 @@ TRAININGS = (
     "cesd/published/Quadruped-v0",
     "diayn/published/Walker-v0",
 )
-#: Environment steps of a measurement, after as many that warm up; transitions that the replay buffer has room for
+#: Environment steps of a measurement, after as many for warm-up; size of the replay buffer
 N_STEPS, ROOM = 500, 4000
 
 
 class Cost(NamedTuple):
     """
-    What a training takes.
+    Costs of a training.
 
-    :param step: processor time of acting and of an environment step [s]
-    :param updates: processor time of an update in each phase, that of exploration first [s]
+    :param step: processor time of an environment step with its action [s]
+    :param updates: processor time of an update in each phase, starting with exploration [s]
     :param total: processor time of the whole training, extrapolated [s]
     :param buffer: memory of the full replay buffer [bytes]
     :param files: size of the saved model in each phase [bytes]
@@ -58,8 +58,8 @@ def processor_time(function: Any, repeats: int) -> float:
     """
     Measure the processor time of a call.
 
-    :param function: what is called
-    :param repeats: how often
+    :param function: function to call
+    :param repeats: number of calls
     :return: mean time [s]
     """
     start = time.process_time()
@@ -70,7 +70,7 @@ def processor_time(function: Any, repeats: int) -> float:
 
 def make_model(method: str, settings: Preset, env_id: str) -> SkillDDPG:
     """
-    Make a model with a small replay buffer that has collected, and not learned yet.
+    Create a model with a small replay buffer that has collected transitions, but not learned yet.
 
     :param method: name of the method
     :param settings: its arguments
@@ -90,12 +90,12 @@ def measure(method: str, scale: str, env_id: str, n_updates: int) -> Cost:
     :param scale: "laptop" or "published"
     :param env_id: id of the environment
     :param n_updates: number of updates that are measured in each phase
-    :return: what it takes
+    :return: its costs
     """
     settings = preset(scale, env_id, method)  # type: ignore[arg-type]
     model = make_model(method, settings, env_id)
     step = processor_time(lambda: model.learn(N_STEPS, log_interval=None), 1) / N_STEPS
-    # As in the midst of the training that is extrapolated
+    # As in the middle of the training that is extrapolated
     model._total_timesteps, model.learning_starts = settings.n_timesteps, settings["learning_starts"]
     phases = model.cost_phases()
     updates, files = [], []

@@ -1,5 +1,5 @@
 """
-Curves of a training run of RL Zoo: what TensorBoard logged, and the evaluations of the skills.
+Draw the curves of a training run of RL Zoo: TensorBoard logs, and evaluations of the skills.
 
     python -m rl_zoo3.train --algo cesd --env Quadruped-v0 --conf-file cesd_laptop.yml -n 100000 --eval-freq 10000 \
         --eval-episodes 8 --seed 0 --num-threads 1 -tb tb --log-interval 5
@@ -83,7 +83,7 @@ def main() -> None:
     args = parser.parse_args()
 
     if not args.tensorboard.is_dir() or not any(args.tensorboard.glob("events*")):
-        parser.error(f"{args.tensorboard} has no events of TensorBoard: pass the folder that -tb made")
+        parser.error(f"{args.tensorboard} has no events of TensorBoard: pass the folder that -tb created")
     commands = sorted(args.run.glob("*/command.txt"))
     if not commands or not (args.run / "evaluations.npz").is_file():
         parser.error(f"{args.run} has no evaluations.npz and command.txt: pass the folder of a run of RL Zoo")

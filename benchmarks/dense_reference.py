@@ -1,7 +1,7 @@
 """
-The update as the released code computes it, for comparison: every head on every transition, most of it masked away.
+The update as computed by the released code, for comparison: every head on every transition, with most values masked.
 
-The loss values are those of :class:`sb3_cesd.CeSD`, so both forms learn the same.
+The losses are equal to those of :class:`sb3_cesd.CeSD`, so both forms learn the same.
 """
 
 import torch as th
@@ -38,7 +38,7 @@ class DenseCeSD(CeSD):
 
 
 class ReleasedCeSD(DenseCeSD):
-    """The dense form with the actor gradient and the Polyak update of the released code, too."""
+    """The dense form with the actor gradient and the Polyak update of the released code."""
 
     def _update(self, replay_data: SkillReplayBufferSamples) -> None:
         assert isinstance(self.intrinsic, CeSDReward)

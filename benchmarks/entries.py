@@ -1,4 +1,4 @@
-"""Hyperparameters of a benchmark run: those RL Zoo would train with, and what they are compared with."""
+"""Hyperparameters of a benchmark run: those that RL Zoo would use, and the ones they are compared with."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,7 +6,7 @@ from typing import Any
 
 from sb3_cesd.zoo import hyperparams
 
-#: One departure of the default from the released code undone
+#: Variants in which one departure of the defaults from the released code is undone
 UNDONE: dict[str, dict[str, Any]] = {
     "log1p=True": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True}}},
     "entropy=released": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True, "scale": "variance"}}},
@@ -15,13 +15,13 @@ UNDONE: dict[str, dict[str, Any]] = {
 }
 
 
-#: What of an entry RL Zoo takes, and no constructor
+#: Items of an entry that are for RL Zoo, not for the constructor
 OF_ZOO = ("n_timesteps", "n_envs")
 
 
 def of_constructor(entry: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Leave out what no constructor takes.
+    Remove items that are not for the constructor.
 
     :param entry: an entry of a yml file
     :return: arguments of the constructor
@@ -31,12 +31,11 @@ def of_constructor(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_entry(config: str, env_id: str, overrides: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """
-    Read what an algorithm is trained with.
+    Read the hyperparameters of an algorithm.
 
     :param config: name of the yml file of the package
     :param env_id: id of the environment
-    :param overrides: arguments that differ from the yml file; of those that are dictionaries, only the items that are
-        named
+    :param overrides: arguments that differ from the yml file; dictionaries are merged
     :return: arguments of the constructor, and those of RL Zoo in the entry (``n_timesteps``, ``n_envs``)
     """
     return hyperparams.merge(hyperparams.read_entry(config, env_id), overrides)

@@ -1,11 +1,11 @@
 """
-Saved files against kill -9, flipped bits and a full disk.
+Test saved files against kill -9, flipped bits and a full disk.
 
     python benchmarks/faults.py --output benchmarks/results/faults
 
-A model and its replay buffer are overwritten again and again by a process that is killed at a random time: afterwards each
-file must load, and be one that was saved as a whole. A training that writes checkpoints is killed as well: it must go on from
-the latest. Then single bits are flipped in copies, of which none may load as something else without a word. Last, they are
+A process that repeatedly overwrites a model and its replay buffer is killed at random times: afterwards each file must load,
+and be one that was saved completely. A training that writes checkpoints is killed as well, and must continue from the latest
+one. Then single bits are flipped in copies of the files, which must not load with other content. Finally, files are
 overwritten on a disk without room for them. Further sections of the page are kept.
 """
 
@@ -38,14 +38,14 @@ from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.export import export_policy, import_policy
 
-#: Saved files by the name of what they hold
+#: Saved files by the name of their content
 FILES = {"model": "model.zip", "replay buffer": "buffer.pkl", "exported policy": "policy.safetensors"}
 OBSERVATIONS = np.linspace(-1, 1, 30, dtype=np.float32).reshape(10, 3)
 
 
 def make_model() -> CeSD:
     """
-    Make a small model that has learned.
+    Create a small model that has learned.
 
     :return: the model
     """
@@ -65,10 +65,10 @@ def make_model() -> CeSD:
 
 def save(model: CeSD, folder: Path) -> None:
     """
-    Save all there is to save.
+    Save model, replay buffer and exported policy.
 
     :param model: the model
-    :param folder: where to
+    :param folder: folder to write to
     """
     model.save(folder / FILES["model"])
     model.save_replay_buffer(folder / FILES["replay buffer"])
@@ -77,11 +77,11 @@ def save(model: CeSD, folder: Path) -> None:
 
 def content(kind: str, path: Path, model: CeSD) -> str:
     """
-    Load a file, and tell what is in it.
+    Load a file, and hash its content.
 
     :param kind: one of :data:`FILES`
     :param path: the file
-    :param model: loads a replay buffer
+    :param model: model that loads a replay buffer
     :return: hash of all weights, or of all transitions
     :raises ValueError: if it is damaged
     """
@@ -96,7 +96,7 @@ def content(kind: str, path: Path, model: CeSD) -> str:
 
 
 def _tensors(value: Any) -> Iterator[np.ndarray]:
-    """List the numbers in nested dictionaries and lists."""
+    """List the values in nested dictionaries and lists."""
     if isinstance(value, th.Tensor):
         yield value.detach().numpy()
     elif isinstance(value, dict):
@@ -121,8 +121,8 @@ def overwrite_forever(model: CeSD, folder: Path, saved: Any) -> None:
     Save a model that changes every time, until the process is killed.
 
     :param model: the model
-    :param folder: where to
-    :param saved: a number that counts, shared with another process
+    :param folder: folder to write to
+    :param saved: number of saves, shared with another process
     """
     assert model.replay_buffer is not None
     model.replay_buffer.full = True  # all rows are saved
@@ -137,11 +137,11 @@ def overwrite_forever(model: CeSD, folder: Path, saved: Any) -> None:
 
 def version_of(kind: str, path: Path, model: CeSD) -> int:
     """
-    Tell which of the saves of :func:`overwrite_forever` is in a file.
+    Find which of the saves of :func:`overwrite_forever` is in a file.
 
     :param kind: one of :data:`FILES`
     :param path: the file
-    :param model: loads a replay buffer
+    :param model: model that loads a replay buffer
     :return: its number
     :raises ValueError: if it is damaged, or a mixture of two
     """
@@ -161,11 +161,11 @@ def kills(n: int, folder: Path, model: CeSD, rng: np.random.Generator) -> Counte
     """
     Kill a process while it overwrites files.
 
-    :param n: how often
-    :param folder: for the files
-    :param model: what is saved
-    :param rng: chooses the moments
-    :return: how often all files were whole, one was not, and one was left aside
+    :param n: number of kills
+    :param folder: folder of the files
+    :param model: model to save
+    :param rng: random number generator of the times
+    :return: how often all files were whole, one was not, and an unfinished one was left
     """
     counts: Counter[str] = Counter()
     processes = multiprocessing.get_context("fork")
@@ -186,7 +186,7 @@ def kills(n: int, folder: Path, model: CeSD, rng: np.random.Generator) -> Counte
             counts["damaged"] += 1
             print(error)
             continue
-        # The last round may not have been over
+        # The last round may not have finished
         whole = all(saved.value <= number <= saved.value + 1 for number in found.values())
         counts["whole" if whole else "of another time"] += 1
     return counts
@@ -194,10 +194,10 @@ def kills(n: int, folder: Path, model: CeSD, rng: np.random.Generator) -> Counte
 
 class ToldCheckpoint(ResumableCheckpoint):
     """
-    Tell another process which checkpoints are written.
+    Share the time step of checkpoints with another process.
 
     :param folder: see ``path`` of the base class
-    :param written: the time step of the last one, shared with the other process
+    :param written: time step of the last checkpoint, shared with the other process
     """
 
     def __init__(self, folder: Path, written: Any) -> None:
@@ -211,9 +211,9 @@ class ToldCheckpoint(ResumableCheckpoint):
 
 def train_forever(folder: Path, written: Any) -> None:
     """
-    Train with checkpoints, from the latest one on, until the process is killed.
+    Train with checkpoints, starting from the latest one, until the process is killed.
 
-    :param folder: of the checkpoints
+    :param folder: folder of the checkpoints
     :param written: see :class:`ToldCheckpoint`
     """
     env = make_vec_env("Pendulum-v1", seed=0)
@@ -223,13 +223,13 @@ def train_forever(folder: Path, written: Any) -> None:
 
 def checkpoint_kills(n: int, folder: Path, rng: np.random.Generator) -> Counter[str]:
     """
-    Kill a process while it trains and writes checkpoints, and go on from the latest.
+    Kill a process while it trains and writes checkpoints, and resume from the latest.
 
-    :param n: how often
-    :param folder: of the checkpoints
-    :param rng: chooses the moments
-    :return: how often the run went on from the last checkpoint that was written, from an earlier one or not at all, and how
-        often one was left aside
+    :param n: number of kills
+    :param folder: folder of the checkpoints
+    :param rng: random number generator of the times
+    :return: how often the run continued from the last checkpoint that was written, from an earlier one or not at all, and how
+        often an unfinished one was left
     """
     counts: Counter[str] = Counter()
     processes = multiprocessing.get_context("fork")
@@ -263,9 +263,9 @@ def flips(kind: str, n: int, folder: Path, model: CeSD, rng: np.random.Generator
 
     :param kind: one of :data:`FILES`
     :param n: number of flips, each in a fresh copy
-    :param folder: where the file is
-    :param model: loads a replay buffer
-    :param rng: chooses the bits
+    :param folder: folder of the file
+    :param model: model that loads a replay buffer
+    :param rng: random number generator of the bits
     :return: how often a copy was refused with a remedy, refused otherwise, loaded the same, and loaded something else
     """
     path = folder / FILES[kind]
@@ -289,7 +289,7 @@ def flips(kind: str, n: int, folder: Path, model: CeSD, rng: np.random.Generator
 @contextmanager
 def small_disk(kibibytes: int) -> Iterator[tuple[Path, str]]:
     """
-    Make a disk that is soon full: a tmpfs for the superuser, else a limit of the size of files.
+    Create a disk that is soon full: a tmpfs for the superuser, otherwise a limit on the size of files.
 
     :param kibibytes: its size, or the limit
     :return: a folder on it, and its kind
@@ -314,10 +314,10 @@ def small_disk(kibibytes: int) -> Iterator[tuple[Path, str]]:
 
 def full_disk(n: int) -> tuple[Counter[str], str]:
     """
-    Overwrite files on a disk that has no room for the new ones.
+    Overwrite files on a disk without room for the new ones.
 
     :param n: number of tries for each kind of file
-    :return: how often the previous file stayed and the error named file and remedy, and what the disk was
+    :return: how often the previous file stayed and the error named file and remedy, and the kind of disk
     """
     model, counts = make_model(), Counter[str]()
     assert model.replay_buffer is not None
@@ -347,13 +347,13 @@ def full_disk(n: int) -> tuple[Counter[str], str]:
 
 def report(args: argparse.Namespace, rows: dict[str, Counter[str]], disk: str, seconds: float) -> str:
     """
-    Write down what was counted.
+    Write the page of results.
 
     :param args: arguments of the command
     :param rows: counts of each trial
-    :param disk: what was full
-    :param seconds: how long it took
-    :return: a page
+    :param disk: kind of the full disk
+    :param seconds: duration [s]
+    :return: the page
     """
     here = versions()
     lines = [
@@ -391,8 +391,8 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=at_least(0), default=200, help="processes that are killed while they save")
-    parser.add_argument("--flips", type=at_least(0), default=200, help="flipped bits for each kind of file")
-    parser.add_argument("--full", type=at_least(0), default=10, help="full disks for each kind of file")
+    parser.add_argument("--flips", type=at_least(0), default=200, help="flipped bits per kind of file")
+    parser.add_argument("--full", type=at_least(0), default=10, help="full disks per kind of file")
     parser.add_argument("--seed", type=at_least(0), default=0)
     parser.add_argument("--output", type=output_folder, default=Path("results/faults"), help="folder of the page")
     args = parser.parse_args()

@@ -6,7 +6,7 @@ The benchmark of goals: an algorithm of SB3 chooses among pre-trained skills, ea
     python benchmarks/hierarchical.py --methods metra --tasks AntMultiGoal --controller dqn --pretrain-steps 1000000
 
 The tasks are those of METRA and CSF, with 8 choices in an episode of 200 steps. Writes ``hierarchical.csv`` and
-``hierarchical_evaluations``. A run that is in the CSV file is not done again: stop it at any time and go on with the same
+``hierarchical_evaluations``. Runs that are in the CSV file are not repeated: stop at any time, and continue with the same
 command. Steps are those of the environment, 25 per choice.
 """
 
@@ -23,9 +23,9 @@ from urlb_run import model_file
 
 from sb3_cesd.envs.goals import GOAL_TASKS
 
-#: Method -> whether it has no skills: the same algorithm acts in every step, or random actions
+#: Methods without skills: the same algorithm acts in every step, or random actions
 WITHOUT_SKILLS = ("scratch", "random")
-#: Steps in a second before any run is finished (one core of an AMD EPYC)
+#: Assumed steps per second until a run is finished (one core of an AMD EPYC)
 STEPS_PER_SECOND = 1000.0
 
 
@@ -35,22 +35,22 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=methods, default=["metra", "scratch", "random"])
     parser.add_argument("--tasks", nargs="+", choices=list(GOAL_TASKS), default=["AntMultiGoal"])
     parser.add_argument(
-        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="how many, or first and one after the last"
+        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="number of seeds, or the first and one past the last"
     )
-    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="of the pre-trained models")
-    parser.add_argument("--pretrain-steps", type=at_least(1), help="of the pre-trained models (default: as urlb.py)")
-    parser.add_argument("--controller", choices=list(CONTROLLERS), default="ppo", help="what chooses the skills")
-    parser.add_argument("--steps", type=at_least(DURATION), default=400_000, help="of learning to choose, in the environment")
+    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="scale of the pre-trained models")
+    parser.add_argument("--pretrain-steps", type=at_least(1), help="steps of the pre-trained models (default: as in urlb.py)")
+    parser.add_argument("--controller", choices=list(CONTROLLERS), default="ppo", help="algorithm that chooses the skills")
+    parser.add_argument("--steps", type=at_least(DURATION), default=400_000, help="environment steps of learning to choose")
     parser.add_argument("--eval-freq", type=at_least(DURATION), default=50_000, help="steps between two evaluations")
-    parser.add_argument("--n-eval-episodes", type=at_least(1), default=20)
-    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
+    parser.add_argument("--n-eval-episodes", type=at_least(1), default=20, help="episodes per evaluation")
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
     parser.add_argument("--models", type=existing, help="folder of the pre-trained models (default: models in --output)")
-    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"))
-    parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
+    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="folder of the results")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing runs, and how long they will take")
     args = parser.parse_args()
     seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
     if not seeds:
-        parser.error("--seeds: pass how many, or the first and the one after the last")
+        parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
     if args.eval_freq > args.steps:
         parser.error(f"--eval-freq {args.eval_freq}: learning ends after {args.steps} steps, pass no more")
     if args.controller == "dqn" and "scratch" in args.methods:

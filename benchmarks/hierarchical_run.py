@@ -1,4 +1,4 @@
-"""One run of the benchmark of goals: learn to choose among skills."""
+"""One run of the benchmark of goals: learn to choose skills."""
 
 import json
 import time
@@ -23,7 +23,7 @@ from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.goals import HORIZON, make_goal_task
 from sb3_cesd.skill_ddpg import SkillDDPG
 
-#: Steps for which a skill acts
+#: Steps for which a skill is followed
 DURATION = 25
 
 
@@ -39,7 +39,7 @@ class Controller(NamedTuple):
     kwargs: dict[str, Any]
 
 
-#: The controllers by name; episodes are of 8 choices, so PPO learns from 32 episodes at a time
+#: Controllers by name; an episode has 8 choices, so PPO learns from 32 episodes at a time
 CONTROLLERS = {
     "ppo": Controller(PPO, {"n_steps": 256, "batch_size": 64, "ent_coef": 0.01}),
     "dqn": Controller(
@@ -51,7 +51,7 @@ CONTROLLERS = {
 
 class TableOfSkills(gym.ActionWrapper[Any, Any, Any]):
     """
-    Choose continuous skills by an index, among those that stand for all.
+    Choose continuous skills by index, among those that have one.
 
     :param env: options over continuous skills
     """
@@ -63,7 +63,7 @@ class TableOfSkills(gym.ActionWrapper[Any, Any, Any]):
 
     def action(self, action: int) -> np.ndarray:
         """
-        Look a skill up.
+        Look up a skill.
 
         :param action: its index
         :return: its vector
@@ -73,12 +73,12 @@ class TableOfSkills(gym.ActionWrapper[Any, Any, Any]):
 
 def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
     """
-    Make a task as a controller sees it.
+    Create a task for a controller.
 
     :param name: one of ``GOAL_TASKS``
     :param model: a pre-trained model whose skills are the actions; ``None`` for the actions of the robot
     :param controller: one of ``CONTROLLERS``
-    :return: the task; for an algorithm that takes no vectors, continuous skills are those of the model's table
+    :return: the task; an algorithm without continuous actions chooses continuous skills by index
     """
     task = make_goal_task(name)
     if model is None:
@@ -95,7 +95,7 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
         ``CONTROLLERS``), ``n_timesteps``, ``eval_freq`` (steps in the environment) and ``n_eval_episodes``
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
-    :return: ``steps`` in the environment and ``returns`` (steps within the radius of a goal per episode, of 200) of the
+    :return: ``steps`` in the environment and ``returns`` (steps within the radius of a goal, of 200 in an episode) of the
         evaluations (means, as JSON), ``final_return`` and ``n_skills``
     """
     th.set_num_threads(1)
@@ -114,7 +114,7 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
     env, eval_env = make_envs(1, run["seed"]), make_envs(1, 10_000 + run["seed"])
     algorithm, kwargs = CONTROLLERS[run["controller"]]
     if skills is None:
-        # As many episodes at a time as with skills
+        # As many episodes per update as with skills
         kwargs = {**kwargs, "n_steps": kwargs["n_steps"] * DURATION, "batch_size": kwargs["batch_size"] * DURATION}
     controller = algorithm("MultiInputPolicy", env, seed=run["seed"], device="cpu", **kwargs)
     callback = EvalCallback(
@@ -146,7 +146,7 @@ def play_at_random(run: Row, folder: Path) -> Row:
 
     :param run: ``task``, ``seed``, ``n_timesteps`` and ``n_eval_episodes``
     :param folder: for the returns of all episodes
-    :return: as :func:`learn_goals`, the same returns at the first and the last step
+    :return: as :func:`learn_goals`, with the same returns at the first and the last step
     """
     env = make_goal_task(run["task"])
     env.action_space.seed(run["seed"])

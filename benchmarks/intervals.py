@@ -1,4 +1,4 @@
-"""Intervals over seeds, by Student's distribution."""
+"""Student's t-intervals over seeds."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ CONFIDENCE = 0.95
 
 def interval(values: pd.Series | Sequence[float] | np.ndarray) -> tuple[float, float]:
     """
-    Compute the mean over seeds with Student's interval.
+    Compute the mean over seeds and its t-interval.
 
     :param values: one per seed
     :return: mean, and half the width of its 95 % t-interval (NaN for a single seed)
@@ -27,9 +27,9 @@ def interval(values: pd.Series | Sequence[float] | np.ndarray) -> tuple[float, f
 
 def cell(values: pd.Series, decimals: int) -> str:
     """
-    Write the mean over seeds as a cell of a table.
+    Format the mean over seeds as a cell of a table.
 
-    :param values: one per seed, NaN for one that has none
+    :param values: one per seed, NaN for a seed without a value
     :param decimals: number of decimals
     :return: mean and half the width of its interval; the mean alone for a single seed, a dash for none
     """
@@ -40,10 +40,10 @@ def cell(values: pd.Series, decimals: int) -> str:
 
 def ratio(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> Estimate:
     """
-    Estimate how many times larger the values of one method are than those of another.
+    Estimate the ratio of the values of one method to those of another.
 
     :param ours: one positive value per seed
-    :param theirs: the same of the other method; seeds are not paired
+    :param theirs: the same for the other method; seeds are not paired
     :return: ratio of the geometric means, with Welch's 95 % interval of the difference of logarithms (NaN if a method has a
         single seed)
     """
@@ -54,7 +54,7 @@ def ratio(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarr
     if logs.std() == other_logs.std() == 0.0:
         return Estimate(value, value, value)
     with warnings.catch_warnings():
-        # The values of one of the methods may all be equal
+        # All values of one method may be equal
         warnings.filterwarnings("ignore", message="Precision loss occurred")
         low, high = stats.ttest_ind(logs, other_logs, equal_var=False).confidence_interval(CONFIDENCE)
     return Estimate(value, float(np.exp(low)), float(np.exp(high)))

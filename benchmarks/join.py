@@ -5,8 +5,8 @@ Join the rows of benchmarks that ran on several machines, or into several folder
     python benchmarks/join.py results/seed_* --into benchmarks/results/urlb
 
 Joins the files of each folder into those of the same name: ``runs.csv``, ``mine.csv``, ``pretraining.csv`` and
-``hierarchical.csv``. A run that is there already is left out; if its measures differ, nothing is written. Models, rollouts and
-evaluations are not copied.
+``hierarchical.csv``. Runs that are already there are skipped; if their measures differ, nothing is written. Models, rollouts
+and evaluations are not copied.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from runs import Row, only_one, read_rows, row_keys
 
 from sb3_cesd.common.files import write_text_whole
 
-#: Columns that may differ where a run was done twice
+#: Columns that may differ if a run was done twice
 NOT_MEASURED = ("seconds", "versions")
 #: Files that are joined
 NAMES = ("runs.csv", "mine.csv", "pretraining.csv", "hierarchical.csv")
@@ -31,16 +31,16 @@ NAMES = ("runs.csv", "mine.csv", "pretraining.csv", "hierarchical.csv")
 
 def identity_of(rows: pd.DataFrame, path: Path) -> tuple[tuple[str, ...], Row]:
     """
-    Tell which columns identify the runs of a table.
+    Find the columns that identify the runs of a table.
 
     :param rows: its rows
     :param path: its file
-    :return: one of :data:`~identities.IDENTITIES`, the longest that fits, and what rows without a value were done with
-    :raises ValueError: if the table is of no benchmark
+    :return: the longest of :data:`~identities.IDENTITIES` that fits, and its default values
+    :raises ValueError: if the table does not belong to a benchmark
     """
     fitting = [names for names, defaults in IDENTITIES.items() if set(names) - set(defaults) <= set(rows)]
     if not fitting:
-        raise ValueError(f"{path} holds no rows of maze.py, urlb.py or hierarchical.py: leave it out.")
+        raise ValueError(f"{path} has no rows of maze.py, urlb.py or hierarchical.py: leave it out.")
     names = max(fitting, key=lambda names: len(set(names) & set(rows)))
     return names, IDENTITIES[names]
 
@@ -49,8 +49,8 @@ def join(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
     """
     Join tables.
 
-    :param tables: file -> its rows; the first is joined into
-    :return: all rows of the first, then those of the others that are not there yet
+    :param tables: file -> its rows; the others are joined into the first
+    :return: all rows of the first, then the missing ones of the others
     :raises ValueError: if two rows of a run differ, or the tables are of different benchmarks
     """
     joined: dict[tuple[str, ...], tuple[Path, Row]] = {}
@@ -77,7 +77,7 @@ def join(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _same(value: object, other: object) -> bool:
-    """Whether two cells say the same; digits may be lost where numbers are read and written again."""
+    """Whether two cells are equal, up to the digits that reading and writing numbers may lose."""
     if isinstance(value, int | float) and isinstance(other, int | float):
         return bool(np.isclose(value, other, rtol=1e-9, atol=0.0, equal_nan=True))
     return str(value) == str(other)
@@ -88,7 +88,7 @@ def join_folders(sources: list[Path], target: Path | None) -> None:
     Join the files of folders, all of them or none.
 
     :param sources: folders with files of :data:`NAMES`
-    :param target: folder to write to; ``None`` to tell what would be written
+    :param target: folder to write to; ``None`` to only print what would be written
     :raises ValueError: if there is nothing to join, or rows contradict each other
     :raises RuntimeError: if another process writes a file of the target
     """
@@ -114,7 +114,7 @@ def join_folders(sources: list[Path], target: Path | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=existing, help="folders of results, finished or not")
-    parser.add_argument("--into", type=output_folder, help="folder to join them into (default: say what would be done)")
+    parser.add_argument("--into", type=output_folder, help="folder to join them into (default: print what would be done)")
     args = parser.parse_args()
     if args.into is not None:
         make_folder(parser, args.into)

@@ -1,4 +1,4 @@
-"""Labels of points in a figure, none on top of another."""
+"""Labels of points in a figure that do not overlap."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
-#: Distances [points] and directions [degrees] in which a label is tried, the first that is free is taken
+#: Distances [points] and directions [degrees] that are tried for a label; the first free place is used
 DISTANCES, DIRECTIONS = (6, 12, 20, 30, 42, 56), (0, 30, 330, 60, 300, 90, 270, 120, 240, 150, 210, 180)
 #: Room around a label and half the side of a point [pixels]
 MARGIN, POINT = 1.0, 5.0
@@ -16,9 +16,9 @@ MARGIN, POINT = 1.0, 5.0
 
 def add_labels(axes: Axes, points: Mapping[str, tuple[float, float]], font_size: float = 7.5) -> None:
     """
-    Label points, with a line to a label that is not beside its point.
+    Label points, with a line to labels that are not next to their point.
 
-    :param axes: where the points are drawn, with its limits set, in a figure for which nothing moves any more
+    :param axes: axes of the points, with final limits, in a figure with a final layout
     :param points: label -> x and y
     :param font_size: size of the labels [points]
     """
@@ -29,7 +29,7 @@ def add_labels(axes: Axes, points: Mapping[str, tuple[float, float]], font_size:
     places = {label: axes.transData.transform(point) for label, point in points.items()}
     taken = [Bbox([place - POINT, place + POINT]) for place in places.values()]
     frame = axes.get_window_extent(renderer)
-    # From above to below, whatever the order of the points
+    # From top to bottom, whatever the order of the points
     for label in sorted(places, key=lambda name: (-places[name][1], places[name][0], name)):
         place = places[label]
         text = axes.text(*points[label], label, fontsize=font_size)
@@ -38,7 +38,7 @@ def add_labels(axes: Axes, points: Mapping[str, tuple[float, float]], font_size:
         boxes = []
         for distance, direction in product(DISTANCES, np.deg2rad(DIRECTIONS)):
             x, y = place + distance * scale * np.array([np.cos(direction), np.sin(direction)])
-            # The nearest point of the label is at this distance: its left end on the right, its middle above
+            # The nearest point of the label has this distance: its left end if it is on the right, its middle if it is above
             left = x - width * (1 - np.cos(direction)) / 2
             boxes.append(Bbox([[left, y - height / 2], [left + width, y + height / 2]]).padded(MARGIN))
         overlaps = [box.count_overlaps(taken) + 100 * (not _inside(box, frame)) for box in boxes]

@@ -1,11 +1,11 @@
 """
-Hours of training with several environments, with all that a long run has beside it: checkpoints and metrics of skills::
+Train for hours with several environments and everything that a long run has: checkpoints and metrics of skills::
 
     python benchmarks/load.py --minutes 60 --output load
 
 Writes ``load.csv`` (a line every half minute) and ``load.png``, and compares the first quarter with the last one: memory,
-handles, threads, and steps per second of wall-clock and of processor time. The replay buffer is full within minutes, so that
-what grows afterwards is a leak. Reads what Linux tells of a process under ``/proc/self``.
+handles, threads, and steps per second of wall-clock and of processor time. The replay buffer is full within minutes, so any
+later growth is a leak. Linux only, as it reads ``/proc/self``.
 """
 
 import argparse
@@ -37,10 +37,10 @@ INTERVAL = 30.0
 
 class Load(BaseCallback):
     """
-    Writes what the process holds, and ends training in time.
+    Logs the resources of the process, and ends training in time.
 
-    :param file: where lines go
-    :param seconds: how long to train
+    :param file: file for the lines
+    :param seconds: duration of training [s]
     """
 
     def __init__(self, file: TextIO, seconds: float) -> None:
@@ -103,7 +103,7 @@ def plot(rows: pd.DataFrame, path: Path) -> None:
     Plot memory and speed over time.
 
     :param rows: the lines
-    :param path: the picture
+    :param path: file of the picture
     """
     figure, (memory, speed) = plt.subplots(2, 1, sharex=True, figsize=(7, 5), constrained_layout=True)
     minutes = rows.seconds / 60
@@ -118,7 +118,7 @@ def plot(rows: pd.DataFrame, path: Path) -> None:
 
 
 def main() -> None:
-    """Train for as long as asked, and tell what the process held."""
+    """Train for the given time, and print the resources of the process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="Walker-v0", help="id of the environment")
     parser.add_argument("--n-envs", type=at_least(1), default=8)

@@ -1,4 +1,4 @@
-"""What rows were made with."""
+"""Processors and versions of runs."""
 
 import json
 
@@ -7,10 +7,10 @@ import pandas as pd
 
 def made_with(rows: pd.DataFrame) -> str:
     """
-    Tell what runs were made with.
+    Describe what runs were made with.
 
     :param rows: runs, with ``versions``
-    :return: processors and versions; of what differs between runs, all
+    :return: processors and versions, with all values that differ between runs
     """
     found: dict[str, dict[str, None]] = {}
     for text in rows.versions.dropna().unique():

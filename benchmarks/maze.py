@@ -1,12 +1,12 @@
 """
-Skills in mazes: all methods x mazes x seeds in one command, then figures and tables as in the paper.
+The benchmark of mazes: all methods x mazes x seeds in one command, then figures and tables as in the paper.
 
     python benchmarks/maze.py --seeds 5 --jobs 2                  # the methods
-    python benchmarks/maze.py --seeds 5 --jobs 2 --ablations      # and what CeSD's arguments do
+    python benchmarks/maze.py --seeds 5 --jobs 2 --ablations      # and ablations of CeSD
     python benchmarks/maze.py --seeds 5 --jobs 2 --mine           # and mutual information by MINE
 
-Writes to ``results/maze``. A run that is in ``runs.csv`` is not done again: stop it at any time and go on with the same
-command. Each run has one thread. Runs of another number of steps are other runs.
+Writes to ``results/maze``. Runs that are in ``runs.csv`` are not repeated: stop at any time, and continue with the same
+command. Each run has one thread. Runs with another number of steps are other runs.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from sb3_cesd.envs.mazes.layouts import LAYOUTS
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all but the ablations")
-    parser.add_argument("--ablations", action="store_true", help=f"the ablations too: {', '.join(ABLATIONS)}")
+    parser.add_argument("--ablations", action="store_true", help=f"also run the ablations: {', '.join(ABLATIONS)}")
     parser.add_argument("--mazes", nargs="+", choices=list(LAYOUTS), default=["square_a", "square_b", "tree"])
     parser.add_argument("--seeds", type=at_least(1, 10_000), default=5, help="number of seeds, from --first-seed on")
     parser.add_argument("--first-seed", type=at_least(0), default=0)
-    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
     parser.add_argument("--steps", type=at_least(N_CURVE), default=N_TIMESTEPS, help="environment steps of a run")
-    parser.add_argument("--mine", action="store_true", help="MINE too, afterwards; it takes about as long as the training")
-    parser.add_argument("--mine-iterations", type=at_least(1), default=20_000)
-    parser.add_argument("--output", type=output_folder, default=Path("results/maze"))
-    parser.add_argument("--dry-run", action="store_true", help="list the runs that are left")
-    parser.add_argument("--report-only", action="store_true", help="figures and tables of the runs that are done")
+    parser.add_argument("--mine", action="store_true", help="also estimate MINE, which takes about as long as the training")
+    parser.add_argument("--mine-iterations", type=at_least(1), default=20_000, help="iterations of MINE")
+    parser.add_argument("--output", type=output_folder, default=Path("results/maze"), help="folder of the results")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing runs")
+    parser.add_argument("--report-only", action="store_true", help="only write figures and tables of the finished runs")
     args = parser.parse_args()
     if not args.dry_run:
         make_folder(parser, args.output)
@@ -43,7 +43,7 @@ def main() -> None:
     methods = args.methods or [*MAIN, *(ABLATIONS if args.ablations else [])]
     path, rollouts_folder = args.output / "runs.csv", args.output / "rollouts"
     if not args.report_only:
-        # Seed by seed, so that an unfinished benchmark has something of everything
+        # Seed by seed, so that an unfinished benchmark covers all methods and mazes
         runs = [
             {"method": method, "maze": maze, "seed": seed, "n_timesteps": args.steps}
             for seed in range(args.first_seed, args.first_seed + args.seeds)

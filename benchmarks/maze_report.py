@@ -34,18 +34,18 @@ COLUMNS = {
     "particle_entropy": ("particle entropy", 3),
     "cluster_size_entropy": ("entropy of cluster sizes [nats]", 2),
 }
-#: Total coverage of CeSD in the literature (bins of 0.05), of a longer training
+#: Published total coverage of CeSD (bins of 0.05), after a longer training
 PUBLISHED_COVERAGE = {
     "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
 }  # fmt: skip
-#: Arguments of the trade-off of clusters and coverage: method -> value
+#: Arguments that trade off clusters and coverage: method -> value
 VARIED = {
     "alpha": {"alpha=0.1": "0.1", BASE: "1", "alpha=2": "2", "alpha=10": "10"},
     "kappa": {BASE: "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
     "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {BASE: "10"},
 }
 VARYING = {method for methods in VARIED.values() for method in methods} - {BASE}
-#: Columns that methods are compared by, and from how many seeds on
+#: Columns by which methods are compared, and minimum number of seeds
 COMPARED = ("total_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
 MIN_SEEDS = 4
 
@@ -62,7 +62,7 @@ def write(output: Path, n_timesteps: int) -> None:
         others = sorted(set(rows.n_timesteps) - {n_timesteps})
         rows = rows[rows.n_timesteps == n_timesteps]
         if others:
-            print(f"Runs of {', '.join(map(str, others))} steps are left out: report them with --steps.")
+            print(f"Runs of {', '.join(map(str, others))} steps are left out: pass --steps to report them.")
     if rows.empty:
         print(f"There are no runs of {n_timesteps} steps yet.")
         return
@@ -101,8 +101,8 @@ def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
     Add mutual information by MINE.
 
     :param rows: runs
-    :param estimates: rows of ``mine.csv``; those of fewer iterations than others are left out, as they mean less information
-    :return: the same runs with ``mi_mine``, NaN without an estimate; without the column if there are no estimates
+    :param estimates: rows of ``mine.csv``; those with fewer iterations than others are left out, as their bound is lower
+    :return: the runs with ``mi_mine``, NaN without an estimate; without the column if there are no estimates
     """
     if estimates.empty:
         return rows
@@ -119,11 +119,11 @@ def rollout_files(folder: Path, methods: list[str], maze: str, n_timesteps: int)
     """
     Find the rollouts of methods in a maze.
 
-    :param folder: where rollouts are kept
+    :param folder: folder of the rollouts
     :param methods: methods
     :param maze: the maze
     :param n_timesteps: environment steps of the runs
-    :return: method -> its files, one per seed; without methods that have none
+    :return: method -> its files, one per seed; methods without files are left out
     """
     found = {method: sorted(folder.glob(f"{method}_{maze}_*_{n_timesteps}.npz")) for method in methods}
     return {method: files for method, files in found.items() if files}
@@ -162,12 +162,12 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
 
 def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") -> list[str]:
     """
-    Two-sided p-values of the Mann-Whitney test, which does not mind that coverage ends at 1.
+    Compute two-sided p-values of the Mann-Whitney test, which allows for values that are bounded, as coverage is by 1.
 
     :param rows: runs
     :param methods: methods to be compared with the reference
     :param reference: the other method
-    :return: lines of Markdown, none where no two methods have enough seeds
+    :return: lines of Markdown; empty if no two methods have enough seeds
     """
     columns = [column for column in COMPARED if column in rows]
     lines = []
@@ -198,10 +198,10 @@ def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") 
 
 def budget(rows: pd.DataFrame) -> str:
     """
-    Tell how long runs were.
+    Describe how long runs were.
 
     :param rows: runs
-    :return: environment steps and updates of all of them
+    :return: environment steps and updates
     """
     budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
     return " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
@@ -209,7 +209,7 @@ def budget(rows: pd.DataFrame) -> str:
 
 def draw_curves(files: dict[str, dict[str, list[Path]]]) -> Figure:
     """
-    Draw how coverage grows in the course of training.
+    Draw coverage over the course of training.
 
     :param files: maze -> method -> rollouts with the curves of its runs
     :return: total coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
@@ -246,7 +246,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     all_axes = figure.subplots(len(VARIED), len(mazes), squeeze=False, sharex=True, sharey="col")
     for column, maze in enumerate(mazes):
         of_maze = rows[rows.maze == maze]
-        # The same seeds for all: what varies from seed to seed would hide what an argument does
+        # The same seeds for all methods: differences between seeds would hide the effect of an argument
         of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(VARYING)].seed)]
         means = of_maze.groupby("method")[["on_cluster_share", "total_coverage_coarse"]].mean()
         for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):

@@ -36,7 +36,7 @@ N_MINE_ROLLOUTS = 100
 N_ENTROPY_ROLLOUTS = 10
 #: Points of the curve of total coverage
 N_CURVE = 20
-#: Side of the coarser bins, of which a cell has 100, as the finer ones (0.05) are not all visited in a short training
+#: Side of the coarse bins, 100 per cell; a short training can't visit all of the finer ones (0.05)
 COARSE_BIN = 0.1
 
 
@@ -56,7 +56,7 @@ class CoverageCurve(BaseCallback):
         self.coverage: list[float] = []
 
     def _on_step(self) -> bool:
-        # The transitions of this step are not stored yet; those of the last point are in any case
+        # The transitions of this step are not stored yet
         if self.num_timesteps // self.every > len(self.steps):
             self.steps.append(self.num_timesteps)
             self.coverage.append(coarse_coverage(visited_states(self.model), self.layout))
@@ -68,18 +68,18 @@ def visited_states(model: Any) -> np.ndarray:
     Collect the states of training.
 
     :param model: a model whose replay buffer holds all of its training
-    :return: all states of training, shape ``(n, 2)``
+    :return: states, shape ``(n, 2)``
     """
     return model.replay_buffer.visited_observations()
 
 
 def rollouts_file(folder: Path, run: dict[str, Any]) -> Path:
     """
-    Name the file of the rollouts of a run.
+    Return the file of the rollouts of a run.
 
-    :param folder: where rollouts are kept
+    :param folder: folder of the rollouts
     :param run: ``method``, ``maze``, ``seed`` and ``n_timesteps``
-    :return: the file of this run
+    :return: the file
     """
     return folder / "{method}_{maze}_{seed}_{n_timesteps}.npz".format(**run)
 
@@ -101,7 +101,7 @@ def run_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     Train a method in a maze, then measure its skills.
 
     :param run: ``method``, ``maze``, ``seed`` and ``n_timesteps``, the environment steps of the training
-    :param rollouts_folder: where to keep rollouts of the skills and the curve of coverage
+    :param rollouts_folder: folder for rollouts of the skills and the curve of coverage
     :return: the measures
     """
     th.set_num_threads(1)
@@ -110,7 +110,7 @@ def run_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     arguments = method.arguments()
     steps = run["n_timesteps"]
     arguments.pop("n_timesteps")
-    # For visited_states
+    # visited_states needs all transitions
     arguments["buffer_size"] = max(int(arguments["buffer_size"]), steps)
     env = MazeVecEnv(run["maze"], arguments.pop("n_envs"), max_episode_steps=HORIZON)
     model = registry.METHODS[method.algo](env=env, seed=seed, device="cpu", **arguments)
@@ -141,7 +141,7 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     states, _ = rollouts.per_state()
     clusters = model.predict_clusters(states.astype(np.float32))
     metrics = skill_metrics(rollouts, clusters, in_the_plane=True, layout=layout)
-    # Observations are the places
+    # Observations are positions
     metrics = {name: value for name, value in metrics.items() if not name.endswith("_places")}
     visited = visited_states(model)
     late_states = rollouts.states[:, :, HORIZON // 2 :]
@@ -167,7 +167,7 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     """
     Estimate the mutual information of a finished run by MINE, which takes as long as the training itself.
 
-    :param run: ``method``, ``maze``, ``seed``, ``n_timesteps`` and ``n_iterations``, those of MINE
+    :param run: ``method``, ``maze``, ``seed``, ``n_timesteps`` and ``n_iterations`` of MINE
     :param rollouts_folder: as in :func:`run_one`
     :return: the estimate
     """
@@ -182,9 +182,9 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
 
 def entropy_of_published_size(rollouts: SkillRollouts) -> float:
     """
-    Measure the particle entropy of as many states as in the published comparison: it ranks sets of equal size alone.
+    Measure the particle entropy of as many states as in the published comparison, as only sets of equal size can be compared.
 
-    :param rollouts: of skills in a maze
-    :return: particle entropy of places
+    :param rollouts: rollouts of skills in a maze
+    :return: particle entropy of positions
     """
     return particle_entropy(rollouts.states[:, :N_ENTROPY_ROLLOUTS].reshape(-1, 2))

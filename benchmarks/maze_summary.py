@@ -1,4 +1,4 @@
-"""The maze benchmark at a glance: a table of all methods, and a figure of what they see and how well skills are told apart."""
+"""Summary of the maze benchmark: a table and a figure of coverage and k-NN accuracy of all methods."""
 
 import pandas as pd
 from intervals import cell, interval
@@ -14,13 +14,13 @@ COVERAGE, ACCURACY = "total_coverage_coarse", "knn_accuracy"
 SUMMARISED = {COVERAGE: ("coverage", 3), ACCURACY: ("k-NN accuracy", 2)}
 #: Methods that come first and last
 FIRST, LAST = "cesd", "released"
-#: Name of a method that is none of the registry
+#: Names of methods that are not in the registry
 NAMES = {LAST: "CeSD, released setting"}
 
 
 def in_order(rows: pd.DataFrame, methods: list[str]) -> list[str]:
     """
-    Order methods as tables and figures show them.
+    Order methods for tables and figures.
 
     :param rows: runs
     :param methods: methods that have runs
@@ -36,7 +36,7 @@ def in_order(rows: pd.DataFrame, methods: list[str]) -> list[str]:
 
 def name_of(method: str) -> str:
     """
-    Name a method as its paper does.
+    Return the name of a method in its paper.
 
     :param method: name in the rows
     :return: e.g. ``"DIAYN"``
@@ -46,7 +46,7 @@ def name_of(method: str) -> str:
 
 def method_colors() -> dict[str, str]:
     """
-    Choose a colour for each method, the same in all figures, whatever other methods have runs.
+    Choose a colour for each method, the same in all figures, independent of the methods that have runs.
 
     :return: method -> colour
     """
@@ -90,11 +90,11 @@ def summary(rows: pd.DataFrame, methods: list[str]) -> str:
 
 def draw_ranking(rows: pd.DataFrame, methods: list[str]) -> Figure:
     """
-    Draw what methods see against how well their skills are told apart.
+    Draw k-NN accuracy against total coverage.
 
     :param rows: runs of these methods
     :param methods: methods to draw
-    :return: k-NN accuracy over total coverage, a point per method with 95 % t-intervals over seeds, a panel per maze
+    :return: a point per method with 95 % t-intervals over seeds, a panel per maze
     """
     mazes = sorted(rows.maze.unique())
     figure = Figure(figsize=(4.6 * len(mazes), 4.6), layout="constrained")
@@ -112,7 +112,7 @@ def draw_ranking(rows: pd.DataFrame, methods: list[str]) -> Figure:
             points[maze][name_of(method)] = x, y
         axes.set(title=maze, xlabel="total coverage (bins of 0.1)")
         axes.grid(alpha=0.2)
-    # Intervals may reach beyond 1
+    # Intervals may exceed 1
     all_axes[0].set(ylabel="k-NN accuracy", xlim=(None, 1.05), ylim=(None, 1.05))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

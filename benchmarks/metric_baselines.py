@@ -1,5 +1,5 @@
 """
-What metrics are without learning: random actions, none, constant ones, and untrained networks.
+Measure the metrics without learning: random actions, none, constant ones, and untrained networks.
 
     python benchmarks/metric_baselines.py MazeSquareA-v0
     python benchmarks/metric_baselines.py Walker-v0 --best-skills
@@ -23,7 +23,7 @@ from sb3_cesd.metrics.random_actions import RandomActions
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere
 IN_MAZE, ELSEWHERE = {"n_rollouts": 20, "n_steps": 50}, {"n_rollouts": 8, "n_steps": 250}
-#: Seed of constant and random actions; not one of the environments, as mazes draw starts by the same generator
+#: Seed of constant and random actions; different from those of the environments, since mazes draw starts by the same generator
 ACTION_SEED = 1000
 
 
@@ -44,13 +44,13 @@ class Unlearned:
         self._constant = np.random.default_rng(ACTION_SEED).uniform(action_space.low, action_space.high, shape)
 
     def predict(self, observation: Any, *, deterministic: bool, skill: np.ndarray) -> tuple[np.ndarray, None]:
-        """Act as :class:`~sb3_cesd.common.playing.SkillModel` says."""
+        """Return actions, see :class:`~sb3_cesd.common.playing.SkillModel`."""
         if self._kind == "random":
             return self._random.predict(observation, deterministic=deterministic, skill=skill)
         return self._constant[skill].astype(np.float32) * (self._kind == "constant"), None
 
     def predict_clusters(self, observations: np.ndarray) -> None:
-        """Have no clusters."""
+        """Return nothing, since there are no clusters."""
 
 
 def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[str, float]]:
@@ -59,7 +59,7 @@ def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[st
 
     :param env_id: a maze or a robot
     :param n_seeds: number of seeds
-    :param best_skills: measure what the best of them are worth in the tasks of the robot, too
+    :param best_skills: also measure the best skills in the tasks of the robot
     :return: kind -> metrics by name, means over seeds
     """
     entry = of_constructor(read_entry("cesd" if env_id in MAZES else "cesd_laptop", env_id))
@@ -78,7 +78,7 @@ def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[st
             row, rollouts = play_and_measure(model, env, seed=seed, noise_std=noise_std, **play)
             if env_id in MAZES:
                 row["particle_entropy"] = entropy_of_published_size(rollouts)
-            # Noise is not played in tasks
+            # Tasks are played without noise
             rows.append({**row, **(best_skill_scores(model, env_id) if best_skills and "noise" not in kind else {})})
         means[kind] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     return means

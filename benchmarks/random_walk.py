@@ -1,4 +1,4 @@
-"""An environment of the size of a robot that costs next to nothing, for what is timed without one."""
+"""A cheap environment with the sizes of a robot, for timing updates without a simulation."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ ROBOTS = {"walker": (24, 6), "quadruped": (78, 12)}
 
 class RandomWalk(gym.Env):
     """
-    A random walk that stays near the origin, whatever the actions: the next observation is close to the one before.
+    A random walk that stays near the origin, whatever the actions. The next observation is close to the previous one.
 
-    :param robot: one of ``ROBOTS``, whose sizes it has
+    :param robot: one of ``ROBOTS``, which determines the sizes
     """
 
     def __init__(self, robot: str) -> None:

@@ -1,10 +1,10 @@
 """
-Tables and figures of runs on the tasks of robots.
+Write tables and figures of runs on the tasks of robots.
 
     python benchmarks/report.py results/urlb/runs.csv --output results/urlb
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
-Scores are final returns as a share of an expert's; of a task that was learned from the same model several times, the mean is
+Scores are final returns as a share of an expert's. If a task was learned from the same model several times, the mean counts as
 one run. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``, ``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
@@ -33,7 +33,7 @@ def aggregate(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) 
 
     :param rows: runs with scores
     :param methods: methods
-    :param tasks: tasks, of which each method has runs
+    :param tasks: tasks for which all methods have runs
     :return: (method, name of the aggregate) -> estimate
     """
     return {
@@ -45,12 +45,12 @@ def aggregate(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) 
 
 def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[str]:
     """
-    Write returns beside those that were published.
+    Tabulate returns next to published ones.
 
     :param rows: runs
     :param methods: methods
     :param tasks: tasks
-    :return: lines of Markdown: final returns, mean and standard deviation over seeds, beside published ones
+    :return: lines of Markdown: final returns, mean and standard deviation over seeds
     """
     known = published().set_index(["task", "method"])
     theirs = [method for method in ("DDPG", "APT", "DIAYN", "CIC", "CeSD")]
@@ -73,9 +73,9 @@ def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequenc
     """
     Draw the aggregates of all methods.
 
-    :param estimates: of :func:`aggregate`
+    :param estimates: estimates of :func:`aggregate`
     :param methods: methods
-    :return: an interval for each method, a panel for each aggregate
+    :return: an interval per method, a panel per aggregate
     """
     figure = Figure(figsize=(3.2 * len(AGGREGATES), 0.5 * len(methods) + 1.2), layout="constrained")
     FigureCanvasAgg(figure)
@@ -110,12 +110,12 @@ def draw_profiles(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[st
 
 def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
     """
-    Draw how returns grow.
+    Draw returns over the course of training.
 
     :param rows: runs
     :param methods: methods
     :param tasks: tasks
-    :return: returns over steps, one panel per task: mean, and 95 % bootstrap interval over seeds if there are several
+    :return: one panel per task with the mean, and the 95 % bootstrap interval over seeds if there are several
     """
     figure = Figure(figsize=(3.4 * len(tasks), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -125,7 +125,7 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
             runs = rows[(rows.method == method) & (rows.task == task)]
             if runs.empty:
                 continue
-            # Where all runs have been evaluated, at the evaluations of the first
+            # Steps that all runs cover, at the evaluations of the first
             steps = runs.steps.iloc[0]
             steps = steps[
                 (steps >= max(of_run[0] for of_run in runs.steps)) & (steps <= min(of_run[-1] for of_run in runs.steps))
@@ -145,10 +145,10 @@ def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]
 
 def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """
-    Keep the runs of some methods.
+    Select the runs of some methods.
 
     :param rows: runs
-    :param methods: of which to keep the runs
+    :param methods: methods to select
     :return: their runs, in the order of the methods
     :raises ValueError: if one has no runs
     """
@@ -163,10 +163,10 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
     Write the report, its tables and its figures.
 
     :param rows: runs
-    :param output: where to write
-    :param n_last: evaluations at the end of a run, of which the mean is its final return
+    :param output: folder to write to
+    :param n_last: number of evaluations at the end of a run whose mean is its final return
     :return: the report, in Markdown
-    :raises ValueError: if a run has fewer, or its task has no expert
+    :raises ValueError: if a run has fewer evaluations, or its task has no expert
     """
     rows = normalise(of_last(rows, n_last))
     methods = list(dict.fromkeys(rows.method))
@@ -219,21 +219,21 @@ def setting(text: str) -> tuple[str, str]:
 
     :param text: ``SETTING=VALUE``
     :return: setting and value
-    :raises argparse.ArgumentTypeError: if it is no such text
+    :raises argparse.ArgumentTypeError: if it has another form
     """
     name, sign, value = text.partition("=")
     if not sign:
-        raise argparse.ArgumentTypeError(f"{text!r} is no setting with a value: write it like warm_up=policy.")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a setting with a value: write it like warm_up=policy.")
     return name, value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=existing, help="runs.csv of urlb.py (several are joined), folders of RL Zoo")
-    parser.add_argument("--methods", nargs="+", help="in this order; default: all")
-    parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="runs with it alone")
-    parser.add_argument("--last", type=at_least(1), default=1, help="score the mean of so many evaluations")
-    parser.add_argument("--output", type=output_folder, default=Path("report"))
+    parser.add_argument("--methods", nargs="+", help="methods to report, in this order (default: all)")
+    parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="only runs with these")
+    parser.add_argument("--last", type=at_least(1), default=1, help="score the mean of this many evaluations at the end")
+    parser.add_argument("--output", type=output_folder, default=Path("report"), help="folder of the report")
     args = parser.parse_args()
     try:
         rows = read_runs(args.runs, dict(args.where))

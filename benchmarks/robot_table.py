@@ -1,7 +1,7 @@
 """
-The table of robots: what skills do, seed by seed, and what is learned from them.
+Tables of a robot: metrics of skills per seed, and returns of the tasks that are learned from them.
 
-``make docs`` puts it into ``results/urlb/README.md``.
+``make docs`` inserts them into ``results/urlb/README.md``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from urlb_scores import expert_returns, mean_and_spread, normalise, published, r
 from sb3_cesd import METHODS
 from sb3_cesd.metrics.tasks import tasks_of
 
-#: Columns of pre-training -> heading, of those that a robot has
+#: Column of pre-training -> heading; columns that a robot lacks are left out
 SKILLS = {
     "knn_accuracy": "k-NN",
     "knn_accuracy_standardized": "standardised",
@@ -34,12 +34,12 @@ FIRST = "cesd"
 
 def robot_tables(folder: Path, domain: str) -> str:
     """
-    Write what was measured of a robot.
+    Write the tables of a robot.
 
-    :param folder: with ``pretraining.csv`` and ``runs.csv`` of ``urlb.py``
+    :param folder: folder with ``pretraining.csv`` and ``runs.csv`` of ``urlb.py``
     :param domain: robot, e.g. ``"Walker-v0"``
-    :return: Markdown: a line per method and seed, then one per method beside experts and published ones
-    :raises ValueError: if several models, or tasks learned in several ways, would pass for one
+    :return: Markdown: a line per method and seed, then one per method, with experts and published methods
+    :raises ValueError: if rows differ in a setting that the tables don't show
     """
     skills = read_rows(folder / "pretraining.csv")
     runs = normalise(read_runs([folder / "runs.csv"], {"domain": domain}))
@@ -48,14 +48,14 @@ def robot_tables(folder: Path, domain: str) -> str:
     # See name_variants
     if any(", " in name for name in methods) or of_robot.duplicated(["method", "seed"]).any():
         raise ValueError(
-            f"{folder} has rows of {domain} that differ in a setting ({'; '.join(methods)}), which its table does not tell "
-            "apart: keep them in another folder."
+            f"{folder} has rows of {domain} that differ in a setting ({'; '.join(methods)}), which its table does not show: "
+            "keep them in another folder."
         )
     return "\n".join([*_of_seeds(of_robot, runs, methods, domain), "", *_of_methods(runs, methods, domain), ""])
 
 
 def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
-    """Lines of a table of all seeds."""
+    """Return the lines of a table of all seeds."""
     tasks = tasks_of(domain)
     headings = _headings(tasks)
     columns = {name: heading for name, heading in SKILLS.items() if name in skills}
@@ -78,10 +78,10 @@ def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], 
 
 
 def _of_methods(runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list[str]:
-    """Lines of a table of all methods."""
+    """Return the lines of a table of all methods."""
     tasks = tasks_of(domain)
     experts = expert_returns()
-    of_report = [task for task in experts if task in tasks.values()]  # intervals to the digit, which are drawn task by task
+    of_report = [task for task in experts if task in tasks.values()]  # the order of report.py, for the same intervals
     wins = f"a run of {_name(FIRST)} has more with a probability of"
     header = ["", "seeds", *_headings(tasks), *SHOWN, wins]
     lines = [_line(header), "|---" * len(header) + "|"]
@@ -110,17 +110,17 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _name(method: str) -> str:
-    """What a method is called: that of its class, where it is one."""
+    """Return the class name of a method, if it has a class."""
     return METHODS[method].__name__ if method in METHODS else method
 
 
 def _headings(tasks: Iterable[str]) -> list[str]:
-    """Names of tasks in words."""
+    """Return the names of tasks in words."""
     return [task.replace("_", " ") for task in tasks]
 
 
 def _number(value: float | None, decimals: int) -> str:
-    """A number of a cell, which is empty without one; shares without the zero before the point, as on the page."""
+    """Format a number of a cell, without the zero before the decimal point; empty if there is none."""
     if value is None or pd.isna(value):
         return ""
     text = f"{value:.{decimals}f}"

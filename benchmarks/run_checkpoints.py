@@ -1,4 +1,4 @@
-"""Checkpoints of the runs of a benchmark: a call that was stopped or killed goes on in the midst of a run."""
+"""Checkpoints of the runs of a benchmark, from which a stopped or killed call continues in the middle of a run."""
 
 import shutil
 import time
@@ -21,10 +21,10 @@ SAVE_FREQ = 10_000
 
 class RunCheckpoint(ResumableCheckpoint):
     """
-    Writes checkpoints with what a run has gathered besides.
+    Writes checkpoints with additional data of a run.
 
     :param path: folder of the checkpoints of the run
-    :param gathered: tells what, something that can be pickled
+    :param gathered: returns the data, which can be pickled
     """
 
     def __init__(self, path: Path, gathered: Callable[[], Any]) -> None:
@@ -33,7 +33,7 @@ class RunCheckpoint(ResumableCheckpoint):
 
     def write(self) -> None:
         assert self.path is not None
-        # Before the checkpoint, so that none is without it
+        # Before the checkpoint, so that no checkpoint is without it
         path = gathered_file(Path(self.path), self.model.num_timesteps)
         with written_whole(path) as file:
             dump_with_checksum(self.gathered(), file)
@@ -44,7 +44,7 @@ class RunCheckpoint(ResumableCheckpoint):
 
 def gathered_file(folder: Path, n_timesteps: int | str) -> Path:
     """
-    Name the file of what a run has gathered.
+    Return the file of the additional data of a run.
 
     :param folder: folder of the checkpoints of the run
     :param n_timesteps: environment steps of the checkpoint, or ``"*"`` for a pattern
@@ -55,12 +55,12 @@ def gathered_file(folder: Path, n_timesteps: int | str) -> Path:
 
 def start_or_resume(folder: Path, make_model: Callable[[], SkillDDPG], env: VecEnv | str) -> tuple[SkillDDPG, Any]:
     """
-    Make the model of a run, or go on with that of its last checkpoint.
+    Create the model of a run, or load that of its last checkpoint.
 
     :param folder: folder of the checkpoints of the run
-    :param make_model: makes the model
+    :param make_model: creates the model
     :param env: its environment, or the id of one
-    :return: the model, and what the run had gathered; ``None`` if it is new
+    :return: the model, and the additional data of the run; ``None`` if it is new
     """
     found = checkpoints_in(folder)
     if not found:
@@ -75,13 +75,13 @@ def learn(
     model: SkillDDPG, n_timesteps: int, callback: BaseCallback, folder: Path, gathered: Callable[[], Any], seconds: float
 ) -> float:
     """
-    Learn with checkpoints, or go on; call :func:`forget` when the row of the run is complete.
+    Start or continue to learn with checkpoints. Call :func:`forget` when the row of the run is complete.
 
     :param model: returned by :func:`start_or_resume`
     :param n_timesteps: environment steps of the whole run
-    :param callback: of the run
+    :param callback: callback of the run
     :param folder: folder of the checkpoints of the run
-    :param gathered: tells what the run has gathered, given the seconds
+    :param gathered: returns additional data of the run, which are stored with its duration
     :param seconds: duration of the run before it was stopped [s]
     :return: duration of the run [s]
     """
@@ -99,7 +99,7 @@ def learn(
 
 def forget(folder: Path) -> None:
     """
-    Delete the checkpoints of a run that is done.
+    Delete the checkpoints of a finished run.
 
     :param folder: folder of the checkpoints of the run
     """

@@ -1,4 +1,4 @@
-"""Many training runs in one command: resumable, side by side or on a cluster, one row of a CSV file each."""
+"""Many training runs in one command: resumable, in parallel or on a cluster, each with a row of a CSV file."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ from tqdm import tqdm
 from sb3_cesd.common.files import write_text_whole
 
 Row = dict[str, Any]
-#: How often a backend may fail in a row without finishing any run, and how long it is given to notice what is lost [s]
+#: How often in a row a backend may fail without finishing any run, and how long it is given to detect losses [s]
 N_ATTEMPTS, DELAY = 4, 5.0
 
 
@@ -38,11 +38,11 @@ def read_rows(path: Path) -> pd.DataFrame:
     """
     Read the finished runs.
 
-    A line that is not whole (of a full disk, or an editor) is left out, with a warning: that run is done again, no other.
+    An incomplete line (from a full disk, or an editor) is skipped with a warning, so that only its run is repeated.
 
     :param path: the CSV file
     :return: all rows of finished runs; empty if there is no file yet
-    :raises ValueError: if the file holds no table
+    :raises ValueError: if the file contains no table
     """
     if not path.is_file() or path.stat().st_size == 0:
         return pd.DataFrame()
@@ -63,7 +63,7 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 def append_row(path: Path, row: Row) -> None:
     """
-    Add a run to the CSV file, which a killed process leaves either with the whole row or without it.
+    Add a run to the CSV file. If the process is killed, the file has either the whole row or none of it.
 
     :param path: the CSV file
     :param row: columns by name; a column that the file does not have yet is added
@@ -75,10 +75,10 @@ def append_row(path: Path, row: Row) -> None:
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
     """
-    Lock the CSV file.
+    Lock the CSV file against other processes.
 
-    :param path: the CSV file, which no other process is to write meanwhile
-    :raises RuntimeError: if another one does
+    :param path: the CSV file
+    :raises RuntimeError: if another process has locked it
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_suffix(".lock"))
@@ -105,18 +105,18 @@ def run_missing(
     """
     Do the runs that are not in the CSV file yet.
 
-    SIGTERM ends it with the usual exit code, and no worker survives it.
+    SIGTERM ends it with the usual exit code, and ends all workers.
 
-    :param runs: what identifies each run, by name of the column; the same columns for all
-    :param run_one: does a run, in a process of its own, and returns more columns
+    :param runs: values that identify each run, by name of the column; the same columns for all
+    :param run_one: does a run, in its own process, and returns more columns
     :param path: the CSV file
-    :param n_jobs: runs side by side
-    :param dry_run: say what would be done
-    :param estimate: seconds that a run will take, told by the rows of finished ones
-    :param defaults: what rows without a value in one of these columns were done with
+    :param n_jobs: number of parallel runs
+    :param dry_run: only print what would be done
+    :param estimate: estimates the duration of a run [s] from the rows of finished ones
+    :param defaults: values of columns that rows may lack
     :return: all rows of the file
-    :raises RuntimeError: after all runs, if some failed, which are done again by the next call; at once, if another process
-        is at work on the file
+    :raises RuntimeError: after all runs, if some failed, which the next call repeats; immediately, if another process is
+        writing the file
     """
     with nullcontext() if dry_run else only_one(path), sigterm_exits():
         return _run_missing(list(runs), run_one, path, n_jobs, dry_run, estimate, defaults or {})
@@ -133,7 +133,7 @@ def _run_missing(
 ) -> pd.DataFrame:
     finished = Finished(path, defaults)
     if not dry_run:
-        finished.collect()  # what a killed call left
+        finished.collect()  # runs that a killed call left
     rows = read_rows(path)
     lacking = [name for name in runs[0] if len(rows) and name not in rows and name not in defaults]
     if lacking:
@@ -162,14 +162,14 @@ def _run_missing(
         left, n_attempts = list(missing), 0
         while left:
             n_left = len(left)
-            # Results may be lost without an error: a damaged file of one is removed
+            # Results may be lost without an error, as their file is removed if it is damaged
             lost: Exception = RuntimeError(f"its results are not in {finished.folder}: see that nothing else works there")
             with _every_second(collect):
                 try:
                     Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs, **worker_options())(
                         delayed(_do)(run_one, run, finished) for run in list(left)
                     )
-                except Exception as error:  # whatever the backend makes of a lost process or machine
+                except Exception as error:  # backends raise various errors if a process or machine is lost
                     lost = error
             if left:
                 n_attempts = n_attempts + 1 if len(left) == n_left else 0
@@ -185,10 +185,10 @@ def _run_missing(
 
 class Finished:
     """
-    Runs that are done and not in the CSV file yet, as files of a folder where workers leave them, on whatever machine.
+    Finished runs that are not in the CSV file yet, as files that workers on any machine write to a folder.
 
     :param path: the CSV file
-    :param defaults: what rows without a value in one of these columns were done with
+    :param defaults: values of columns that rows may lack
     """
 
     def __init__(self, path: Path, defaults: Row | None = None) -> None:
@@ -198,32 +198,32 @@ class Finished:
 
     def add(self, run: Row, measures: Row, failure: str) -> None:
         """
-        Leave a run for the process that writes the CSV file.
+        Add a run for the process that writes the CSV file.
 
         :param run: the run
         :param measures: its measures
-        :param failure: how it failed, or an empty text
+        :param failure: how it failed, or an empty string
         """
         name = f"{time.time_ns()}_{uuid.uuid4().hex}"  # in the order in which they end
         write_text_whole(self.folder / f"{name}.json", json.dumps([run, measures, failure], default=float))
 
     def remove(self) -> None:
-        """Remove the folder, with what killed workers left unfinished."""
+        """Remove the folder, including unfinished files of killed workers."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def collect(self, expected: list[Row] | None = None) -> list[tuple[Row, str]]:
         """
-        Move what is there to the CSV file, unless it has the run already: a killed call may have moved it, or a worker that
-        was lost finished one that was done again.
+        Move finished runs to the CSV file, except those that it already has: a killed call may have moved them, or a lost
+        worker may have finished a run that was repeated.
 
-        :param expected: drop all other runs (a lost worker may have finished one that was done again); ``None`` for none
-        :return: the runs, and how each failed (or an empty text)
+        :param expected: drop all other runs (a lost worker may have finished one that was repeated); ``None`` to keep all
+        :return: the runs, and how each failed (or an empty string)
         """
         runs: list[tuple[Row, str]] = []
         for file in sorted(self.folder.glob("*.json")):
             try:
                 run, measures, failure = json.loads(file.read_text())
-            except (ValueError, TypeError):  # no JSON, or not of three parts
+            except (ValueError, TypeError):  # not JSON, or not three parts
                 warnings.warn(f"{file} is damaged: it was removed, and its run is done again.")
                 file.unlink()
                 continue
@@ -237,7 +237,7 @@ class Finished:
 
 
 def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
-    """Do a run; should it fail, it must not cost the others."""
+    """Do a run. Its failure must not affect the others."""
     try:
         finished.add(run, {**run_one(run), "versions": json.dumps(versions())}, "")
     except Exception:
@@ -247,9 +247,9 @@ def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
 @contextmanager
 def _every_second(collect: Callable[[], None]) -> Iterator[None]:
     """
-    Call a function every second for as long as the context lasts.
+    Call a function every second while the context lasts.
 
-    :param collect: called every second, by a thread, and at the end
+    :param collect: function to call every second in a thread, and at the end
     """
     over = threading.Event()
 
@@ -271,7 +271,7 @@ def worker_options() -> Row:
     """
     Choose how workers start.
 
-    :return: arguments of joblib's ``Parallel``: processes end with this one, those of a cluster belong to the cluster
+    :return: arguments of joblib's ``Parallel``; processes of this machine end with this one, those of a cluster do not
     """
     backend, _ = get_active_backend()
     return {"initializer": end_with, "initargs": (os.getpid(),)} if type(backend).__name__ == "LokyBackend" else {}
@@ -279,10 +279,10 @@ def worker_options() -> Row:
 
 def end_with(parent: int, interval: float = 0.5) -> None:
     """
-    End this process when its parent has ended, in whatever way.
+    End this process when its parent has ended for any reason.
 
     :param parent: process that started this one
-    :param interval: how often to look [s]
+    :param interval: time between two checks [s]
     """
 
     def watch() -> None:
@@ -295,7 +295,7 @@ def end_with(parent: int, interval: float = 0.5) -> None:
 
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
-    """Let SIGTERM end the program as an error would, so that all is cleaned up, with the exit code of that signal."""
+    """Make SIGTERM raise ``SystemExit`` with the exit code of the signal, so that everything is cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -308,24 +308,24 @@ def sigterm_exits() -> Iterator[None]:
 
 def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tuple[str, ...]]:
     """
-    Tell which runs are done.
+    Return the keys of finished runs.
 
     :param rows: rows of the CSV file
     :param names: columns that identify a run
-    :param defaults: what rows without a value in one of these columns were done with
-    :return: what identifies them
+    :param defaults: values of columns that rows may lack
+    :return: keys of the runs
     """
     return set(row_keys(rows, names, defaults))
 
 
 def runs_left(runs: list[Row], rows: pd.DataFrame, defaults: Row) -> list[Row]:
     """
-    Tell which runs are still to be done.
+    Return the runs that are still missing.
 
-    :param runs: what identifies each run, by name of the column; the same columns for all
+    :param runs: values that identify each run, by name of the column; the same columns for all
     :param rows: rows of the CSV file
-    :param defaults: what rows without a value in one of these columns were done with
-    :return: those that are not in the file
+    :param defaults: values of columns that rows may lack
+    :return: the runs that are not in the file
     """
     done = keys_of(rows, runs[0], defaults) if runs else set()
     return [run for run in runs if _key(run, run) not in done]
@@ -333,12 +333,12 @@ def runs_left(runs: list[Row], rows: pd.DataFrame, defaults: Row) -> list[Row]:
 
 def row_keys(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> list[tuple[str, ...]]:
     """
-    Tell of which runs rows are.
+    Return the keys of the runs of rows.
 
     :param rows: rows of the CSV file
     :param names: columns that identify a run
-    :param defaults: what rows without a value in one of these columns were done with
-    :return: what identifies each row
+    :param defaults: values of columns that rows may lack
+    :return: key of each row
     """
     names = list(names)
     known = {name: rows[name] if name in rows else pd.Series(index=rows.index, dtype=object) for name in names}
@@ -347,11 +347,11 @@ def row_keys(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> list[tu
 
 def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:
     """
-    Say what rows were done with that do not tell.
+    Fill gaps in rows with default values.
 
     :param rows: rows of the CSV file
-    :param defaults: what rows without a value in one of these columns were done with
-    :return: the same rows, without gaps in these columns
+    :param defaults: values of columns that rows may lack
+    :return: the rows, without gaps in these columns
     """
     known = {name: canonical(rows[name]).fillna(value) for name, value in defaults.items() if name in rows}
     return rows.assign(**known)
@@ -359,12 +359,13 @@ def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:
 
 def canonical(cells: pd.Series) -> pd.Series:
     """
-    Write equal cells in one form: in a CSV file, a column with a gap holds 0.0 for 0, and one of text ``"0"`` or ``"0.0"``.
+    Convert equal cells to the same form: read from a CSV file, 0 is 0.0 in a column with gaps, and ``"0"`` or ``"0.0"`` in a
+    column of strings.
 
     :param cells: a column
-    :return: the same cells, all whole numbers as ``int``, also those read as text
+    :return: the cells, with whole numbers as ``int``, also those read as strings
     """
-    # A column of numbers would make floats of them, and take no text
+    # A column of numbers would turn them into floats, and can't contain strings
     return pd.Series([_canonical(cell) for cell in cells], index=cells.index, dtype=object)
 
 
@@ -382,9 +383,9 @@ def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
 
 def versions() -> dict[str, str]:
     """
-    List the versions of what results depend on.
+    List the versions of packages on which results depend.
 
-    :return: versions of what results depend on, and the processor
+    :return: versions by name, including Python's, and the processor
     """
     names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
     return {**{name: version(name) for name in names}, "python": platform.python_version(), "processor": processor()}
@@ -392,7 +393,7 @@ def versions() -> dict[str, str]:
 
 def processor() -> str:
     """
-    Find out the name of the processor.
+    Return the name of the processor.
 
     :return: name of the processor
     """

@@ -1,11 +1,11 @@
 """
-How good the skill is that ``from_pretrained(..., skill="best")`` finds in a warm-up with all skills: by what it rewards in the
-states that skills visit, and by the mean reward of each alone, as where no states were saved.
+Measure how good the skill is that ``from_pretrained(..., skill="best")`` chooses in a warm-up with all skills: by the rewards
+of the warm-up in the states that each skill visits, or by the mean reward of each skill, as without saved states.
 
     python benchmarks/skill_choice.py results/urlb/models/cesd_Quadruped-v0_laptop_0_300000.zip --algo cesd --env Quadruped-v0
 
-Plays each skill as it is for many episodes, then lets warm-ups choose one, again and again. Prints what skills are worth in
-each task, and what the chosen ones are, as a share of the way from a skill drawn at random (0) to the best one (1).
+Plays each skill for many episodes, then lets many warm-ups choose one. Prints the returns of skills in each task, and the gain
+of the choice, from 0 for a random skill to 1 for the best one.
 """
 
 import argparse
@@ -24,17 +24,17 @@ from sb3_cesd.metrics import task_returns
 from sb3_cesd.metrics.tasks import tasks_of
 from sb3_cesd.skill_ddpg.skill_states import predict_mean_rewards
 
-#: Seeds of the episodes that tell what skills are worth, and of warm-ups
+#: Seeds of the episodes that measure the returns of skills, and of warm-ups
 OF_EPISODES, OF_WARM_UPS = 0, 1
 
 
 class WarmUp(NamedTuple):
     """
-    What happened while all skills acted in turn, as at the start of a task.
+    A warm-up in which all skills act in turn, as at the start of a task.
 
     :param states: shape ``(n_steps, obs_dim)``
     :param rewards: shape ``(n_steps,)``
-    :param turns: what skills got
+    :param turns: rewards of the skills
     """
 
     states: np.ndarray
@@ -44,18 +44,18 @@ class WarmUp(NamedTuple):
 
 def warm_up(model: Any, task_id: str, n_steps: int, n_warm_ups: int) -> list[WarmUp]:
     """
-    Let all skills act in turn.
+    Play warm-ups in which all skills act in turn.
 
     :param model: a pre-trained model
     :param task_id: id of the task
     :param n_steps: steps of a warm-up
-    :param n_warm_ups: number of warm-ups, which differ in how episodes start and in the noise of the actions
+    :param n_warm_ups: number of warm-ups, which differ in the starts of episodes and in the action noise
     :return: the warm-ups
     """
     env = make_batched(task_id, n_warm_ups, seed=OF_WARM_UPS, n_threads=1)
     add_noise = gaussian_noise(env.action_space, model.exploration_noise, np.random.default_rng(OF_WARM_UPS))
     turns = [SkillTurns(model.n_skills, n_steps) for _ in range(n_warm_ups)]
-    # The one who acts, changed in place from step to step
+    # The skill that acts, changed in place from step to step
     skills = np.zeros(n_warm_ups, dtype=np.int64)
     states, rewards = [], []
     for moment in islice(play(model, env, skills, perturb=add_noise), 1, n_steps + 1):
@@ -70,11 +70,11 @@ def warm_up(model: Any, task_id: str, n_steps: int, n_warm_ups: int) -> list[War
 
 def gain(values: np.ndarray, chosen: np.ndarray) -> float:
     """
-    Tell what a choice brings.
+    Compute the gain of a choice.
 
-    :param values: what each skill is worth, shape ``(n_skills,)``
+    :param values: mean return of each skill, shape ``(n_skills,)``
     :param chosen: chosen skills, shape ``(n,)``
-    :return: 0 for as much as drawing one at random, 1 for always the best
+    :return: 0 if it is as good as a random choice, 1 if it is always the best skill
     """
     return float((values[chosen].mean() - values.mean()) / (values.max() - values.mean()))
 
@@ -86,8 +86,8 @@ def report(model: Any, env_id: str, steps: Sequence[int], n_episodes: int, n_war
     :param model: a pre-trained model
     :param env_id: id of the robot
     :param steps: lengths of warm-ups
-    :param n_episodes: episodes of each skill
-    :param n_warm_ups: warm-ups of each length
+    :param n_episodes: episodes per skill
+    :param n_warm_ups: warm-ups per length
     :return: a table in Markdown
     """
     header = ["task", "returns of skills: least, mean, greatest", "spread between episodes"]
@@ -112,12 +112,12 @@ def report(model: Any, env_id: str, steps: Sequence[int], n_episodes: int, n_war
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=existing, help="zip file of a pre-trained model")
-    parser.add_argument("--algo", choices=list(registry.METHODS), default="cesd")
+    parser.add_argument("--algo", choices=list(registry.METHODS), default="cesd", help="method of the model")
     robots = [domain for domain, tasks in DOMAINS.items() if tasks]
     parser.add_argument("--env", choices=robots, required=True, help="the robot it was pre-trained on")
     parser.add_argument("--steps", type=at_least(1), nargs="+", default=[2000, 8000], help="lengths of warm-ups")
-    parser.add_argument("--episodes", type=at_least(2), default=20, help="of each skill, to tell what it is worth")
-    parser.add_argument("--warm-ups", type=at_least(2), default=20, help="of each length")
+    parser.add_argument("--episodes", type=at_least(2), default=20, help="episodes per skill to measure its return")
+    parser.add_argument("--warm-ups", type=at_least(2), default=20, help="warm-ups per length")
     args = parser.parse_args()
     model = registry.METHODS[args.algo].load(args.model, device="cpu")
     print(report(model, args.env, args.steps, args.episodes, args.warm_ups))

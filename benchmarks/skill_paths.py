@@ -1,12 +1,12 @@
 """
-Picture of the paths of all skills of robots, a panel per method at one scale, as in METRA's paper.
+Draw the paths of all skills of robots, a panel per method at the same scale, as in METRA's paper.
 
     python benchmarks/skill_paths.py results/urlb --domain SkillAnt-v0                                # seen from above
     python benchmarks/skill_paths.py results/urlb --domain SkillHalfCheetah-v0 --methods metra diayn   # x over time
 
-Plays the models that ``urlb.py`` keeps and writes ``paths_<domain>.png``: 48 deterministic trajectories per method, of drawn
-skills where they are continuous (ordered by direction, as colours are), else of all skills. The paths are kept in
-``paths_<domain>.npz`` beside it, from where those are drawn whose model is gone.
+Plays the models that ``urlb.py`` saved and writes ``paths_<domain>.png``: 48 deterministic trajectories per method, of random
+continuous skills (ordered by direction, as colours are), or of all discrete ones. The paths are stored in
+``paths_<domain>.npz``, which is used for methods whose model is gone.
 """
 
 import argparse
@@ -37,8 +37,8 @@ def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
     :param model: a pre-trained model
     :param domain: its environment
     :param seed: seed of continuous skills and of the starts
-    :return: places [m], shape ``(n_skills, n_trajectories, n_steps + 1, 3)``; one trajectory of each continuous skill, in the
-        order of their directions, else as many of each skill as make :data:`N_TRAJECTORIES`
+    :return: positions [m], shape ``(n_skills, n_trajectories, n_steps + 1, 3)``: one trajectory of each continuous skill,
+        ordered by direction, or :data:`N_TRAJECTORIES` trajectories in all, as many of each discrete skill
     """
     env = make_batched(domain, N_TRAJECTORIES, seed=seed, n_threads=1)
     if model.skill_space.discrete:
@@ -57,8 +57,8 @@ def read_kept(file: Path) -> dict[str, np.ndarray]:
     """
     Read the paths of earlier calls.
 
-    :param file: where they are kept
-    :return: name of a model -> its paths [m], see :func:`paths_of_skills`; empty without the file
+    :param file: file of the paths
+    :return: name of a model -> its paths [m], see :func:`paths_of_skills`; empty if there is no file
     """
     if not file.is_file():
         return {}
@@ -68,9 +68,9 @@ def read_kept(file: Path) -> dict[str, np.ndarray]:
 
 def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Path:
     """
-    Draw the paths of the skills of some models, and keep them.
+    Draw and store the paths of the skills of some models.
 
-    :param files: method -> file of its model, which may be gone if its paths are kept
+    :param files: method -> file of its model, which may be gone if its paths are stored
     :param domain: environment of all of them
     :param seed: seed of continuous skills and of the starts
     :param output: folder of the picture
@@ -81,7 +81,7 @@ def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Pat
     for method, file in files.items():
         if file.is_file():
             model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
-            # 6 cm at a distance of 100 m, less nearby: not a pixel
+            # Precise to 6 cm at a distance of 100 m, which is less than a pixel
             kept[file.stem] = paths_of_skills(model, domain, seed).astype(np.float16)
     with written_whole(picture.with_suffix(".npz")) as whole:
         np.savez_compressed(whole, **kept)  # type: ignore[arg-type]
@@ -94,10 +94,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=existing, help="results of urlb.py, with models")
     parser.add_argument("--domain", choices=[name for name in DOMAINS if name != "Jaco-v0"], default="SkillAnt-v0")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all that have a model")
-    parser.add_argument("--scale", choices=list(SCALES), default="laptop")
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of the training")
-    parser.add_argument("--pretrain-steps", type=at_least(1), help="of the models (default: as urlb.py)")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all with a model")
+    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="scale of the models")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="seed of the models")
+    parser.add_argument("--pretrain-steps", type=at_least(1), help="steps of the models (default: as in urlb.py)")
     parser.add_argument("--output", type=output_folder, help="folder of the picture (default: that of the results)")
     args = parser.parse_args()
     steps = args.pretrain_steps or entry_steps(args.scale, args.domain)

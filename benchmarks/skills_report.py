@@ -1,11 +1,11 @@
 """
-Tables and figures of skills pre-trained on robots: coverage, goals without learning, and goals by choosing among skills.
+Write tables and figures of skills pre-trained on robots: coverage, zero-shot goals, and goals by choosing among skills.
 
     python benchmarks/skills_report.py results/urlb --domains SkillAnt-v0 --output results/urlb/ant
     python benchmarks/skills_report.py results/seed_*                                     # folders of several machines
 
-Reads ``pretraining.csv`` of ``urlb.py`` and ``hierarchical.csv`` of ``hierarchical.py``. Writes ``skills.md``, and where rows
-hold the curves ``coverage.png`` (coverage over steps of training) and ``goals.png`` (returns over steps of learning).
+Reads ``pretraining.csv`` of ``urlb.py`` and ``hierarchical.csv`` of ``hierarchical.py``. Writes ``skills.md`` and, if rows
+contain curves, ``coverage.png`` (coverage over steps of training) and ``goals.png`` (returns over steps of learning).
 """
 
 import argparse
@@ -30,9 +30,9 @@ from urlb_scores import name_variants
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.metrics.plots import skill_colors
 
-#: Columns of coverage -> heading and decimals; the first one of robots that have goals, the second one of others
+#: Columns of policy coverage -> heading and decimals; the first one for robots with goals, the second one for others
 POLICY_COVERAGE = {"policy_coverage_48": ("policy coverage", 0), "policy_coverage": ("policy coverage", 0)}
-#: The same of the rest
+#: Other columns of coverage
 COVERAGE = {"queue_coverage": ("queue coverage", 0), "total_coverage": ("total coverage", 0)}
 SKILLS = {"knn_accuracy": ("k-NN accuracy", 2), "moving_share": ("moving share", 2), "skill_score": ("skill score", 0)}
 GOALS = {
@@ -55,7 +55,7 @@ def read_tables(folders: Sequence[Path], name: str) -> pd.DataFrame:
     """
     Join the files of one name.
 
-    :param folders: where they are
+    :param folders: folders of the files
     :param name: ``pretraining.csv`` or ``hierarchical.csv``
     :return: all rows; empty if no folder has any
     :raises ValueError: if two rows of a run differ
@@ -66,10 +66,10 @@ def read_tables(folders: Sequence[Path], name: str) -> pd.DataFrame:
 
 def table(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> list[str]:
     """
-    Write the measures of methods as a table.
+    Tabulate the measures of methods.
 
     :param rows: runs
-    :param columns: column -> heading and decimals; those without a value are left out
+    :param columns: column -> heading and decimals; columns without a value are left out
     :return: lines of Markdown, a line per method
     """
     known = known_columns(rows, columns)
@@ -89,7 +89,7 @@ def known_columns(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) ->
 
     :param rows: runs
     :param columns: column -> heading and decimals
-    :return: those of which there is a value
+    :return: columns with a value
     """
     return {name: heading for name, heading in columns.items() if name in rows and rows[name].notna().any()}
 
@@ -107,11 +107,11 @@ def coverage_columns(rows: pd.DataFrame) -> dict[str, tuple[str, int]]:
 
 def ratios(rows: pd.DataFrame, reference: str) -> list[str]:
     """
-    Write how many times more methods cover than one of them does.
+    Tabulate ratios of the coverage of methods to that of a reference.
 
     :param rows: runs of a robot
     :param reference: the method that others are compared with
-    :return: lines of Markdown, none if it has no runs or is alone
+    :return: lines of Markdown; empty if it has no runs, or there are no others
     """
     of_reference = rows[rows.method == reference]
     columns = known_columns(of_reference, coverage_columns(rows))
@@ -135,10 +135,10 @@ def draw_over_steps(
     """
     Draw curves of methods over environment steps.
 
-    :param panels: title -> runs, a row of panels each
+    :param panels: title -> runs, each with a row of panels
     :param steps: column of the steps, as JSON
-    :param values: columns of the curves, as JSON, a column of panels each
-    :param label: what the y axis of a column is called
+    :param values: columns of the curves, as JSON, each with a column of panels
+    :param label: returns the label of the y axis for a column
     :return: mean and 95 % t-interval over seeds
     """
     figure = Figure(figsize=(4.2 * len(values), 3.2 * len(panels)), layout="constrained")
@@ -229,8 +229,8 @@ def report(
     """
     Write the report and its figures.
 
-    :param folders: with ``pretraining.csv`` or ``hierarchical.csv``
-    :param output: where to write
+    :param folders: folders with ``pretraining.csv`` or ``hierarchical.csv``
+    :param output: folder to write to
     :param domains: robots to report; ``None`` for all
     :param methods: methods to report, in this order; ``None`` for all
     :param reference: the method that coverage is compared with
@@ -246,7 +246,7 @@ def report(
                 )
         tables[name] = rows
     if all(rows.empty for rows in tables.values()):
-        raise ValueError("There are no such runs in these folders: pass others, or other --domains and --methods.")
+        raise ValueError("There are no such runs in these folders: pass other folders, or other --domains and --methods.")
     output.mkdir(parents=True, exist_ok=True)
     lines = [] if tables["pretraining.csv"].empty else report_pretraining(tables["pretraining.csv"], reference, output)
     lines += [] if tables["hierarchical.csv"].empty else report_goals(tables["hierarchical.csv"], output)
@@ -261,9 +261,9 @@ def main() -> None:
         "folders", nargs="+", type=existing, help="results of urlb.py and hierarchical.py (several are joined)"
     )
     parser.add_argument("--domains", nargs="+", help="robots to report (default: all)")
-    parser.add_argument("--methods", nargs="+", help="in this order (default: all)")
-    parser.add_argument("--reference", default="diayn", help="method whose coverage that of the others is divided by")
-    parser.add_argument("--output", type=output_folder, default=Path("report"))
+    parser.add_argument("--methods", nargs="+", help="methods to report, in this order (default: all)")
+    parser.add_argument("--reference", default="diayn", help="method with which coverage is compared")
+    parser.add_argument("--output", type=output_folder, default=Path("report"), help="folder of the report")
     args = parser.parse_args()
     make_folder(parser, args.output)
     try:

@@ -1,14 +1,14 @@
 """
-How fast everything is: updates, environments, training from end to end, how it scales, memory, and all methods.
+Measure the speed of updates, environments and whole trainings, scaling, memory, and the updates of all methods.
 
     python benchmarks/speed.py                                        # everything, about 30 minutes on 2 quiet cores
     python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
     python benchmarks/speed.py --parts methods --sizes small --repeats 30            # what each method adds to an update
     python benchmarks/speed.py --parts update breakdown scaling memory training --device cuda
 
-What is compared takes turns in one process, so that a slow moment of the machine hits all alike; medians are reported.
+Compared variants take turns in one process, so that a slow moment of the machine affects all alike; medians are reported.
 Writes ``speed.csv``, ``speed.md`` and ``speed_DEVICE.png`` to ``results/speed``; parts that are not measured now keep their
-figures. Methods, which are measured on the CPU, are written to ``methods.md``.
+figures. Methods are measured on the CPU, and written to ``methods.md``.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from sb3_cesd import registry
 from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.envs.robots.vec_env import usable_cores
 
-#: Parts with figures, to which the comparison of methods comes
+#: Parts with figures; the comparison of methods has its own page
 FIGURES = ("update", "breakdown", "envs", "training", "scaling", "memory")
 PARTS = (*FIGURES, "methods")
 TITLES = {
@@ -51,7 +51,7 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
     Measure one part.
 
     :param part: one of ``FIGURES``
-    :param args: of the command line
+    :param args: arguments of the command line
     :return: its figures
     """
     if part == "update":
@@ -78,20 +78,20 @@ def measure(part: str, args: argparse.Namespace) -> list[Figure]:
 
 def number(value: float) -> str:
     """
-    Write a number with three digits.
+    Format a number with three digits.
 
-    :param value: any
-    :return: three digits of it
+    :param value: any number
+    :return: its first three digits
     """
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def markdown(figures: pd.DataFrame) -> str:
     """
-    Write figures as tables.
+    Tabulate figures.
 
     :param figures: all figures
-    :return: a table for each part
+    :return: a table per part
     """
     lines = []
     for part in FIGURES:
@@ -109,7 +109,7 @@ def machine(device: str) -> str:
     """
     Describe the machine.
 
-    :param device: where models are
+    :param device: device of the models
     :return: the machine, in words
     """
     gpu = f", {th.cuda.get_device_name()}" if device.startswith("cuda") else ""
@@ -124,15 +124,15 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--training-sizes", nargs="+", choices=speed_training.SIZES, default=["laptop"])
     parser.add_argument("--threads", nargs="+", type=at_least(1), default=sorted({1, usable_cores()}))
-    parser.add_argument("--repeats", type=at_least(1), default=7)
-    parser.add_argument("--device", type=device_name, default="cpu", help="of models: cpu or cuda")
-    parser.add_argument("--n-envs", nargs="+", type=at_least(1), default=[8, 32], help="environments in a batch")
-    parser.add_argument("--env-steps", type=at_least(1), default=2000, help="steps of a turn, of all environments together")
-    parser.add_argument("--training-steps", type=at_least(1), default=400, help="environment steps of a turn")
-    parser.add_argument("--n-skills", nargs="+", type=at_least(2), default=[4, 16, 64])
-    parser.add_argument("--batch-sizes", nargs="+", type=at_least(2), default=[256, 1024, 4096])
-    parser.add_argument("--width", type=at_least(1), default=1024, help="of the networks whose scaling is measured")
-    parser.add_argument("--output", type=output_folder, default=Path("results/speed"))
+    parser.add_argument("--repeats", type=at_least(1), default=7, help="timed turns of each variant")
+    parser.add_argument("--device", type=device_name, default="cpu", help="device of the models: cpu or cuda")
+    parser.add_argument("--n-envs", nargs="+", type=at_least(1), default=[8, 32], help="numbers of environments in a batch")
+    parser.add_argument("--env-steps", type=at_least(1), default=2000, help="steps per turn, of all environments together")
+    parser.add_argument("--training-steps", type=at_least(1), default=400, help="environment steps per turn of training")
+    parser.add_argument("--n-skills", nargs="+", type=at_least(2), default=[4, 16, 64], help="numbers of skills for scaling")
+    parser.add_argument("--batch-sizes", nargs="+", type=at_least(2), default=[256, 1024, 4096], help="sizes for scaling")
+    parser.add_argument("--width", type=at_least(1), default=1024, help="width of the networks for scaling")
+    parser.add_argument("--output", type=output_folder, default=Path("results/speed"), help="folder of the results")
     args = parser.parse_args()
     make_folder(parser, args.output)
     path = args.output / "speed.csv"

@@ -1,8 +1,8 @@
 """
-Steps per second of batched environments, against DummyVecEnv with 8 single ones (dm_control through Shimmy).
+Steps per second of batched environments, compared with DummyVecEnv with 8 single ones (dm_control through Shimmy).
 
-The start of episodes is timed by itself and counted in, as often as it comes. CPU time tells what the steps cost where other
-processes use the same cores.
+The start of episodes is timed separately, and included according to its frequency. CPU time measures the cost of steps even if
+other processes use the same cores.
 """
 
 import statistics
@@ -23,12 +23,12 @@ N_SINGLE = 8
 
 class Turn(NamedTuple):
     """
-    What one turn took, in seconds.
+    Times of one turn.
 
-    :param wall: for a step of one environment
-    :param cpu: of all cores, for a step of one environment
-    :param start_wall: for the start of an episode of one environment
-    :param start_cpu: of all cores, for the start of an episode of one environment
+    :param wall: wall-clock time of a step of one environment [s]
+    :param cpu: CPU time on all cores of a step of one environment [s]
+    :param start_wall: wall-clock time of the start of an episode of one environment [s]
+    :param start_cpu: CPU time on all cores of the start of an episode of one environment [s]
     """
 
     wall: float
@@ -42,8 +42,8 @@ def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
     Time the start of episodes and some steps.
 
     :param env: environments to step
-    :param actions: of each step, shape ``(n_steps, n_envs, action_dim)``
-    :return: what it took
+    :param actions: actions of each step, shape ``(n_steps, n_envs, action_dim)``
+    :return: the times
     """
     times = [(time.perf_counter(), time.process_time())]
     env.reset()
@@ -57,14 +57,14 @@ def take_turn(env: VecEnv, actions: np.ndarray) -> Turn:
 
 def measure(env_id: str, sizes: list[int], threads: list[int], repeats: int, n_steps: int) -> list[Figure]:
     """
-    Measure how fast environments step, alone and in batches.
+    Measure the speed of single and batched environments.
 
     :param env_id: id of an environment
     :param sizes: numbers of environments in a batch
     :param threads: numbers of threads
-    :param repeats: counted turns
-    :param n_steps: steps of a turn, of all environments together
-    :return: steps of a second, CPU time of a step, and of the start of an episode
+    :param repeats: timed turns
+    :param n_steps: steps per turn, of all environments together
+    :return: steps per second, CPU time of a step, and of the start of an episode
     """
     envs: dict[tuple[str, int], VecEnv] = {("single", 1): make_vec_env(env_id, N_SINGLE, seed=0)}
     for n_envs in sizes:

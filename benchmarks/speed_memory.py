@@ -1,7 +1,7 @@
 """
-Peak memory of an update, and what a replay buffer of a million transitions takes.
+Measure the peak memory of an update, and the memory of a replay buffer of a million transitions.
 
-    python benchmarks/speed_memory.py quadruped published routed cpu     # one form, in a process of its own; prints bytes
+    python benchmarks/speed_memory.py quadruped published routed cpu     # one form, in its own process; prints bytes
 """
 
 import argparse
@@ -30,20 +30,20 @@ GIGABYTE = 1e9
 
 def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, float]:
     """
-    Measure the memory that a model and its update take.
+    Measure the memory of a model and its update.
 
     :param robot: one of ``ROBOTS``
     :param size: one of ``SIZES``
     :param form: one of ``FORMS``
     :param device: device of the model
-    :return: the most memory this process has had so far, before and after some updates [bytes]; on a GPU that of the GPU
+    :return: peak memory of this process (or of the GPU) before the model is created and after some updates [bytes]
     """
 
     def peak() -> float:
         if device.startswith("cuda"):
             return float(th.cuda.max_memory_allocated())
         if Path("/proc/self/status").is_file():
-            # Other than that of getrusage, it does not begin with that of the parent
+            # Unlike that of getrusage, it does not start with the peak of the parent
             (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
             return float(line.split()[1]) * 1024
         return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # macOS
@@ -57,12 +57,12 @@ def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, 
 
 def measure_updates(robot: str, sizes: Iterable[str], device: str) -> list[Figure]:
     """
-    Measure the memory of each form, in a process of its own.
+    Measure the memory of each form in its own process.
 
     :param robot: one of ``ROBOTS``
     :param sizes: some of ``SIZES``
     :param device: device of the models
-    :return: peak memory of model and update in each form, each in a process of its own
+    :return: peak memory of model and update in each form
     """
     figures: list[Figure] = []
     for size in sizes:
@@ -83,7 +83,7 @@ def measure_buffers(robot: str, n_transitions: int = 1_000_000, n_skills: int = 
     :param robot: one of ``ROBOTS``
     :param n_transitions: transitions in the buffer
     :param n_skills: number of skills
-    :return: memory of our replay buffer, and of SB3's with one-hots
+    :return: memory of our replay buffer, and of SB3's with one-hot skills
     """
     obs_dim, action_dim = ROBOTS[robot]
     skills = DiscreteSkills(n_skills)

@@ -13,9 +13,9 @@ from urlb_methods import METHODS
 
 from sb3_cesd import registry
 from sb3_cesd.cesd.cesd import CeSD, CeSDReward
+from sb3_cesd.common.merging import merge
 from sb3_cesd.common.tensors import frozen, minimum
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.common.merging import merge
 
 #: Transitions in the replay buffer
 N_TRANSITIONS = 2000

@@ -1,4 +1,4 @@
-"""The picture of ``speed.py``: a panel for each part."""
+"""The picture of ``speed.py``, with a panel per part."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ def draw_bars(axes: Axes, values: pd.DataFrame, label: str) -> None:
 
     :param axes: where to draw
     :param values: rows are groups of bars, columns are bars
-    :param label: of the axis of values
+    :param label: label of the axis of values
     """
     width = 0.8 / len(values.columns)
     for index, column in enumerate(values.columns):
@@ -35,9 +35,9 @@ def by_threads(figures: pd.DataFrame, values: str) -> pd.DataFrame:
     """
     Arrange figures by the number of threads.
 
-    :param figures: of one part
-    :param values: column
-    :return: setting and variant x number of threads
+    :param figures: figures of one part
+    :param values: column of the values
+    :return: values by setting and variant (rows) and number of threads (columns)
     """
     names = figures.setting + ": " + figures.variant
     threads = figures.threads.astype(str) + " threads"
@@ -91,7 +91,7 @@ PANELS: dict[str, Callable[[Axes, pd.DataFrame], None]] = {
 
 def plot(figures: pd.DataFrame, titles: dict[str, str], path: Path) -> None:
     """
-    Draw all parts into one picture.
+    Draw all parts in one picture.
 
     :param figures: all figures
     :param titles: part -> title

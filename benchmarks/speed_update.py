@@ -11,8 +11,8 @@ from timing import PHASES, SIZES, Figure, figures_of_times, interleaved_medians
 
 from sb3_cesd import CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
-from sb3_cesd.common.tensors import frozen
 from sb3_cesd.common.merging import merge
+from sb3_cesd.common.tensors import frozen
 
 #: Transitions in the replay buffer
 N_TRANSITIONS = 5000

@@ -1,12 +1,12 @@
-"""Time several things in turn, so that a slow moment of the machine hits them alike."""
+"""Time several functions in turn, so that a slow moment of the machine affects all of them alike."""
 
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
-#: What was measured: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
-#: better (faster, smaller) than the ``reference`` it is
+#: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
+#: better (faster, smaller) it is than the ``reference``
 Figure = dict[str, Any]
 
 #: Sizes of models whose updates are timed
@@ -14,7 +14,7 @@ SIZES = {
     "published": {"n_skills": 16, "batch_size": 1024, "width": 1024},
     "small": {"n_skills": 8, "batch_size": 256, "width": 256},
 }
-#: Phase of CeSD -> environment step at which its constraint is to start
+#: Phase of CeSD -> environment step at which its constraint starts
 PHASES = {"exploring": 10**9, "constrained": 0}
 
 
@@ -22,8 +22,8 @@ def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) 
     """
     Time functions in turn.
 
-    :param functions: what to time, by name
-    :param repeats: timed calls of each, after two that are not counted
+    :param functions: functions to time, by name
+    :param repeats: timed calls of each, after two for warm-up
     :return: median seconds of a call, by name
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
@@ -38,14 +38,14 @@ def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) 
 
 def figures_of_times(part: str, setting: str, threads: int, seconds: dict[str, float], reference: str) -> list[Figure]:
     """
-    Make figures of times.
+    Make figures from times.
 
     :param part: part of the benchmark
     :param setting: sizes, in words
     :param threads: number of threads
-    :param seconds: by variant
-    :param reference: the variant others are compared with
-    :return: a figure for each
+    :param seconds: times by variant [s]
+    :param reference: the variant that others are compared with
+    :return: a figure per variant
     """
     return [
         {

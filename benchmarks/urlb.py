@@ -6,8 +6,8 @@ The benchmark of robots: learn skills without a reward, then tasks from them, an
     python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --backend ray --address auto
     python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 SkillHalfCheetah-v0  # coverage and goals
 
-Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. A run that is in a CSV file is not done again: stop
-it at any time and go on with the same command. Each run has one thread. Runs of other steps or evaluations are other runs.
+Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. Runs that are in a CSV file are not repeated: stop at
+any time, and continue with the same command. Each run has one thread. Runs with other steps or evaluations are other runs.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import ast
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 from arguments import at_least, make_folder, output_folder
@@ -27,12 +27,12 @@ from urlb_run import LOST, learn_task, lost_model, pretrain
 
 from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
+from sb3_cesd.common.choices import Part
 from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.skill_ddpg.finetuning import PARTS
 
-#: Steps in a second before any run is finished (one core of an AMD EPYC): of pre-training and of a task
+#: Assumed steps per second until a run is finished (one core of an AMD EPYC): of pre-training, and of a task
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
-#: The same of pre-training METRA's robots, which has fewer updates
+#: The same for pre-training on METRA's robots, which has fewer updates
 LOCOMOTION_STEPS_PER_SECOND = {"laptop": 1000.0, "published": 100.0}
 
 
@@ -41,7 +41,7 @@ def skill_choice(text: str) -> int | str:
     Parse the choice of a skill.
 
     :param text: an argument
-    :return: index of a skill, or a word
+    :return: index of a skill, ``"random"`` or ``"best"``
     :raises argparse.ArgumentTypeError: if it is neither
     """
     if text in ("random", "best"):
@@ -57,25 +57,25 @@ def argument(text: str) -> tuple[str, Any]:
 
     :param text: ``NAME:VALUE``
     :return: name and value
-    :raises argparse.ArgumentTypeError: if it is no such text
+    :raises argparse.ArgumentTypeError: if it has another form
     """
     name, _, value = text.partition(":")
     try:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no argument with a value: write it like learning_starts:4000") from None
+        raise argparse.ArgumentTypeError(f"{text!r} has no name and value: write it like learning_starts:4000") from None
 
 
 def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) -> float:
     """
     Estimate how long a run will take.
 
-    :param run: a run to be done
-    :param rows: finished ones, with ``seconds``
+    :param run: a missing run
+    :param rows: finished runs, with ``seconds``
     :param steps: column of the number of environment steps
-    :param steps_per_second: as long as none of the same scale is finished
-    :return: how long it will take [s], at the median speed of those of the same method and scale, else of the same scale: a
-        machine that slept counts as part of its run
+    :param steps_per_second: speed until a run of the same scale is finished
+    :return: how long it will take [s], from the median speed of runs of the same method and scale, or else of the same scale;
+        the duration of a run includes the time in which its machine slept
     """
     alike = rows if rows.empty else rows[rows.scale == run["scale"]]
     if alike.empty:
@@ -89,8 +89,8 @@ def estimate_pretraining(run: Row, rows: pd.DataFrame) -> float:
     """
     Estimate how long a pre-training will take.
 
-    :param run: a run to be done
-    :param rows: finished ones, of which those of METRA's robots are compared with one another, as the others are
+    :param run: a missing run
+    :param rows: finished runs; the speeds of METRA's robots and of the others are separate
     :return: how long it will take [s]
     """
     of_metra = run["domain"] in LOCOMOTION
@@ -101,12 +101,12 @@ def estimate_pretraining(run: Row, rows: pd.DataFrame) -> float:
 
 def first_lost_model(pretraining: list[Row], learning: list[Row], output: Path) -> Path | None:
     """
-    Look for models that pre-training will not bring, before anything is learned.
+    Find a model that is lost, before anything is learned.
 
-    :param pretraining: all runs without a reward
-    :param learning: all runs with one
+    :param pretraining: all runs of pre-training
+    :param learning: all runs of tasks
     :param output: folder of the results
-    :return: the first model that a task which is left needs and that is gone, though its pre-training is done
+    :return: the first model that a missing task needs and that is gone, although its pre-training is finished
     """
     to_train = runs_left(pretraining, read_rows(output / "pretraining.csv"), OF_OLD_PRETRAINING)
     coming = {(run["method"], run["domain"], run["seed"]) for run in to_train}
@@ -122,34 +122,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
     parser.add_argument("--domains", nargs="+", choices=list(DOMAINS), default=["Walker-v0"])
-    parser.add_argument("--tasks", nargs="*", help="default: all tasks of the domains; none for pre-training alone")
+    parser.add_argument("--tasks", nargs="*", help="default: all tasks of the domains; pass none for pre-training alone")
     parser.add_argument(
-        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="how many, or first and one after the last"
+        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="number of seeds, or the first and one past the last"
     )
     parser.add_argument("--repeats", type=at_least(1), default=1, help="how often a task is learned from the same model")
     parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="sizes of networks and batches, and steps")
-    parser.add_argument("--pretrain-steps", type=at_least(1))
-    parser.add_argument("--finetune-steps", type=at_least(1))
+    parser.add_argument("--pretrain-steps", type=at_least(1), help="environment steps of pre-training (default: of the scale)")
+    parser.add_argument("--finetune-steps", type=at_least(1), help="environment steps of a task (default: of the scale)")
     parser.add_argument(
         "--from-steps", type=at_least(1), help="start tasks from the model saved at this step (default: the last)"
     )
-    parser.add_argument("--save-at", type=at_least(1), nargs="*", default=[], help="save models at these steps, too")
-    parser.add_argument("--skill", type=skill_choice, default="random", help="random, best or an index")
-    parser.add_argument("--skill-episodes", type=at_least(1), default=1, help="episodes of each skill to tell the best")
-    parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="who acts before a task is learned")
-    parser.add_argument("--transfer", nargs="+", choices=PARTS, help="what tasks take from the model (default: as published)")
+    parser.add_argument("--save-at", type=at_least(1), nargs="*", default=[], help="also save models at these steps")
+    parser.add_argument("--skill", type=skill_choice, default="random", help="skill of a task: random, best or an index")
+    parser.add_argument("--skill-episodes", type=at_least(1), default=1, help="episodes per skill to find the best")
+    parser.add_argument("--warm-up", choices=WARM_UPS, default="random", help="what acts before a task is learned")
     parser.add_argument(
-        "--task-params", type=argument, nargs="+", default=[], metavar="NAME:VALUE", help="arguments of tasks that differ"
+        "--transfer", nargs="+", choices=get_args(Part), help="parts of the model for tasks (default: as published)"
     )
-    parser.add_argument("--eval-freq", type=at_least(1), default=10_000)
     parser.add_argument(
-        "--n-eval-episodes", type=at_least(1), default=10, help="of a task, and of each skill of which the best is to be found"
+        "--task-params", type=argument, nargs="+", default=[], metavar="NAME:VALUE", help="arguments to change for tasks"
     )
-    parser.add_argument("--jobs", type=at_least(1), default=2, help="runs side by side")
+    parser.add_argument("--eval-freq", type=at_least(1), default=10_000, help="steps between two evaluations of a task")
+    parser.add_argument(
+        "--n-eval-episodes", type=at_least(1), default=10, help="episodes per evaluation, and per skill to score the best"
+    )
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
-    parser.add_argument("--address", help="of the Ray cluster, e.g. auto (default: start one on this machine)")
-    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="a folder all machines share")
-    parser.add_argument("--dry-run", action="store_true", help="list the runs that are left, and how long they will take")
+    parser.add_argument("--address", help="address of the Ray cluster, e.g. auto (default: start one on this machine)")
+    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="folder shared by all machines")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing runs, and how long they will take")
     args = parser.parse_args()
     pretrain_steps = {domain: args.pretrain_steps or entry_steps(args.scale, domain) for domain in args.domains}
     tasks = [task for domain in args.domains for task in DOMAINS[domain]]
@@ -161,7 +163,7 @@ def main() -> None:
     finetune_steps = {task: args.finetune_steps or entry_steps(args.scale, task) for task in tasks}
     seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
     if not seeds:
-        parser.error("--seeds: pass how many, or the first and the one after the last")
+        parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
     shortest = min(pretrain_steps.values())
     if args.from_steps not in (None, *args.save_at, *(pretrain_steps[domain] for domain in args.domains if DOMAINS[domain])):
         parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
@@ -193,7 +195,7 @@ def main() -> None:
         for method in args.methods
         if METHODS[method].pretrained
     ]
-    # A row that was done as the yml file says has 0, as rows have for what they do not have
+    # 0 means as in the yml file, like in other columns that do not apply to a row
     task_params = json.dumps(dict(args.task_params), sort_keys=True) if args.task_params else 0
     plays_skills = args.skill == "best" and args.warm_up != "skills"
     learned = [name for name in args.methods if METHODS[name].pretrained]
@@ -216,7 +218,7 @@ def main() -> None:
             # Random actions are evaluated once
             "eval_freq": args.eval_freq if METHODS[method].algo else 0,
             "n_eval_episodes": args.n_eval_episodes,
-            # No episodes are played but to tell the best skill
+            # Episodes are only played to find the best skill
             "n_skill_episodes": args.skill_episodes if plays_skills and method in ways else 1,
             "repeat": repeat,
             "task_params": task_params if METHODS[method].algo else 0,

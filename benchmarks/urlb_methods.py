@@ -8,8 +8,8 @@ from entries import UNDONE, read_entry
 from urlb_arms import ARMS
 
 from sb3_cesd import registry
-from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.common.merging import merge
+from sb3_cesd.envs.robots.ids import LOCOMOTION
 
 #: Clusters of single states, distances in their features, and a long exploration
 CONTRASTIVE_DISTANCE: dict[str, Any] = {

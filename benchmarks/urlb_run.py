@@ -1,4 +1,4 @@
-"""One run of the benchmark of robots: skills without a reward, or a task that starts from them."""
+"""One run of the benchmark of robots: pre-train skills without a reward, or learn a task from them."""
 
 import json
 import re
@@ -36,26 +36,26 @@ from sb3_cesd.metrics.tasks import score_best_skills
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_ROLLOUTS, N_STEPS = 8, 250
-#: States of training of which the particle entropy is taken
+#: Number of states of training for the particle entropy
 N_PARTICLES = 2000
 #: Points of the curves of coverage
 N_CURVE = 20
-#: What is added to the seed of a run for its evaluation, and for each time that its task is repeated
+#: Offsets of the seed of a run for its evaluation, and for each repetition of its task
 OF_EVALUATION, OF_REPEAT = 10_000, 100_000
-#: What to do about a model that is not there any more
+#: Error message if a model is gone
 LOST = (
-    "The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to do it again, or "
+    "The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to repeat it, or "
     "pass another --output."
 )
-#: What a loaded model has of its own
+#: Arguments that a loaded model brings with it
 FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
 
 
 def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
     """
-    Name the file of a pre-trained model.
+    Return the file of a pre-trained model.
 
-    :param folder: where models are kept
+    :param folder: folder of the models
     :param run: ``method``, ``domain``, ``scale`` and ``seed``
     :param n_timesteps: steps of pre-training
     :return: file of the model
@@ -65,23 +65,23 @@ def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
 
 def evaluations_of(folder: Path, run: Row) -> Path:
     """
-    Name the folder of a task that is learned.
+    Return the folder of the run of a task.
 
-    :param folder: where evaluations are kept
-    :param run: what identifies the run
-    :return: its folder, of the evaluations and until it has ended of its checkpoint
+    :param folder: folder of the evaluations
+    :param run: values that identify the run
+    :return: folder of its evaluations and, until it has ended, of its checkpoint
     """
     return folder / re.sub(r'[{}": ]', "", "_".join(str(value) for value in run.values()))
 
 
 def lost_model(run: Row, models: Path, evaluations: Path) -> Path | None:
     """
-    Tell whether a task cannot be learned for want of its model.
+    Check whether the model that a task needs is lost.
 
-    :param run: what identifies the run
+    :param run: values that identify the run
     :param models: folder of the pre-trained models
     :param evaluations: folder of the evaluations
-    :return: file of the model if it is not there; ``None`` if it is, or a checkpoint of the task has its weights
+    :return: file of the model if it is lost; ``None`` if it exists, or a checkpoint of the task has its weights
     """
     file = model_file(models, run, run["pretrain_steps"])
     return None if file.is_file() or (evaluations_of(evaluations, run) / "checkpoints").is_dir() else file
@@ -89,10 +89,10 @@ def lost_model(run: Row, models: Path, evaluations: Path) -> Path | None:
 
 def settings(model: SkillDDPG) -> Row:
     """
-    Tell the sizes and rates of a model.
+    Return the settings of a model.
 
     :param model: a model
-    :return: what a row says of it
+    :return: columns of a row
     """
     return {
         "n_skills": model.n_skills,
@@ -106,10 +106,10 @@ def settings(model: SkillDDPG) -> Row:
 
 class Training(BaseCallback):
     """
-    Saves the model at some steps, and notes where the robot went.
+    Saves the model at some steps, and records coverage.
 
     :param files: step -> file of the model
-    :param in_hand: whether the robot is an arm, whose hand is followed
+    :param in_hand: whether the robot is an arm, whose coverage is that of its hand
     :param every: environment steps between two points of the curves of coverage
     """
 
@@ -140,7 +140,7 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     :param run: ``method``, ``domain``, ``scale``, ``seed``, ``pretrain_steps`` and ``n_envs``
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
-    :param n_task_episodes: episodes of each skill in each task, of which half choose the best skill and half measure it
+    :param n_task_episodes: episodes per skill and task; the first half chooses the best skill, the second half measures it
     :return: the measures, see :func:`measure`; and as JSON ``coverage_steps``, environment steps at which the values of
         ``total_coverage_curve`` and ``queue_coverage_curve`` were taken
     """
@@ -172,15 +172,15 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
 
     :param model: a pre-trained model, with its replay buffer
     :param domain: its environment
-    :param coverage: of its training
+    :param coverage: coverage of its training
     :param n_task_episodes: see :func:`pretrain`
-    :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, what a study would maximise,
-        and its factor ``coarse_coverage``; of each skill, as JSON, ``moves`` (0 or 1) and ``<part>_speeds``; the
-        ``random_speeds`` of random actions; ``best_skill_<task>``, what a user gets for nothing, and ``best_skill_episodes``,
-        which is ``n_task_episodes`` (rows without it had two); of each skill, as JSON, ``<task>_returns``, mean over these
-        episodes; of the ant and the half-cheetah ``policy_coverage_48`` and the
-        metrics of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the
-        observations of training
+    :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, the objective of a study, and
+        its factor ``coarse_coverage``; as JSON lists over skills ``moves`` (0 or 1) and ``<part>_speeds``; the
+        ``random_speeds`` of random actions; ``best_skill_<task>``, the score of the best skill without training, and
+        ``best_skill_episodes``, which is ``n_task_episodes`` (2 in rows without it); as JSON lists over skills
+        ``<task>_returns``, means over these episodes; for the ant and the half-cheetah ``policy_coverage_48`` and the metrics
+        of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the observations of
+        training
     """
     env = make_batched(domain, N_ROLLOUTS, n_threads=1)
     metrics, rollouts = play_and_measure(
@@ -219,17 +219,17 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
     """
     Learn a task, from skills or from scratch.
 
-    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``pretrain_envs`` (robots side by
-        side in pre-training), ``finetune_steps``; ``eval_freq`` (steps between two evaluations), ``n_eval_episodes``
-        (episodes of each), ``n_skill_episodes`` (of each skill to tell the best, if that is the choice and the warm-up does
-        not tell), ``repeat`` (how often the task was learned from the same model before) and ``task_params`` (arguments of
-        the constructor that differ from the yml file, as JSON; 0 for none); and for one with skills ``skill_choice``
-        (``"random"``, ``"best"`` or an index), ``warm_up`` and ``transfer`` (joined by +), as ``from_pretrained`` takes them
+    :param run: ``method``, ``domain``, ``task``, ``scale``, ``seed``, ``pretrain_steps``, ``pretrain_envs`` (environments in
+        pre-training), ``finetune_steps``; ``eval_freq`` (steps between two evaluations), ``n_eval_episodes`` (episodes per
+        evaluation), ``n_skill_episodes`` (episodes per skill to find the best, unless the warm-up does), ``repeat`` (how often
+        the task was learned from the same model before) and ``task_params`` (arguments of the constructor that differ from the
+        yml file, as JSON; 0 for none); and for methods with skills ``skill_choice`` (``"random"``, ``"best"`` or an index),
+        ``warm_up`` and ``transfer`` (joined by +), as for ``from_pretrained``
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
-    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings; ``chosen_by``, what
-        told the skill in the warm-up (``"states"`` of skills, their ``"rewards"``, or ``"features"``), 0 if it was known;
-        ``zero_shot_steps``, those spent on the choice of the best skill, which are not part of ``steps``
+    :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings; ``chosen_by``, how
+        the skill was chosen in the warm-up (by ``"states"`` of skills, their ``"rewards"``, or ``"features"``), 0 if it was
+        known before; ``zero_shot_steps`` of choosing the best skill, which are not part of ``steps``
     """
     th.set_num_threads(1)
     method = METHODS[run["method"]]
@@ -271,7 +271,7 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
         eval_env.reset()
         eval_env.set_state(env_state)
     with warnings.catch_warnings():
-        # Episodes of an evaluation are played together, those of training one by one
+        # Evaluations use batched environments, training a single one
         warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
         seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", eval_env.get_state, seconds)
     eval_env.close()
@@ -292,12 +292,12 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
 
 def play_at_random(run: Row, seed: int, folder: Path) -> Row:
     """
-    Play uniform random actions: what a task gives without learning depends on the start of the episode alone.
+    Play uniform random actions, for the return of a task without learning.
 
     :param run: ``task``, ``finetune_steps`` and ``n_eval_episodes``
     :param seed: seed of the actions, and with :data:`OF_EVALUATION` of the episodes
-    :param folder: for the returns of all episodes
-    :return: as :func:`learn_task`, the same returns at the first and the last step
+    :param folder: folder for the returns of all episodes
+    :return: as :func:`learn_task`, with the same returns at the first and the last step
     """
     n_eval_episodes = run["n_eval_episodes"]
     env = make_batched(run["task"], n_eval_episodes, seed=OF_EVALUATION + seed, n_threads=1)

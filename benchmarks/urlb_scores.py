@@ -1,4 +1,4 @@
-"""Returns of runs on the tasks of robots, from the benchmark and from RL Zoo, and those that were published."""
+"""Returns of runs on the tasks of robots, from the benchmark and from RL Zoo, and published returns."""
 
 import json
 import re
@@ -13,15 +13,15 @@ from identities import OF_OLD_TASKS, OF_TASK
 from runs import Row, canonical, fill, read_rows, row_keys
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
-#: Columns a report needs
+#: Columns that a report needs
 COLUMNS = ["method", "task", "seed", "steps", "returns", "final_return"]
-#: Columns that tell which run of a method a row is
+#: Columns that identify a run of a method
 OF_RUN = ("method", "domain", "task", "seed", "repeat")
 _SETTINGS = [name for name in OF_TASK if name not in OF_RUN]
 _SETTINGS.insert(_SETTINGS.index("skill_choice") + 1, "chosen_by")
 #: Settings of a run, and how its skill was chosen
 SETTINGS = tuple(_SETTINGS)
-#: What rows do not tell that are older than a choice of the skill by its states
+#: Values of columns that rows lack if they are older than the choice of a skill by its states
 CHOSEN_BEFORE: Row = {"chosen_by": 0}
 #: Value of a setting that a method does not have
 NOT_APPLICABLE = "0"
@@ -40,7 +40,7 @@ def published() -> pd.DataFrame:
 
 
 def _task_id(domain: str, task: str) -> str:
-    """Id of a task of the paper's table, e.g. ``JacoReachTopLeft-v0`` of ``jaco`` and ``reach_top_left``."""
+    """Return the id of a task in the paper's table, e.g. ``JacoReachTopLeft-v0`` for ``jaco`` and ``reach_top_left``."""
     return "".join(word.capitalize() for word in (domain, *task.split("_"))) + "-v0"
 
 
@@ -48,7 +48,7 @@ def expert_returns() -> dict[str, float]:
     """
     Read the returns of experts.
 
-    :return: task -> return of an expert, a score of 1
+    :return: task -> return of an expert, which is a score of 1
     """
     rows = published()
     return dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
@@ -59,10 +59,10 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
     Read runs from CSV files and from folders of RL Zoo.
 
     :param paths: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders. A run
-        that two CSV files have is read once, and so is a folder; a method that both have is two
-    :param where: setting (or ``domain``) -> value of the runs to keep; those of a method that has no such setting are kept
-    :return: a row for each run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
-    :raises ValueError: if there is nothing to read, two files differ in a run, or ``where`` is for folders of RL Zoo
+        in two CSV files, or a folder given twice, is read once; a method in a CSV file and in RL Zoo counts as two methods
+    :param where: setting (or ``domain``) -> value of the runs to keep; runs of methods without this setting are kept
+    :return: a row per run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
+    :raises ValueError: if there is nothing to read, two files differ in a run, or ``where`` is used for folders of RL Zoo
     """
     tables: dict[Path, pd.DataFrame] = {}
     evaluations: dict[Path, None] = {}
@@ -75,9 +75,9 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
             continue
         files = sorted(path.rglob("evaluations.npz"))
         if not files:
-            raise ValueError(f"{path} is no CSV file and has no evaluations.npz in it: pass runs.csv, or a folder of RL Zoo.")
+            raise ValueError(f"{path} is not a CSV file and has no evaluations.npz: pass runs.csv, or a folder of RL Zoo.")
         if where:
-            raise ValueError(f"The runs of RL Zoo in {path} name no settings: leave {', '.join(where)} out.")
+            raise ValueError(f"The runs of RL Zoo in {path} have no settings: leave {', '.join(where)} out.")
         evaluations.update(dict.fromkeys(file.resolve() for file in files))
     of_zoo = _finished(pd.DataFrame([_read_zoo(file) for file in evaluations]))
     if not tables:
@@ -103,8 +103,8 @@ def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
     several = rows.groupby(same).final_return.transform("nunique") > 1
     if several.any():
         raise ValueError(
-            f"A run has other returns in one row of {', '.join(map(str, tables))} than in another ({same[several].iloc[0]}): "
-            "it was done twice, delete one of the rows."
+            f"A run has different returns in two rows of {', '.join(map(str, tables))} ({same[several].iloc[0]}): it was done "
+            "twice, delete one of the rows."
         )
     rows = rows[~same.duplicated()].reset_index(drop=True)
     for name in ("steps", "returns"):
@@ -113,7 +113,7 @@ def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
-    """Rows with these settings, or of this domain."""
+    """Select rows with these settings, or of this domain."""
     known = [name for name in ("domain", *SETTINGS) if name in rows]
     for setting, wanted in where.items():
         if setting not in known:
@@ -128,10 +128,10 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
 
 def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     """
-    Join the runs that learned a task from the same model: they share its luck, and must not pass for as many seeds.
+    Average the runs that learned a task from the same model, since they are not independent and must not count as seeds.
 
     :param rows: runs
-    :return: one row for each model and task, with the mean of the returns; the same rows if nothing was repeated
+    :return: one row per model and task, with the mean of the returns; the same rows if nothing was repeated
     """
     identity = [name for name in OF_TASK if name in rows and name != "repeat"]
     if "repeat" not in rows or not rows.duplicated(identity).any():
@@ -143,29 +143,29 @@ def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
 
 def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
     """
-    Take the end of each run: returns jump between two evaluations.
+    Average the last evaluations of each run, since returns vary between two evaluations.
 
     :param rows: runs
     :param n_evaluations: number of evaluations
-    :return: the same, with the mean of the last ones as ``final_return``; that of one is there, with all its digits
-    :raises ValueError: if a run has fewer
+    :return: the runs, with the mean of the last evaluations as ``final_return``; unchanged for a single one
+    :raises ValueError: if a run has fewer evaluations
     """
     if n_evaluations == 1:
         return rows
     fewest = min(len(returns) for returns in rows.returns)
     if n_evaluations > fewest:
-        raise ValueError(f"Some run has {fewest} evaluations: pass --last {fewest} at most.")
+        raise ValueError(f"A run has only {fewest} evaluations: pass --last {fewest} at most.")
     return rows.assign(final_return=[float(returns[-n_evaluations:].mean()) for returns in rows.returns])
 
 
 def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.DataFrame:
     """
-    Tell runs of a method that differ in a setting apart: they must not pass for its seeds.
+    Rename methods whose runs differ in a setting, since such runs must not count as seeds of one method.
 
     :param rows: runs
     :param settings: columns of settings
-    :return: the same; a setting that differs between the runs of a method with one robot has become part of its name. One
-        that differs between robots alone is that of their entries
+    :return: the runs; a setting that differs between the runs of a method with the same robot becomes part of its name.
+        Settings that only differ between robots come from their entries
     """
     names = rows.method.astype(str)
     same_robot = [rows[name] for name in ("method", "domain") if name in rows]
@@ -182,12 +182,12 @@ def _read_zoo(file: Path) -> dict:
 
     :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, an absolute path
     :return: a row
-    :raises ValueError: if the folder is not named so
+    :raises ValueError: if the folder has another name
     """
     folder = file.parent
     match = re.fullmatch(r"(.+)_(\d+)", folder.name)
     if match is None:
-        raise ValueError(f"{folder} does not tell task and run: RL Zoo names it like logs/cesd/WalkerRun-v0_1.")
+        raise ValueError(f"{folder} does not name a task and a run: pass a folder of RL Zoo like logs/cesd/WalkerRun-v0_1.")
     evaluations = np.load(file)
     returns = evaluations["results"].mean(axis=1)
     return {
@@ -201,15 +201,15 @@ def _read_zoo(file: Path) -> dict:
 
 
 def _finished(rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out, with a warning, runs of RL Zoo that ended before others of their method and task."""
+    """Remove, with a warning, runs of RL Zoo that ended before others of the same method and task."""
     if rows.empty:
         return rows
     last = rows.steps.map(lambda steps: steps[-1])
     longest = last.groupby([rows.method, rows.task]).transform("max")
     for _, run in rows[last < longest].iterrows():
         warnings.warn(
-            f"{run.method}/{run.task}_{run.seed} has evaluations up to step {run.steps[-1]:.0f}, others go on longer: it is "
-            "left out, go on with it by -i to have it counted."
+            f"{run.method}/{run.task}_{run.seed} has evaluations up to step {run.steps[-1]:.0f}, but others are longer: it is "
+            "left out, continue it with -i to include it."
         )
     return rows[last == longest].reset_index(drop=True)
 
@@ -228,7 +228,7 @@ def normalise(rows: pd.DataFrame) -> pd.DataFrame:
         run = lost.iloc[0]
         raise ValueError(
             f"{len(lost)} runs have no finite return, the first is of {run.method}, {run.task}, seed {run.seed}: delete their "
-            "rows, or do them again."
+            "rows, or repeat them."
         )
     unknown = sorted(set(rows.task) - set(experts))
     if unknown:
@@ -242,7 +242,7 @@ def samples(rows: pd.DataFrame, tasks: Iterable[str], column: str = "score") -> 
 
     :param rows: runs of one method
     :param tasks: the tasks
-    :param column: what to take
+    :param column: column of the values
     :return: values of each task, shape ``(n_seeds,)`` each
     """
     return [rows.loc[rows.task == task, column].to_numpy(dtype=float) for task in tasks]
@@ -250,7 +250,7 @@ def samples(rows: pd.DataFrame, tasks: Iterable[str], column: str = "score") -> 
 
 def mean_and_spread(values: np.ndarray) -> str:
     """
-    Write returns as a cell of a table.
+    Format returns as a cell of a table.
 
     :param values: one per seed, at least one, shape ``(n_seeds,)``
     :return: mean and standard deviation over seeds; the mean alone for a single seed

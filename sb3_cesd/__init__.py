@@ -39,7 +39,7 @@ else:
     __all__ += [name for name in _CLASSES if name not in __all__]
 
     def __getattr__(name: str) -> Any:
-        """Methods by the name of their class: ``from sb3_cesd import DIAYN``. What takes long to import, when asked for."""
+        """Look up a method by its class name (``from sb3_cesd import DIAYN``), and import slow modules on first use."""
         if name in _CLASSES:
             return _CLASSES[name]
         if name == "show_skills":

@@ -12,7 +12,7 @@ from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.rng import preserve_random_state
-from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training, transpose_like_training
 from sb3_cesd.eval_callback import SkillEvalCallback as SkillEvalCallback
 from sb3_cesd.metrics import (
     CumulativeMazeCoverage,
@@ -36,17 +36,17 @@ from sb3_cesd.skill_ddpg.checks import check_play_spaces
 
 class SkillMetricsCallback(BaseCallback):
     """
-    Log how well skills cover the environment and can be told apart, as ``skills/...``.
+    Log how well skills cover the environment and how distinguishable they are, as ``skills/...``.
 
-    From rollouts of all skills (of continuous ones, those that an index stands for): ``knn_accuracy`` and
-    ``particle_entropy`` of observations; in mazes and for robots ``policy_coverage``, ``mutual_information``,
-    ``knn_accuracy_places`` and ``particle_entropy_places``; outside mazes ``knn_accuracy_standardized`` and
-    ``moving_share``, and of robots ``torso_speed`` (of the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``);
-    of models with clusters ``on_cluster_share`` and ``cluster_size_entropy``. From the states of training in a maze or of a
-    robot: ``total_coverage``, and of a robot ``queue_coverage`` (the last 100,000 steps). Coverage is a share of the maze, of
-    a robot the number of bins of 1 m, of the arm that of bins of 0.1 m of its hand.
+    From rollouts of all skills (for continuous skills, those that have an index): ``knn_accuracy`` and ``particle_entropy`` of
+    observations; in mazes and for robots ``policy_coverage``, ``mutual_information``, ``knn_accuracy_places`` and
+    ``particle_entropy_places``; outside mazes ``knn_accuracy_standardized`` and ``moving_share``, and for robots
+    ``torso_speed`` (for the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``); for models with clusters
+    ``on_cluster_share`` and ``cluster_size_entropy``. From the states visited in training, in mazes and for robots:
+    ``total_coverage``, and for robots ``queue_coverage`` (last 100,000 steps). Coverage is a share of the maze, or the number
+    of bins of 1 m that a robot visits (of 0.1 m for the hand of the arm).
 
-    Training goes on as it would without: the rollouts are played in environments and with random numbers of their own.
+    Training is not affected: rollouts use their own environments and random numbers.
 
     In RL Zoo, in the yml file or with ``-params``::
 
@@ -54,19 +54,19 @@ class SkillMetricsCallback(BaseCallback):
           - sb3_cesd.callbacks.SkillMetricsCallback:
               eval_freq: 10000
 
-    :param eval_env: what to play in, without skill observations: environments, one environment, or an id; ``None`` makes
+    :param eval_env: vectorized environment, environment or id to play in, without skill observations; ``None`` creates
         environments like those of training, with all of their wrappers
-        (:func:`~sb3_cesd.metrics.training_env.make_env_like_training`). Observations are normalised by the statistics of
-        training, also where ``eval_env`` has a ``VecNormalize`` of its own.
-    :param eval_freq: calls of the callback between two measurements (environment steps over the number of environments)
+        (:func:`~sb3_cesd.metrics.training_env.make_env_like_training`). Observations are normalised by the training
+        statistics, even if ``eval_env`` has its own ``VecNormalize``.
+    :param eval_freq: calls of the callback between two measurements (environment steps divided by the number of environments)
     :param n_rollouts: rollouts per skill, at least 2
     :param n_steps: length of a rollout, shorter if the episode ends
-    :param seed: seed of the rollouts, the same in all measurements
-    :param n_trajectories: for a robot, log the policy coverage of that many deterministic trajectories, as
-        ``policy_coverage_<n>``: 48 for what METRA (Park et al., 2024) reports; 0 for none
-    :param goal_range: for a robot, follow skills to 50 goals from +- this [m] and log ``goal_hit_3``, ``goal_end_3`` and
-        ``goal_stay_3``, the same for 1 m, and ``goal_distance`` (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`); ``None``
-        for no goals
+    :param seed: seed of the rollouts, the same for all measurements
+    :param n_trajectories: for a robot, log the policy coverage of this many deterministic trajectories as
+        ``policy_coverage_<n>``; METRA (Park et al., 2024) reports 48; 0 for none
+    :param goal_range: for a robot, follow skills to 50 goals whose coordinates are within +- this range [m], and log
+        ``goal_hit_3``, ``goal_end_3`` and ``goal_stay_3``, the same for 1 m, and ``goal_distance``
+        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`); ``None`` for no goals
     :param verbose: verbosity level
     """
 
@@ -93,12 +93,12 @@ class SkillMetricsCallback(BaseCallback):
         self.n_trajectories = n_trajectories
         self.goal_range = goal_range
         self._env: VecEnv | None = None
-        #: Whether observations of training are changed by more than ``VecNormalize``
+        #: Whether training uses other wrappers than ``VecNormalize`` that change observations or actions
         self._wrapped = False
         self._maze_coverage: CumulativeMazeCoverage | None = None
         #: Places in a maze since the last measurement, shape ``(n, 2)`` each
         self._places: list[np.ndarray] = []
-        #: Of a robot
+        #: Coverage of a robot's positions
         self._coverage: TrainingCoverage | None = None
         self._in_hand = False
         self._has_places = False
@@ -127,34 +127,34 @@ class SkillMetricsCallback(BaseCallback):
             raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
 
     def _on_training_start(self) -> None:
-        # By now lists have passed on what they stand within
+        # CallbackList sets the parent only after _init_callback
         if self._has_places and isinstance(self.parent, EventCallback):
             warnings.warn(
-                f"total_coverage is of the states of training, which {type(self.parent).__name__} does not pass on: pass "
-                "SkillMetricsCallback beside, in a list, with an eval_freq."
+                f"total_coverage counts the states of all training steps, but {type(self.parent).__name__} calls its callback "
+                "in only some of them: pass SkillMetricsCallback beside it in a list, with an eval_freq."
             )
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell which places training has been to.
+        Return which states training has visited.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         visited = None if self._maze_coverage is None else self._maze_coverage._visited
         return {"visited": visited, "places": self._places, "coverage": self._coverage}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on with the coverage of another run in such environments, once training has begun.
+        Continue with the coverage of another run in the same environments; call it once training has started.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: state that :meth:`get_state` returned in the other run
         """
         if self._maze_coverage is not None:
             self._maze_coverage._visited = state["visited"]
         self._places, self._coverage = state["places"], state["coverage"]
 
     def _make_env(self) -> VecEnv:
-        """Make environments without skills, normalised as the model expects them."""
+        """Create environments without skills, normalised as the model expects."""
         env = self.eval_env
         if env is None:
             env = make_env_like_training(self.training_env, self.model.n_skills, self.n_rollouts)
@@ -164,9 +164,10 @@ class SkillMetricsCallback(BaseCallback):
             only = env
             env = DummyVecEnv([lambda: only])
         if env.unwrapped is self.training_env.unwrapped:
-            raise ValueError("eval_env is the training environment, which goes on with its episode: pass another one.")
+            raise ValueError("eval_env is the training environment, whose episode must not be interrupted: pass another one.")
         while isinstance(env, VecSkillObservation):
             env = env.venv
+        env = transpose_like_training(env, self.model.plain_space)
         check_play_spaces(env.observation_space, env.action_space, self.model, "an eval_env")
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
@@ -183,27 +184,27 @@ class SkillMetricsCallback(BaseCallback):
 
     def _ends_in_maze(self, coverage: CumulativeMazeCoverage) -> list[np.ndarray]:
         """
-        Locate the ends of episodes, which the environments have left already.
+        Return where episodes ended in this step; the environments have already been reset.
 
-        :param coverage: of the maze
-        :return: where episodes ended in this step, shape ``(1, 2)`` each; none if observations are no places
+        :param coverage: coverage of the maze
+        :return: final positions, shape ``(1, 2)`` each; none if observations are not positions
         """
         if self._wrapped:
             return []
         infos = [self.locals["infos"][idx] for idx in np.flatnonzero(self.locals["dones"])]
         ends = [self.model._unnormalized(info["terminal_observation"])[OBSERVATION] for info in infos]
-        # Normalised and back, an end near a wall may be rounded across
+        # Normalisation and its inverse may round a position across a nearby wall
         return [end[None] for end in ends if coverage.layout.is_free(end)]
 
     def _measure(self) -> None:
         assert self._env is not None
         with preserve_random_state():
             if self.eval_env is None and self._wrapped:
-                # Wrappers may have learned since
+                # Wrappers may have updated their statistics
                 self._env.close()
                 self._env = self._make_env()
             else:
-                # A resumed run has read its statistics since
+                # A resumed run has loaded its statistics by now
                 self._env = normalize_like_training(self._env, self.model.get_vec_normalize_env())
             metrics, _ = play_and_measure(
                 self.model,
@@ -222,16 +223,16 @@ class SkillMetricsCallback(BaseCallback):
             metrics["queue_coverage"] = float(self._coverage.queue)
         for name, value in metrics.items():
             self.logger.record(f"skills/{name}", value)
-        # As EvalCallback does: with the right time step, and even if training ends now
+        # As EvalCallback does: log at this time step, even if training ends now
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
 
     def _measure_places(self, env: VecEnv) -> dict[str, float]:
         """
-        Measure how many places skills visit, and whether they reach goals.
+        Measure the policy coverage and how well skills reach goals.
 
-        :param env: robots
-        :return: metrics by name; none if they were not asked for
+        :param env: environments of a robot
+        :return: the requested metrics by name
         """
         metrics = {}
         if self.n_trajectories > 0:
@@ -243,6 +244,6 @@ class SkillMetricsCallback(BaseCallback):
         return metrics
 
     def _on_training_end(self) -> None:
-        # Not the user's
+        # Environments of the user stay open
         if self._env is not None and (self.eval_env is None or isinstance(self.eval_env, str)):
             self._env.close()

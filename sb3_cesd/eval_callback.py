@@ -1,11 +1,11 @@
-"""Evaluations of a pre-training: by its skills, as the reward of the environment says nothing about them."""
+"""Evaluate pre-training by its skills, since it ignores the reward of the environment."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
 from sb3_cesd.common.files import with_suffix, written_whole
@@ -14,32 +14,73 @@ from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.metrics.objective import N_EPISODES, play_and_score
 from sb3_cesd.skill_ddpg import SkillDDPG
 
-#: Number of episodes unless the user says otherwise; too few to compare skills
-FEW_EPISODES = inspect.signature(EvalCallback).parameters["n_eval_episodes"].default
+#: SB3's and RL Zoo's default number of episodes, too few to compare skills
+FEW_EPISODES = 5
 
 
 class SkillEvalCallback(EvalCallback):
     """
-    Evaluate a model that discovers skills by :func:`~sb3_cesd.metrics.objective.play_and_score`; any other model as before.
+    Evaluate a model that discovers skills by :func:`~sb3_cesd.metrics.objective.play_and_score`, and any other model as
+    ``EvalCallback`` does.
 
-    ``last_mean_reward`` and ``best_mean_reward`` are scores then, so all that is done by them follows the skills: the best
-    model, other callbacks, and in RL Zoo, which evaluates by it, pruning and the objective of a study. ``eval/mean_reward``
-    still is the reward of the environment, over the episodes that were played; ``evaluations.npz`` holds it with the metrics
-    beside it, by name. These episodes are of at most 200 steps and have noise of 0.2 on their actions, as scores are compared
-    by them, so rewards are not those that ``EvalCallback`` or ``evaluate_policy`` would tell. Successes are not recorded.
+    ``last_mean_reward`` and ``best_mean_reward`` are then skill scores. They determine the best model and other callbacks and,
+    in RL Zoo, which evaluates with this callback, pruning and the objective of a study. ``eval/mean_reward`` is still the mean
+    return of the environment over the evaluation episodes; ``evaluations.npz`` contains it and the metrics by name. To make
+    scores comparable, episodes have at most 200 steps and actions get noise with a standard deviation of 0.2, so rewards
+    differ from those of ``EvalCallback`` or ``evaluate_policy``. Successes are not recorded.
 
-    Before the first update no model is the best: untrained networks may score higher than skills that have just begun to form.
+    Before the first update no model counts as the best: untrained networks may score higher than skills that have just begun
+    to form.
 
-    There are 64 episodes, or as many as ``n_eval_episodes`` (``--eval-episodes``) says unless that is SB3's default of 5, at
-    least two of each skill. Arguments are those of ``EvalCallback``, of which ``render`` and ``warn`` have no effect here.
+    :param eval_env: environment or vectorized environment to evaluate in
+    :param callback_on_new_best: called when there is a new best model
+    :param callback_after_eval: called after each evaluation
+    :param n_eval_episodes: number of episodes of an evaluation, for skills rounded up to a multiple of their number, at least
+        two each; ``None`` for 64, and for 5 of any other model
+    :param eval_freq: calls of the callback between two evaluations (environment steps divided by the number of environments)
+    :param log_path: folder of ``evaluations.npz``; ``None`` to write none
+    :param best_model_save_path: folder of ``best_model.zip``; ``None`` to save none
+    :param deterministic: take the mean action of a stochastic policy
+    :param render: render the episodes of models without skills to discover
+    :param verbose: verbosity level
+    :param warn: warn if ``eval_env`` is not in a ``Monitor``, for models without skills to discover
     """
 
     model: Any
 
+    def __init__(
+        self,
+        eval_env: gym.Env | VecEnv,
+        callback_on_new_best: BaseCallback | None = None,
+        callback_after_eval: BaseCallback | None = None,
+        n_eval_episodes: int | None = None,
+        eval_freq: int = 10000,
+        log_path: str | None = None,
+        best_model_save_path: str | None = None,
+        deterministic: bool = True,
+        render: bool = False,
+        verbose: int = 1,
+        warn: bool = True,
+    ) -> None:
+        super().__init__(
+            eval_env,
+            callback_on_new_best,
+            callback_after_eval,
+            FEW_EPISODES if n_eval_episodes is None else n_eval_episodes,
+            eval_freq,
+            log_path,
+            best_model_save_path,
+            deterministic,
+            render,
+            verbose,
+            warn,
+        )
+        self._n_skill_episodes = N_EPISODES if n_eval_episodes is None else n_eval_episodes
+
     def _init_callback(self) -> None:
         super()._init_callback()
         if not hasattr(self, "evaluations_metrics"):
-            #: Metrics of each evaluation, by name; they go on in another training, as evaluations do
+            #: Metrics of all evaluations by name; as the other lists, they are kept in the next call of ``learn``
             self.evaluations_metrics: dict[str, list[float]] = {}
 
     def _on_step(self) -> bool:
@@ -61,12 +102,12 @@ class SkillEvalCallback(EvalCallback):
         return self._follow_score()
 
     def n_episodes(self) -> int:
-        """Tell how many episodes an evaluation has, before they are rounded up to a multiple of the number of skills."""
-        return N_EPISODES if self.n_eval_episodes == FEW_EPISODES else self.n_eval_episodes
+        """Return the number of episodes of an evaluation, before rounding up to a multiple of the number of skills."""
+        return self._n_skill_episodes
 
     def on_metrics(self, metrics: dict[str, float]) -> None:
         """
-        Take note of an evaluation.
+        Hook for subclasses, called after each evaluation.
 
         :param metrics: metrics by name
         """
@@ -97,9 +138,9 @@ class SkillEvalCallback(EvalCallback):
 
     def _follow_score(self) -> bool:
         """
-        Do what is to be done after an evaluation, as ``EvalCallback`` does, but for a model that has not learned yet.
+        Save the best model and call the child callbacks, as ``EvalCallback`` does; a model without updates is never the best.
 
-        :return: whether training goes on
+        :return: whether training should continue
         """
         goes_on = True
         if self.model._n_updates == 0:

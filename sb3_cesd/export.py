@@ -1,5 +1,5 @@
 """
-Policies as files that run nothing when they are loaded: numbers (safetensors) and a description (JSON in its header).
+Export policies to files that run no code when loaded: arrays (safetensors) and a description (JSON in the header)::
 
     export_policy(model, "walker.safetensors")
     policy = import_policy("walker.safetensors")
@@ -36,26 +36,26 @@ from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 SUFFIX = ".safetensors"
-#: Number of the layout of these files
+#: Version of the file format
 FORMAT = 1
-#: Features extractors that both sides know
+#: Features extractors that can be exported, by name
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     extractor.__name__: extractor for extractor in (FlattenExtractor, CombinedExtractor, NatureCNN)
 }
-#: What decides on actions: a policy that overrides it can't be exported
+#: Methods that determine the action: a policy that overrides one of them can't be exported
 OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
 
 
 class ExportedPolicy(SkillPolicy):
     """
-    The actor of a model with what it takes to act: ``n_skills``, ``skill_space``, ``plain_space`` and :meth:`predict`.
+    The actor of a model with all that it needs to act: ``n_skills``, ``skill_space``, ``plain_space`` and :meth:`predict`.
 
-    It takes observations as the environment returns them: the statistics of a ``VecNormalize`` are in it.
+    It takes observations as the environment returns them, since it includes the statistics of ``VecNormalize``.
 
     :param observation_space: observation space with a skill
     :param action_space: action space
-    :param description: the rest of what the file says
-    :param statistics: mean and variance of the entries of observations that are normalised, by name
+    :param description: description of the policy in the file
+    :param statistics: mean and variance of the normalised entries of observations, by name
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class ExportedPolicy(SkillPolicy):
         description: Mapping[str, Any],
         statistics: Mapping[str, tuple[np.ndarray, np.ndarray]],
     ) -> None:
-        #: Name of the method, what it maximised, and how it trained
+        #: Name of the method, its reward, and how it was trained
         self.algorithm: str = description["algorithm"]
         self.reward: str = description["reward"]
         self.num_timesteps: int = description["num_timesteps"]
         self.exploration_noise: float = description["exploration_noise"]
-        #: Steps for which training followed a skill; ``None`` for whole episodes, or if an older file does not tell
-        self.skill_duration: int | None = description.get("skill_duration")
+        #: Steps for which a skill was followed in training; ``None`` for whole episodes
+        self.skill_duration: int | None = description["skill_duration"]
         self.statistics = statistics
         self._clip_obs, self._epsilon = description["clip_obs"], description["epsilon"]
         super().__init__(
@@ -85,8 +85,7 @@ class ExportedPolicy(SkillPolicy):
             features_extractor_kwargs=description["features_extractor_kwargs"],
             normalize_images=description["normalize_images"],
             skill=description["skill"],
-            # Files from before it could be left out do not tell
-            layer_norm=description.get("layer_norm", True),
+            layer_norm=description["layer_norm"],
         )
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -116,14 +115,14 @@ class ExportedPolicy(SkillPolicy):
         Get the action of a skill. See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`.
 
         :param observation: one or several observations as the environment returns them, with or without a skill
-        :param state: skills of the running episodes, as returned by the call before
+        :param state: skills of the running episodes, as returned by the previous call
         :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
         :param deterministic: not used, the policy is deterministic
         :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
         :return: actions and the state to pass to the next call
         """
         if self.statistics and not isinstance(observation, tuple):
-            self.batch_shape(observation)  # explains another shape
+            self.batch_shape(observation)  # raises a clear error for a wrong shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
             if isinstance(observation, dict) and SKILL in observation:
                 observation = {**entries, SKILL: observation[SKILL]}
@@ -133,10 +132,10 @@ class ExportedPolicy(SkillPolicy):
 
     def predict_clusters(self, observations: Observation) -> None:
         """
-        Tell that clusters are not exported.
+        Return nothing, since clusters are not exported.
 
         :param observations: several observations without skills
-        :return: nothing
+        :return: ``None``
         """
         return None
 
@@ -150,20 +149,19 @@ class ExportedPolicy(SkillPolicy):
 
 def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize | None = None) -> Path:
     """
-    Write what a model needs to act to a file that strangers can load without running code.
+    Write all that a model needs to act to a file that others can load without running code.
 
     :param model: the model
     :param path: the file, or a folder for ``policy.safetensors``
-    :param vec_normalize: statistics of training, if the model was trained with ``VecNormalize`` and is loaded without its
-        environment
-    :return: the file
-    :raises ValueError: if a part of the policy is code of the user, or statistics are missing or of other observations
+    :param vec_normalize: training statistics, if the model was trained with ``VecNormalize`` and has no environment
+    :return: path of the file
+    :raises ValueError: if a part of the policy is custom code, or statistics are missing or do not match the observations
     """
     check_arguments("export_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else with_suffix(path, SUFFIX)
     if path.suffix != SUFFIX:
-        raise ValueError(f"{path} would not be known as an exported policy: pass a name that ends in {SUFFIX}.")
+        raise ValueError(f"{path} has the wrong suffix for an exported policy: pass a name that ends in {SUFFIX}.")
     vec_normalize = statistics_of_training(model, vec_normalize)
     description = _describe(model, vec_normalize)
     actor = model.actor.mean_state_dict() if isinstance(model.actor, StochasticSkillActor) else model.actor.state_dict()
@@ -188,24 +186,24 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
     Describe a policy in plain data.
 
     :param model: the model
-    :param vec_normalize: statistics of training, if observations were normalised
-    :return: all that its file says but for spaces and numbers
-    :raises ValueError: if there are no words for a part
+    :param vec_normalize: training statistics, if observations were normalised
+    :return: the description in the file, without spaces
+    :raises ValueError: if a part of the policy is custom code
     """
     policy, remedy = model.policy, "share the zip that model.save() writes with those who trust you."
     others = [name for name in OF_PREDICTION if getattr(type(policy), name) is not getattr(SkillPolicy, name)]
     if others or type(model.actor) not in (SkillActor, StochasticSkillActor):
         what = f"{type(policy).__name__}.{others[0]}" if others else type(model.actor).__name__
-        raise ValueError(f"{what} is code, which an exported policy can't hold: use SkillPolicy as it is, or {remedy}")
+        raise ValueError(f"{what} is code, which an exported policy can't contain: use an unmodified SkillPolicy, or {remedy}")
     extractor, activation_fn = policy.features_extractor_class, policy.activation_fn
     if EXTRACTORS.get(extractor.__name__) is not extractor:
         raise ValueError(
-            f"features_extractor_class={extractor.__name__} is code, which an exported policy can't hold: use one of "
+            f"features_extractor_class={extractor.__name__} is code, which an exported policy can't contain: use one of "
             f"{', '.join(EXTRACTORS)}, or {remedy}"
         )
     if getattr(activation, activation_fn.__name__, None) is not activation_fn:
         raise ValueError(
-            f"activation_fn={activation_fn.__name__} is code, which an exported policy can't hold: use one of torch.nn, or "
+            f"activation_fn={activation_fn.__name__} is code, which an exported policy can't contain: use one of torch.nn, or "
             f"{remedy}"
         )
     kwargs = policy.features_extractor_kwargs
@@ -215,8 +213,8 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         plain = False
     if not plain:
         raise ValueError(
-            f"features_extractor_kwargs={kwargs!r} can't be written as JSON, which an exported policy is: use plain numbers "
-            f"and texts, or {remedy}"
+            f"features_extractor_kwargs={kwargs!r} can't be written as JSON, which an exported policy needs: use plain "
+            f"numbers and strings, or {remedy}"
         )
     return {
         "format": FORMAT,
@@ -245,9 +243,9 @@ def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]
     """
     Describe a space.
 
-    :param name: name of its bounds among the tensors
+    :param name: prefix of the names of its bounds in ``tensors``
     :param space: a Box, or a Dict of them
-    :param tensors: its bounds are added there
+    :param tensors: the bounds are added here
     :return: plain data
     """
     if isinstance(space, spaces.Dict):
@@ -259,11 +257,11 @@ def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]
 
 def import_policy(path: AnyPath) -> ExportedPolicy:
     """
-    Load a policy that :func:`export_policy` wrote. Nothing in the file is run.
+    Load a policy that :func:`export_policy` wrote, without running any code of the file.
 
     :param path: the file, or the folder of ``policy.safetensors``
     :return: the policy, on the CPU
-    :raises ValueError: if the file is damaged, or something else
+    :raises ValueError: if the file is damaged, or not an exported policy
     :raises FileNotFoundError: if there is no such file
     """
     check_arguments("import_policy", locals())
@@ -280,13 +278,13 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
             raise ValueError("its content does not match its checksum")
         description = json.loads(text)
         if description["format"] > FORMAT:
-            raise ValueError(f"it is of format {description['format']}, this version knows {FORMAT}: install a newer sb3_cesd")
+            raise ValueError(f"it has format {description['format']}, this version reads {FORMAT}: install a newer sb3_cesd")
         policy = _build(description, tensors)
         saved_with = {str(name): str(version) for name, version in description["versions"].items()}
-    except Exception as error:  # whatever a damaged or crafted file leads to
+    except Exception as error:  # damaged or crafted files may raise anything
         raise ValueError(
-            f"{path} is no exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
-            "export_policy, or ask for it again."
+            f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
+            "export_policy, or get a new copy of it."
         ) from error
     warn_of_other_versions(path, saved_with)
     return policy
@@ -294,10 +292,10 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
 
 def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> ExportedPolicy:
     """
-    Make a policy of what its file holds.
+    Build a policy from the contents of its file.
 
     :param description: plain data
-    :param tensors: numbers by name
+    :param tensors: tensors by name
     :return: the policy
     """
     plain = _space_from_json("observation_space", description["observation_space"], tensors)
@@ -342,10 +340,10 @@ def _activation(name: str) -> type[th.nn.Module]:
 
 def _checksum(text: str, tensors: Mapping[str, th.Tensor]) -> str:
     """
-    Hash all that a file holds.
+    Hash the contents of a file.
 
     :param text: the description
-    :param tensors: numbers by name
+    :param tensors: tensors by name
     :return: SHA-256, in hexadecimal
     """
     sha256 = hashlib.sha256(text.encode())

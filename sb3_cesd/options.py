@@ -1,4 +1,4 @@
-"""Skills as options: a task whose actions are skills, for any algorithm on top."""
+"""Skills as options: an environment whose actions are skills, for any algorithm on top."""
 
 from typing import Any, SupportsFloat
 
@@ -19,28 +19,29 @@ from sb3_cesd.skill_ddpg.checks import statistics_of_training
 
 class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     """
-    Choose a skill instead of an action: it is followed for ``duration`` steps, or until the episode ends.
+    Make skills the actions of a task: each is followed for ``duration`` steps, or until the episode ends.
 
-    The action is the index of a discrete skill, or the vector of a continuous one: for skills on a sphere any vector, which is
-    brought to unit length (zero stands for the first skill). An integer then is the index of one of the skills that
-    evaluations go through, as in ``predict``.
+    An action is the index of a discrete skill, or the vector of a continuous one. For skills on a sphere any vector is
+    accepted and scaled to unit length (zero stands for the first skill). For continuous skills, an integer is the index of one
+    of the skills used in evaluations, as in ``predict``.
 
-    A step of this environment then is one of a semi-Markov decision process. Its reward is the sum of the rewards on the way,
-    discounted by ``gamma``; for an algorithm on top to discount as one that acts in every step, set its own discount factor to
-    ``gamma**duration``. ``info["n_steps"]`` is the number of steps in the environment, ``info["skill"]`` the skill.
+    A step of this environment is one step of a semi-Markov decision process. Its reward is the sum of the rewards of its
+    primitive steps, discounted by ``gamma``. To discount as an algorithm that acts in every step would, set the discount
+    factor of the algorithm on top to ``gamma**duration``. ``info["n_steps"]`` is the number of primitive steps,
+    ``info["skill"]`` the skill.
 
-    Where the observation of the task is a dictionary, skills see the entries they were trained with alone; what else is in it,
-    such as the goal of :class:`~sb3_cesd.envs.goals.GoalTask`, is for the algorithm on top. The observation of an environment
-    that is no dictionary is the entry ``"observation"``.
+    If the observation of the task is a dictionary, skills only see the entries they were trained with; the others, such as the
+    goal of :class:`~sb3_cesd.envs.goals.GoalTask`, are for the algorithm on top. Any other observation is the entry
+    ``"observation"``.
 
     :param env: the task, in the domain the model was pre-trained in and with its plain observations
-    :param model: a pre-trained model, or one that was exported; it is not trained here
-    :param duration: steps for which a skill is followed, at most; ``None`` for the ``skill_duration`` of the model
-    :param gamma: discount factor of the rewards within a step, 1 to add them up
-    :param vec_normalize: statistics of training, by which observations are normalised for the model (not those of this
-        environment); ``None`` for those of the environment that the model has, if there are any
-    :raises ValueError: if the model does not fit the environment or has no skills to choose from, or it was trained with
-        ``VecNormalize`` and there are no statistics
+    :param model: a pre-trained model or exported policy; it is not trained here
+    :param duration: maximum number of steps for which a skill is followed; ``None`` for the model's ``skill_duration``
+    :param gamma: discount factor of the rewards within a step, 1 for their plain sum
+    :param vec_normalize: training statistics, by which observations are normalised for the model (but not for the algorithm on
+        top); ``None`` for those of the model's environment, if any
+    :raises ValueError: if the model does not fit the environment, has no skills to choose from, or was trained with
+        ``VecNormalize`` and its statistics are missing
     """
 
     def __init__(
@@ -55,14 +56,15 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
-                f"The model learned a task with skill {model.skill} alone, there is nothing to choose from: "
+                f"The model learned a task with skill {model.skill} alone, so there are no skills to choose from: "
                 "pass the pre-trained model."
             )
         if duration is None:
             duration = model.skill_duration
         if duration is None:
             raise ValueError(
-                "The model keeps a skill for a whole episode, or does not say: pass duration, the steps until the next choice."
+                "The model has no skill_duration (it keeps a skill for whole episodes): pass duration, the steps until the "
+                "next choice."
             )
         known, given = shapes_of(model.plain_space), shapes_of(channels_first(env.observation_space))
         if {name: given.get(name) for name in known} != known or env.action_space != model.action_space:
@@ -89,7 +91,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         Follow a skill.
 
         :param action: index of the skill, or the vector of a continuous one, shape ``(dim,)``
-        :return: observation, reward, terminated, truncated and info, as usual but for all steps under the skill
+        :return: observation, reward, terminated, truncated and info after all steps of the skill
         :raises ValueError: if there is no such skill
         """
         if self._observation is None:
@@ -108,10 +110,10 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
 
     def _shown(self, observation: Observation) -> Observation:
         """
-        Leave out what skills were not trained with, and normalise the rest.
+        Select the entries that skills were trained with, and normalise them.
 
         :param observation: observation of the task
-        :return: the part that the model knows, in its layout
+        :return: observation for the model
         """
         known = entries_of(observation)
         entries = {name: known[name] for name in self._seen}
@@ -121,10 +123,10 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
 
     def _chosen(self, action: int | np.ndarray) -> int | np.ndarray:
         """
-        Tell the skill of an action.
+        Convert an action to a skill.
 
         :param action: index of the skill, or the vector of a continuous one, shape ``(dim,)``
-        :return: the skill; of a continuous one the vector
+        :return: index of a discrete skill, or vector of a continuous one
         :raises ValueError: if there is no such skill
         """
         space = self.skill_space

@@ -1,4 +1,4 @@
-"""The settings of the yml files for models that are made in Python."""
+"""Settings of RL Zoo's yml files for models created in Python."""
 
 import inspect
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from sb3_cesd.zoo.hyperparams import configs, read_entry
 
 class Preset(dict[str, Any]):
     """
-    Arguments of the constructor of a method, to be passed as ``**preset``; and what the yml files say besides.
+    Constructor arguments of a method, to be passed as ``**preset``, and the other settings of the yml files.
 
     :param arguments: arguments by name
     :param n_timesteps: environment steps to learn for
@@ -31,17 +31,17 @@ def preset(
     method: str | type[SkillDDPG] = "cesd",
 ) -> Preset:
     """
-    Read the settings that RL Zoo trains a method with, from the same yml files::
+    Read the settings that RL Zoo uses to train a method, from the same yml files::
 
         settings = preset("laptop", "Walker-v0")
         env = make_batched("Walker-v0", settings.n_envs)
         model = CeSD("MlpPolicy", env, **settings).learn(settings.n_timesteps)
 
-    :param scale: ``"laptop"`` (networks of 256; 300k steps of a robot, 200k of any other environment) or ``"published"`` (2M
-        steps, networks of 1024); mazes have one scale for both
-    :param env_id: id of the environment; one that the files don't name gets the settings of any other environment
-    :param method: name or class of the method, or the name of a variant with a file of its own (``"cesd_released"``)
-    :return: arguments of the constructor but policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
+    :param scale: ``"laptop"`` (networks of width 256; 300k steps for robots, 200k for other environments) or ``"published"``
+        (2M steps, networks of width 1024); mazes have the same settings at both scales
+    :param env_id: id of the environment; ids that the files don't name get the default settings
+    :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``)
+    :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
     :raises ValueError: if there is no such scale or method
     """
     check_arguments("preset", {"env_id": env_id})
@@ -51,7 +51,7 @@ def preset(
         raise ValueError(f"There is no scale {shown(scale)}: choose 'laptop' or 'published'.")
     if str(name).endswith("_laptop"):
         at_scale = str(name).removesuffix("_laptop")
-        raise ValueError(f"{shown(name)} is no method, but one at laptop scale: pass scale='laptop', method={at_scale!r}.")
+        raise ValueError(f"{shown(name)} names a method at laptop scale: pass scale='laptop', method={at_scale!r}.")
     if config not in configs():
         known = [known for known in configs() if known.endswith("_laptop") == (scale == "laptop")]
         names = ", ".join(repr(known.removesuffix("_laptop")) for known in known)

@@ -1,8 +1,8 @@
 """
-``python -m rl_zoo3.train`` with the methods of this package, where the start-up hook is not installed.
+Run ``python -m rl_zoo3.train`` with the methods of this package, even if the start-up hook is not installed.
 
-It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker-v0``. ``-i`` may also be a folder of
-checkpoints, of which it takes the latest.
+It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker-v0``. ``-i`` also accepts a folder of
+checkpoints, and uses the latest one.
 """
 
 import sys

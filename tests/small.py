@@ -21,7 +21,7 @@ def small_reward(reward_class):
     return {name: value for name, value in SMALL_REWARD.items() if name in known}
 
 
-def make_small(method, env="Pendulum-v1", **kwargs):
+def make_small(method, env="Pendulum-v1", policy="MlpPolicy", **kwargs):
     """Make a model that trains in a second."""
     arguments = {
         "n_skills": 4,
@@ -34,4 +34,4 @@ def make_small(method, env="Pendulum-v1", **kwargs):
         "seed": 0,
         "device": "cpu",
     }
-    return method("MlpPolicy", env, **{**arguments, **kwargs})
+    return method(policy, env, **{**arguments, **kwargs})

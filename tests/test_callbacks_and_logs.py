@@ -215,6 +215,23 @@ def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model, n_episodes,
     assert len(told) == warns and all("4 skills" in message and "SkillEvalCallback goes by" in message for message in told)
 
 
+@pytest.mark.parametrize(
+    ("given", "kwargs", "expected"),
+    [
+        ({}, {}, 64),
+        ({"n_eval_episodes": 5}, {}, 8),
+        ({"n_eval_episodes": 10}, {}, 12),
+        ({}, {"reward": "extrinsic"}, 5),
+        ({"n_eval_episodes": 3}, {"reward": "extrinsic"}, 3),
+    ],
+)
+def test_number_of_episodes_of_an_evaluation_by_skills(make_model, tmp_path, given, kwargs, expected):
+    """64 of a pre-training by default, or what is passed, rounded up to at least two of each of four skills."""
+    callback = SkillEvalCallback(make_vec_env("Pendulum-v1", 4), eval_freq=50, verbose=0, log_path=tmp_path, **given)
+    make_model(**kwargs).learn(50, callback=callback)
+    assert len(callback.evaluations_results[0]) == expected
+
+
 def test_evaluations_by_skills_keep_the_best_model(make_model, tmp_path):
     callback = SkillEvalCallback(make_vec_env("Pendulum-v1"), eval_freq=100, n_eval_episodes=8, best_model_save_path=tmp_path)
     with warnings.catch_warnings():

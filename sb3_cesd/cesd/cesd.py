@@ -254,7 +254,7 @@ class CeSD(SkillDDPG):
     :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy, "MultiInputPolicy": MlpPolicy}
     policy: CeSDPolicy
     critic: EnsembleCritic
     critic_target: EnsembleCritic

@@ -1,4 +1,4 @@
-"""Checkpoints from which a run goes on as if it had never stopped."""
+"""Checkpoints from which a run continues as if it had never stopped."""
 
 from sb3_cesd.checkpoints.callback import ResumableCheckpoint
 from sb3_cesd.checkpoints.resume import remaining_timesteps, resume

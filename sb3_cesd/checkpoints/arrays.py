@@ -1,4 +1,4 @@
-"""Pickles whose large arrays lie beside them in pieces, and are written again only where they changed."""
+"""Pickles whose large arrays are stored separately, in pieces that are only written again if they changed."""
 
 import hashlib
 import io
@@ -11,18 +11,18 @@ import numpy as np
 
 from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, sync_folder
 
-#: Arrays from this size on are cut into pieces of about that size [bytes]
+#: Arrays of at least this size are cut into pieces of about this size [bytes]
 PIECE = 1 << 20
 REMEDY = "Resume from the checkpoint before this one."
 
 
 def write_with_arrays(folder: Path, value: object, previous: Path | None = None) -> None:
     """
-    Pickle an object; pieces of its arrays that did not change are hard links to those of the last time.
+    Pickle an object. Unchanged pieces of its arrays are hard links to those of the previous call.
 
     :param folder: a new folder
     :param value: any object
-    :param previous: folder of the last time, on the same disk
+    :param previous: folder of the previous call, on the same disk
     """
     folder.mkdir()
     writer = _ArrayWriter(folder, previous)
@@ -41,7 +41,7 @@ def read_with_arrays(folder: Path) -> Any:
 
     :param folder: the folder
     :return: the object
-    :raises ValueError: if a byte of it is missing or changed
+    :raises ValueError: if any byte is missing or has changed
     """
     with open(folder / "object.pkl", "rb") as file:
         content = load_with_checksum(file, folder / "object.pkl", REMEDY)
@@ -52,8 +52,8 @@ class _ArrayWriter:
     """
     Write arrays in pieces.
 
-    :param folder: where to
-    :param previous: folder with the pieces of the last time
+    :param folder: folder to write to
+    :param previous: folder with the pieces of the previous call
     """
 
     def __init__(self, folder: Path, previous: Path | None) -> None:
@@ -63,10 +63,10 @@ class _ArrayWriter:
 
     def put(self, obj: Any) -> tuple[str, tuple[int, ...], list[tuple[str, str]]] | None:
         """
-        Write an array, if it is a large one of numbers.
+        Write an object if it is a large array of numbers.
 
-        :param obj: whatever is pickled
-        :return: its type, shape, and the names and SHA-256 of its pieces; ``None`` for what is not written here
+        :param obj: any object
+        :return: its type, shape, and the names and SHA-256 of its pieces; ``None`` for an object that is not written here
         """
         if not isinstance(obj, np.ndarray) or obj.ndim == 0 or obj.nbytes < PIECE or obj.dtype.hasobject:
             return None
@@ -125,9 +125,9 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 def _linked(source: Path, target: Path, content: np.ndarray) -> bool:
     """
-    Link a piece, if it is still what is to be written: damage must not get into all checkpoints.
+    Link a piece if its file still has the same content, so that damage does not spread to all checkpoints.
 
-    :param source: the piece of the last time
+    :param source: the piece of the previous call
     :param target: name of the link
     :param content: bytes of the piece
     :return: whether it is linked

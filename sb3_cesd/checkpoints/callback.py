@@ -22,31 +22,31 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 
 class ResumableCheckpoint(BaseCallback):
     """
-    Write checkpoints from which :func:`~sb3_cesd.checkpoints.resume.resume` goes on as if the run had never stopped: on the
+    Write checkpoints from which :func:`~sb3_cesd.checkpoints.resume.resume` continues as if the run had never stopped: on the
     CPU, the weights are bit-identical to those of the uninterrupted run with the same callback.
 
     A checkpoint is a folder with the model and its optimizers, the replay buffer, all random states, the environments in the
-    midst of their episodes with their statistics, the skills that act, noise, counters, what is not logged yet, what SB3's own
-    callbacks have evaluated and counted, and the state of callbacks that have ``get_state()`` and ``set_state(state)``, such
-    as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is there as a whole or not at all. Parts of the replay buffer that
-    did not change since the last checkpoint are hard links, which take no time and space.
+    middle of their episodes with their statistics, the current skills, noise, counters, values that are not logged yet, the
+    results and counts of SB3's own callbacks, and the state of callbacks that have ``get_state()`` and ``set_state(state)``,
+    such as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is written completely or not at all. Parts of the replay
+    buffer that did not change since the last checkpoint are hard links, which take no time and space.
 
-    Environments of which no state can be read (another process, a simulation that can't be pickled) are reset at each
-    checkpoint instead, about which a warning tells.
+    Environments whose state can't be read (another process, a simulation that can't be pickled) are reset at each checkpoint
+    instead, with a warning.
 
-    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second one does not wait).
+    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second signal does not wait).
 
-    In RL Zoo, in the yml file or with ``-params``; ``-i`` then takes the model of a checkpoint::
+    In RL Zoo, in the yml file or with ``-params``; ``-i`` then accepts the model of a checkpoint::
 
         callback:
           - sb3_cesd.callbacks.ResumableCheckpoint:
               save_freq: 50000
 
     :param path: folder of the checkpoints; in RL Zoo, ``None`` for the folder ``checkpoints`` of the run
-    :param save_freq: environment steps (of all environments together) between two checkpoints; one is written before the
-        first rollout after them, and one at the end
-    :param keep: number of checkpoints that are kept
-    :param verbose: verbosity level; 1 names each checkpoint
+    :param save_freq: environment steps (of all environments together) between two checkpoints; a checkpoint is written before
+        the next rollout, and at the end of training
+    :param keep: number of checkpoints to keep
+    :param verbose: verbosity level; 1 prints the name of each checkpoint
     """
 
     model: SkillDDPG  # type: ignore[assignment]
@@ -59,26 +59,26 @@ class ResumableCheckpoint(BaseCallback):
         self.save_freq = save_freq
         self.keep = keep
         self._n_written = 0
-        # Steps at which it wrote in this training
+        # Time step of the last checkpoint of this training
         self._written_at: int | None = None
         self._stop_requested = False
         self._stops = False
         self._has_warned = False
 
     def request_stop(self) -> None:
-        """Write a checkpoint before the next rollout, and end the training with it."""
+        """Write a checkpoint before the next rollout, and end training with it."""
         self._stop_requested = True
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, SkillDDPG):
             raise ValueError(
-                f"{type(self.model).__name__} is none of this package's methods: use SB3's CheckpointCallback for it."
+                f"{type(self.model).__name__} is not a method of this package: use SB3's CheckpointCallback for it."
             )
         if self.path is None:
-            raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo finds one by itself).")
+            raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         if self.model.num_timesteps == 0 and checkpoints_in(Path(self.path)):
             raise ValueError(
-                f"{self.path} holds the checkpoints of another run: go on with it by sb3_cesd.checkpoints.resume, or pass "
+                f"{self.path} holds the checkpoints of another run: continue it by sb3_cesd.checkpoints.resume, or pass "
                 "another folder."
             )
         self._n_written = self.model.num_timesteps // self.save_freq
@@ -88,7 +88,7 @@ class ResumableCheckpoint(BaseCallback):
         if isinstance(self.parent, EventCallback):
             raise ValueError(
                 f"{type(self.parent).__name__} passes on neither rollouts nor the end of training, so ResumableCheckpoint "
-                "would write nothing: pass it beside, in a list; its save_freq says how often it writes."
+                "would write nothing: pass it beside, in a list, and set its save_freq."
             )
         self._written_at = None
         self._signals = self.model.until_learned.enter_context(deferred_signals())
@@ -105,13 +105,13 @@ class ResumableCheckpoint(BaseCallback):
         return not self._stops
 
     def _on_training_end(self) -> None:
-        # Not of a run that was stopped within a rollout, whose last transition is not stored; RL Zoo ends training twice
+        # Not for a run that was stopped within a rollout, whose last transition is not stored. RL Zoo ends training twice
         is_over = self.model.num_timesteps >= self.model._total_timesteps
         if is_over and self._written_at != self.model.num_timesteps:
             self.write()
 
     def write(self) -> None:
-        """Write a checkpoint now; to be called between rollouts."""
+        """Write a checkpoint now. Call it between rollouts."""
         assert self.path is not None
         self._n_written = self.model.num_timesteps // self.save_freq
         self._written_at = self.model.num_timesteps

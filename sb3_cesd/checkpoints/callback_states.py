@@ -1,4 +1,4 @@
-"""What callbacks have gathered in a run, of those that tell."""
+"""State of callbacks in a run."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import (
 
 from sb3_cesd.checkpoints.environments import offers_state
 
-#: Callbacks of SB3 that gather something, and beginnings of the names of what it is
+#: SB3's callbacks with a state -> prefixes of the names of its attributes
 GATHERED = {
     EvalCallback: ("evaluations_", "best_mean_reward", "last_mean_reward"),
     EveryNTimesteps: ("last_time_trigger",),
@@ -29,22 +29,21 @@ GATHERED = {
 
 def get_callback_states(callback: BaseCallback) -> list[tuple[str, Any]]:
     """
-    Ask callbacks that offer ``get_state()`` and ``set_state(state)`` for their state. Of SB3's own, what they have gathered is
-    read.
+    Read the state of SB3's callbacks, and of those that have ``get_state()`` and ``set_state(state)``.
 
-    :param callback: what was passed to ``learn``
-    :return: what :func:`set_callback_states` takes: names of their classes and their states
+    :param callback: callback passed to ``learn``
+    :return: names of their classes and their states, for :func:`set_callback_states`
     """
     return [(type(each).__name__, _state_of(each)) for each in _offering(callback)]
 
 
 def set_callback_states(callback: BaseCallback, states: list[tuple[str, Any]]) -> None:
     """
-    Let callbacks go on from what those of another run have gathered. Several of the same class go by their order; one that the
-    other run did not have starts anew.
+    Continue callbacks from the states of those of another run. Callbacks of the same class are matched by their order; one
+    that the other run did not have starts anew.
 
-    :param callback: what was passed to ``learn``
-    :param states: what :func:`get_callback_states` returned
+    :param callback: callback passed to ``learn``
+    :param states: states that :func:`get_callback_states` returned
     """
     waiting: dict[str, deque[Any]] = defaultdict(deque)
     for name, state in states:
@@ -55,7 +54,7 @@ def set_callback_states(callback: BaseCallback, states: list[tuple[str, Any]]) -
 
 
 def _offering(callback: BaseCallback) -> Iterator[Any]:
-    """List the callbacks that tell their state, also within others."""
+    """List the callbacks with a state, also within others."""
     if offers_state(callback) or isinstance(callback, tuple(GATHERED)):
         yield callback
     if isinstance(callback, CallbackList):
@@ -80,5 +79,5 @@ def _set_state(callback: Any, state: Any) -> None:
     vars(callback).update(state)
     folder = getattr(callback, "best_model_save_path", None)
     if folder is not None and not (Path(folder) / "best_model.zip").is_file():
-        # In a folder of its own, a resumed run has no best model yet
+        # A resumed run in another folder has no best model yet
         callback.best_mean_reward = -np.inf

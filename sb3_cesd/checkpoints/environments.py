@@ -1,4 +1,4 @@
-"""The state of environments in the midst of their episodes, with that of all wrappers around them."""
+"""State of environments during an episode, including that of all their wrappers."""
 
 import io
 import pickle
@@ -8,20 +8,21 @@ import gymnasium as gym
 from gymnasium.utils import EzPickle
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
-#: Attributes that tell how an environment was made or what it is connected with, not how it goes on
+#: Attributes that describe how an environment was created or what it is connected with, not its state
 NO_STATE = ("env", "venv", "envs", "spec", "_cached_spec", "class_attributes", "results_writer")
 
 
 def get_env_state(venv: VecEnv) -> tuple[bytes, bool]:
     """
-    Read all that determines how environments go on.
+    Read the state from which environments can continue.
 
-    What offers ``get_state()`` and ``set_state(state)`` is asked for it; of other wrappers and environments, the attributes
-    are taken. Of a wrapper, those that can't be pickled are left out (videos, files); an environment that can't be pickled as
-    a whole has no state that could be read.
+    Wrappers and environments with ``get_state()`` and ``set_state(state)`` provide their state; otherwise it consists of their
+    attributes. Attributes of wrappers that can't be pickled (videos, files) are left out, but the state of an environment that
+    can't be pickled as a whole can't be read.
 
     :param venv: vectorized environment
-    :return: what :func:`set_env_state` takes, and whether the environments are part of it or only the wrappers of all of them
+    :return: state for :func:`set_env_state`, and whether it contains the environments, or only the wrappers of the vectorized
+        environment
     """
     wrappers, others = _layers(venv)
     try:
@@ -32,12 +33,12 @@ def get_env_state(venv: VecEnv) -> tuple[bytes, bool]:
 
 def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
     """
-    Let environments go on where others were.
+    Continue from the state of other environments.
 
-    :param venv: vectorized environment, made as the other
-    :param state: what :func:`get_env_state` returned
-    :param whole: whether the environments are part of it
-    :raises ValueError: if the environments are others, or another number of them
+    :param venv: vectorized environment, created like the other
+    :param state: state that :func:`get_env_state` returned
+    :param whole: whether it contains the environments
+    :raises ValueError: if the environments, their wrappers or their number differ
     """
     wrappers, others = _layers(venv)
     layers = [*wrappers, *others] if whole else wrappers
@@ -45,7 +46,7 @@ def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
     ours = [type(layer).__name__ for layer, _ in layers]
     if names != ours:
         raise ValueError(
-            f"The checkpoint is one of {', '.join(names)}, the environment is made of {', '.join(ours)}: pass as many "
+            f"The checkpoint contains {', '.join(names)}, but the given environment {', '.join(ours)}: pass as many "
             "environments as were trained with, in the same wrappers."
         )
     for (layer, _), saved in zip(layers, states, strict=True):
@@ -60,7 +61,7 @@ def _layers(venv: VecEnv) -> tuple[list[tuple[Any, bool]], list[tuple[Any, bool]
     List wrappers and environments from the outermost to the innermost.
 
     :param venv: vectorized environment
-    :return: the wrappers of all environments, and the rest; each with whether attributes of it may be left out
+    :return: the wrappers of the vectorized environment, and the rest; each with whether its attributes may be left out
     """
     wrappers: list[tuple[Any, bool]] = []
     while isinstance(venv, VecEnvWrapper):
@@ -79,12 +80,12 @@ def _layers(venv: VecEnv) -> tuple[list[tuple[Any, bool]], list[tuple[Any, bool]
 
 def offers_state(obj: Any) -> bool:
     """
-    Tell whether an object can be asked for its state.
+    Check whether an object provides its state.
 
     :param obj: any object
     :return: whether its class has ``get_state()`` and ``set_state(state)``
     """
-    # Of the class, as a wrapper may pass on attributes of what it wraps
+    # Look at the class, as a wrapper may forward attributes of what it wraps
     return hasattr(type(obj), "get_state") and hasattr(type(obj), "set_state")
 
 
@@ -123,7 +124,7 @@ def _pickled(value: Any, layers: list[tuple[Any, bool]]) -> bytes:
 
 class _StatePickler(pickle.Pickler):
     """
-    Pickle references to layers as their place among them.
+    Pickle references to layers as their index.
 
     :param file: where to write
     :param layers: see :func:`_layers`
@@ -134,10 +135,10 @@ class _StatePickler(pickle.Pickler):
         self._places = {id(layer): place for place, (layer, _) in enumerate(layers)}
 
     def persistent_id(self, obj: Any) -> int | None:
-        """Name the layers."""
+        """Return the index of a layer."""
         place = self._places.get(id(obj))
         if place is None and isinstance(obj, gym.Env | VecEnv | EzPickle):
-            raise pickle.PicklingError(f"The state of a {type(obj).__name__} is not known: it starts anew when it is pickled.")
+            raise pickle.PicklingError(f"The state of a {type(obj).__name__} is unknown: a pickled copy starts anew.")
         return place
 
 
@@ -154,5 +155,5 @@ class _StateUnpickler(pickle.Unpickler):
         self._layers = layers
 
     def persistent_load(self, pid: int) -> Any:
-        """Find a layer by its place."""
+        """Return a layer by its index."""
         return self._layers[pid][0]

@@ -1,4 +1,4 @@
-"""Folders of checkpoints, which are there as a whole or not at all."""
+"""Folders of checkpoints, which are written completely or not at all."""
 
 import itertools
 import json
@@ -23,19 +23,19 @@ PREFIX = "steps_"
 @contextmanager
 def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     """
-    Write a checkpoint aside, put it in its place once it is complete and on the disk, and delete the oldest ones.
+    Write a checkpoint to a temporary folder, move it to its place once it is complete and on disk, and delete the oldest ones.
 
-    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the checkpoints before it are untouched. Those after
-    it are deleted: the run was resumed from an earlier one. Another process that writes to the same folder waits.
+    Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched. Later ones are
+    deleted, since the run was resumed from an earlier one. Another process that writes to the same folder waits.
 
-    :param target: its folder in that of the checkpoints of a run
+    :param target: folder of the checkpoint, in the folder of the checkpoints of a run
     :param keep: number of checkpoints to keep
-    :return: where to write its files
+    :return: temporary folder for its files
     """
     folder = target.parent
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
-        # Of a fixed name, so that what a killed process left behind is deleted by the next
+        # A fixed name, so that the next process deletes what a killed one left behind
         unfinished = folder / ".unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir()
@@ -57,7 +57,7 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing checkpoints to a folder, where folders can be opened."""
+    """Keep other processes from writing checkpoints to a folder, on systems that can lock folders."""
     if os.name != "posix":
         yield
         return
@@ -70,7 +70,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _delete(checkpoint: Path) -> None:
-    # Renamed first, so that it is never found in part
+    # Renamed first, so that an incomplete one is never found
     deleted = checkpoint.with_name(".deleted")
     shutil.rmtree(deleted, ignore_errors=True)
     os.rename(checkpoint, deleted)
@@ -89,7 +89,7 @@ def checkpoint_name(model: BaseAlgorithm) -> str:
 
 def manifest_of(model: BaseAlgorithm) -> str:
     """
-    Tell what a checkpoint is one of.
+    Describe the run of a checkpoint.
 
     :param model: a model
     :return: JSON
@@ -118,7 +118,7 @@ def checkpoints_in(folder: Path) -> list[Path]:
 
 def is_checkpoint(path: AnyPath) -> bool:
     """
-    Tell whether a folder is a checkpoint.
+    Check whether a folder is a checkpoint.
 
     :param path: any path
     :return: whether it is one
@@ -130,7 +130,7 @@ def find_checkpoint(path: AnyPath) -> Path:
     """
     Find a checkpoint.
 
-    :param path: its folder, the model in it, or a folder of checkpoints, of which the latest is taken
+    :param path: its folder, the model in it, or a folder of checkpoints, of which the latest is used
     :return: its folder
     :raises FileNotFoundError: if there is none
     """
@@ -150,10 +150,10 @@ def find_checkpoint(path: AnyPath) -> Path:
 
 def read_manifest(checkpoint: Path) -> dict[str, Any]:
     """
-    Read what a checkpoint tells of itself.
+    Read the manifest of a checkpoint.
 
-    :param checkpoint: its folder
-    :return: what was written
+    :param checkpoint: folder of the checkpoint
+    :return: its content
     :raises ValueError: if the file is damaged
     """
     try:
@@ -166,7 +166,7 @@ def read_manifest(checkpoint: Path) -> dict[str, Any]:
 
 def with_checkpoints_found(arguments: list[str]) -> list[str]:
     """
-    Name the model of a checkpoint where RL Zoo's command line names a folder of checkpoints, which RL Zoo refuses.
+    Replace a folder of checkpoints in RL Zoo's command line, which RL Zoo rejects, by the model of its latest checkpoint.
 
     :param arguments: arguments of the command line
     :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``

@@ -1,4 +1,4 @@
-"""The random number generators that all share."""
+"""States of the global random number generators."""
 
 import random
 from typing import Any
@@ -11,7 +11,7 @@ def get_random_states() -> dict[str, Any]:
     """
     Read the states of the generators of Python, NumPy and PyTorch.
 
-    :return: what :func:`set_random_states` takes
+    :return: states for :func:`set_random_states`
     """
     return {
         "python": random.getstate(),
@@ -23,9 +23,9 @@ def get_random_states() -> dict[str, Any]:
 
 def set_random_states(states: dict[str, Any]) -> None:
     """
-    Let the generators go on from other states; those of GPUs where there are as many.
+    Set the states of the generators; those of GPUs only if there are as many.
 
-    :param states: what :func:`get_random_states` returned
+    :param states: states that :func:`get_random_states` returned
     """
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])

@@ -16,19 +16,19 @@ from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", **kwargs: Any) -> SkillDDPG:
     """
-    Load a checkpoint of a run, to go on as if it had never stopped::
+    Load a checkpoint, to continue its run as if it had never stopped::
 
         model = resume("checkpoints", env)
         model.learn(remaining_timesteps(model), callback, reset_num_timesteps=False)
 
-    The first ``learn`` continues the episodes of the environments, with all random numbers. A checkpoint holds pickled
-    objects, which may run any code: resume only those that you trust.
+    The first ``learn`` continues the episodes of the environments, with all random numbers. A checkpoint contains pickled
+    objects, which can run any code: only resume checkpoints that you trust.
 
     :param path: folder of a checkpoint that :class:`~sb3_cesd.checkpoints.callback.ResumableCheckpoint` wrote, or folder of
-        several, of which the latest is taken
-    :param env: environments made as those of the run, as many and in the same wrappers (if registered in Gym, can be str)
+        several, of which the latest is used
+    :param env: environments like those of the run, as many and in the same wrappers (if registered in Gym, can be str)
     :param device: Device on which the code should run.
-    :param kwargs: arguments of the constructor to change (the run is another one then, but for those of logging)
+    :param kwargs: arguments of the constructor to change (except for those of logging, this changes the run)
     :return: the model
     :raises FileNotFoundError: if there is no checkpoint
     :raises ValueError: if it is damaged, or does not fit the environment or the arguments
@@ -43,7 +43,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     wanted = kwargs.get("reward")
     if wanted is not None and wanted != read_saved_data(folder / MODEL).get("reward", "intrinsic"):
         raise ValueError(
-            f"{folder} is of a run with another reward than {wanted!r} and can't go on with that: leave reward out, "
+            f"{folder} is of a run with another reward than {wanted!r}, and can't continue with it: leave reward out, "
             f"or begin a task with {name}.from_pretrained({str(folder / MODEL)!r}, env)."
         )
     model = model_class.load(folder / MODEL, env, device, force_reset=False, **kwargs)
@@ -58,7 +58,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
 
 def remaining_timesteps(model: SkillDDPG) -> int:
     """
-    Tell how far a run has to go on.
+    Return the number of environment steps that remain of a run.
 
     :param model: a resumed model
     :return: environment steps to the end of the run, at least 0

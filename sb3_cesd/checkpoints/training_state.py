@@ -1,4 +1,4 @@
-"""What of a run in ``learn`` is neither in the saved model nor in the replay buffer."""
+"""State of a run of ``learn`` that is neither in the saved model nor in the replay buffer."""
 
 import time
 import warnings
@@ -14,7 +14,7 @@ from sb3_cesd.checkpoints.environments import get_env_state, set_env_state
 from sb3_cesd.checkpoints.random_states import get_random_states, set_random_states
 from sb3_cesd.skill_ddpg import SkillDDPG
 
-#: What a logger holds until it is written
+#: Attributes in which a logger keeps values until they are written
 LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 
 
@@ -23,9 +23,9 @@ def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -
     Read the state of a run between two rollouts.
 
     :param model: a model in ``learn``
-    :param callback: what was passed to ``learn``
+    :param callback: callback passed to ``learn``
     :param n_calls: number of steps that callbacks have seen
-    :return: what :func:`set_training_state` takes
+    :return: state for :func:`set_training_state`
     """
     assert model.env is not None
     env_state, whole = get_env_state(model.env)
@@ -50,12 +50,12 @@ def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -
 
 def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str, Any]) -> None:
     """
-    Let a run go on from the state of another.
+    Continue a run from the state of another one.
 
     :param model: a loaded model at the start of ``learn``
-    :param callback: what was passed to ``learn``
-    :param state: what :func:`get_training_state` returned
-    :raises ValueError: if the environments are others
+    :param callback: callback passed to ``learn``
+    :param state: state that :func:`get_training_state` returned
+    :raises ValueError: if the environments differ
     """
     assert model.env is not None
     set_env_state(model.env, state["env_state"], state["reset_seed"] is None)
@@ -65,22 +65,20 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     model._skill_rewards.rewards, model._skill_rewards.steps = state["skill_rewards"]
     for name in LOGGED:
         getattr(model.logger, name).update(state["logger"][name])
-    # Checkpoints of earlier versions have saved it as part of learning_starts
-    model.until_learned.enter_context(model.learning_later(state.get("learns_later_by", 0)))
+    model.until_learned.enter_context(model.learning_later(state["learns_later_by"]))
     # Time and speed are those of the whole run, without the pause
     model.start_time = time.time_ns() - state["elapsed"]
     model._num_timesteps_at_start = state["num_timesteps_at_start"]
     for new in _every_step(callback):
         new.n_calls = state["n_calls"]
-    # Checkpoints of earlier versions have none
-    set_callback_states(callback, state.get("callbacks", []))
+    set_callback_states(callback, state["callbacks"])
     set_random_states(state["random_states"])
     restart_episodes(model, state["reset_seed"])
 
 
 def restart_episodes(model: SkillDDPG, seed: int | None) -> None:
     """
-    Reset environments whose state can't be read, so that it is known what they go on from.
+    Reset environments whose state can't be read, so that they continue from a known state.
 
     :param model: a model in ``learn``, between two rollouts
     :param seed: seed of the environments; ``None`` for those whose state was read, which are left alone
@@ -104,20 +102,20 @@ def restart_episodes(model: SkillDDPG, seed: int | None) -> None:
 
 def warn_of_restarts(model: SkillDDPG) -> None:
     """
-    Tell that episodes end at checkpoints.
+    Warn that episodes end at checkpoints.
 
-    :param model: a model whose environments have no state that could be read
+    :param model: a model whose environments have no state that can be read
     """
     assert model.env is not None
     warnings.warn(
-        f"The state of {type(model.env.unwrapped).__name__} can't be read in the midst of an episode: all episodes end at "
-        "each checkpoint, so that a run can go on from there. To avoid that, use DummyVecEnv, and give the environment "
+        f"The state of {type(model.env.unwrapped).__name__} can't be read during an episode: all episodes end at each "
+        "checkpoint, so that the run can be resumed from there. To avoid this, use DummyVecEnv, and give the environment "
         "get_state() and set_state(state), or attributes that can be pickled."
     )
 
 
 def _every_step(callback: BaseCallback) -> Iterator[BaseCallback]:
-    """List the callbacks that see every step, and none so far."""
+    """List the callbacks that are called in every step, and have not been called yet."""
     if isinstance(callback, CallbackList):
         for child in callback.callbacks:
             yield from _every_step(child)

@@ -169,7 +169,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"average_window": 1, **state})  # buffers of earlier versions have none
+        self.__dict__.update(state)
         for name in self.ARRAYS:
             setattr(self, name, self._with_room(state[name]))
         self.observations = {name: self._with_room(saved) for name, saved in state["observations"].items()}

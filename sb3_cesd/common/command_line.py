@@ -32,19 +32,6 @@ def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
     return integer
 
 
-def existing(text: str) -> Path:
-    """
-    Parse the path of a file or folder to read.
-
-    :param text: an argument
-    :return: a file or folder that exists
-    :raises argparse.ArgumentTypeError: if there is none
-    """
-    if not text or not os.path.exists(text):
-        raise argparse.ArgumentTypeError(f"there is no {text!r}: pass a file or folder that exists")
-    return Path(text)
-
-
 def output_folder(text: str) -> Path:
     """
     Parse the folder of results, without creating it.

@@ -24,7 +24,8 @@ class TensorNormalization:
 
     def _read(self) -> dict[str, np.ndarray]:
         statistics = {"reward_std": np.sqrt(np.atleast_1d(self.env.ret_rms.var) + self.env.epsilon)}
-        if self.env.norm_obs:
+        # Without normalised observations from the start there is no obs_rms
+        if "obs_rms" in vars(self.env):
             for name, rms in observation_statistics(self.env).items():
                 statistics[f"mean of {name}"] = np.array(rms.mean)
                 statistics[f"std of {name}"] = np.sqrt(rms.var + self.env.epsilon)
@@ -43,9 +44,9 @@ class TensorNormalization:
 
         :param name: name of their entry in a dictionary
         :param observations: shape ``(n, *shape)``
-        :return: normalised, float32; an entry that is not normalised stays as it is
+        :return: normalised, float32; those that ``VecNormalize`` does not normalise stay as they are
         """
-        if f"mean of {name}" not in self._statistics:
+        if not self.env.norm_obs or f"mean of {name}" not in self._statistics:
             return observations
         # In float64, as the statistics are
         observations = (observations - self._tensors[f"mean of {name}"]) / self._tensors[f"std of {name}"]

@@ -194,9 +194,6 @@ class SkillClock:
         :param state: what :meth:`get_state` of the other clock returned
         """
         vars(self).update(copy.deepcopy(state))
-        if np.ndim(self._n_drawn) == 0:
-            # Earlier versions counted over all environments
-            self._n_drawn = np.full(len(self.vectors), self._n_drawn // len(self.vectors))
 
     def reset(self) -> None:
         """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""

@@ -3,7 +3,14 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize, unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import (
+    VecEnv,
+    VecEnvWrapper,
+    VecNormalize,
+    VecTransposeImage,
+    unwrap_vec_normalize,
+    unwrap_vec_wrapper,
+)
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_cesd.common.allowed import check_arguments
@@ -13,13 +20,14 @@ from sb3_cesd.common.observations import (
     SKILL,
     Observation,
     add_skill,
+    channels_first,
     entries_of,
     plain_form,
     shapes_of,
     short,
     skill_observation_space,
 )
-from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
+from sb3_cesd.common.skill_clock import SkillClock
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
 
 
@@ -80,14 +88,6 @@ class VecSkillObservation(VecEnvWrapper):
         """
         self.clock.set_skill(skill)
         self.own_skill = None if skill is None else self.skill_space.name_of(skill)
-
-    def take_turns(self, turns: SkillTurns) -> None:
-        """
-        Let all skills act in turn, from the next observation on.
-
-        :param turns: how long, and who acts afterwards
-        """
-        self.clock.take_turns(turns)
 
     def get_state(self) -> dict[str, Any]:
         """
@@ -222,6 +222,21 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
             normalizer.obs_rms = trained[OBSERVATION]
         normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
     return env
+
+
+def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
+    """
+    Put the channels of images first where the model observes them so: Stable-Baselines3 transposes only the environments of
+    training.
+
+    :param env: environments
+    :param space: space that the model observes
+    :return: the environments, in a ``VecTransposeImage`` if that makes their observations those of the model
+    """
+    given, observed = shapes_of(env.observation_space), shapes_of(space)
+    if given == observed or shapes_of(channels_first(env.observation_space)) != observed:
+        return env
+    return VecTransposeImage(env)
 
 
 def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:

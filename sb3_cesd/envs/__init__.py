@@ -1,4 +1,4 @@
-"""Environments of the benchmark. Registering them imports no physics engine; making one does."""
+"""Environments of the benchmarks. Registering them does not import a physics engine; creating a robot does."""
 
 from sb3_cesd.envs.registration import register_envs
 from sb3_cesd.envs.robots.batching import batch_envs, make_batched

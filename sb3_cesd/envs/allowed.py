@@ -1,4 +1,4 @@
-"""The table of what arguments of environments may be; that of everything else is :mod:`sb3_cesd.common.allowed`."""
+"""Table of the valid arguments of environments; all other arguments are in :mod:`sb3_cesd.common.allowed`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ RENDER_MODE = optional(TEXT)
 ENVIRONMENT = instance(gym.Env, "an environment", "pass an environment of Gymnasium, e.g. gym.make(id)")
 AXES = Rule("1, 2 or 3", "pass 1 for x, 2 for x and y, or 3", lambda value: is_integer(value) and 1 <= value <= 3)
 
-#: What arguments may be, by the class that takes them
+#: Rules for arguments, by the class or function that takes them
 ALLOWED: dict[str, dict[str, Rule]] = {
     "MazeEnv": {"layout": LAYOUT, "reward": TEXT, "render_mode": RENDER_MODE},
     "MazeVecEnv": {
@@ -66,6 +66,6 @@ def check_env_arguments(owner: str, values: Mapping[str, Any]) -> None:
 
     :param owner: the class, a key of :data:`ALLOWED`
     :param values: arguments by name; names that are not in the table are ignored, as :func:`locals` holds some
-    :raises ValueError: if an argument is not what it may be
+    :raises ValueError: if an argument is invalid
     """
     check_by(ALLOWED[owner], values)

@@ -1,4 +1,4 @@
-"""Tasks of reaching goals, for skills to solve."""
+"""Goal-reaching tasks, to be solved with skills."""
 
 from typing import Any, NamedTuple, SupportsFloat
 
@@ -12,13 +12,13 @@ from sb3_cesd.envs.allowed import check_env_arguments
 
 #: Key of the goal in the observations
 GOAL = "goal"
-#: Tells the random numbers of goals from those that the environment draws with the same seed
+#: Separates the random numbers of goals from those that the environment draws with the same seed
 OWN_STREAM = 1
 
 
 class GoalSettings(NamedTuple):
     """
-    A task of the literature.
+    Settings of a task from the literature.
 
     :param env_id: the robot
     :param goal_range: see :class:`GoalTask`
@@ -48,15 +48,15 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """
     Reach goals: the reward is 1 in each step that ends within the radius of the goal, else 0.
 
-    The first goal of an episode is drawn uniformly around the origin, each later one around the goal before. The observation
-    becomes a dictionary, with the way to the goal as ``"goal"`` beside the ``"observation"`` (an observation that is a
-    dictionary keeps its keys). :class:`~sb3_cesd.options.SkillOptions` shows skills what they were trained with, and leaves
+    The first goal of an episode is drawn uniformly around the origin, each later one around the previous goal. The observation
+    becomes a dictionary with the entries ``"observation"`` and ``"goal"``, the vector to the goal (a dictionary observation
+    keeps its keys). :class:`~sb3_cesd.options.SkillOptions` only shows skills the entries they were trained with, and leaves
     the goal to the algorithm on top.
 
-    ``info`` holds the ``goal_distance`` [m] to the goal that the reward is of, and ``is_success``, whether that is within the
-    radius. In the released code of the papers, the observation holds the place of the goal instead of the way to it; in CSF's,
-    the goals of the ant after the first are drawn once, when the environment is made, for all episodes, and the first step
-    never earns a reward.
+    ``info`` holds ``goal_distance`` [m], the distance to the goal that the reward refers to, and ``is_success``, whether it is
+    within the radius. In the released code of the papers, the observation holds the position of the goal instead of the vector
+    to it; in CSF's, all goals of the ant but the first are drawn only once, when the environment is created, and the first
+    step is never rewarded.
 
     :param env: an environment with a ``position`` (x, y, z), as robots and mazes have
     :param goal_range: largest distance of a goal along each axis [m]
@@ -73,7 +73,7 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, goal_range=goal_range, radius=radius, goal_duration=goal_duration, n_axes=n_axes)
         super().__init__(env)
         if not env.has_wrapper_attr("position"):
-            raise ValueError("Environments without a position have no places to reach: give it a property position (x, y, z).")
+            raise ValueError("The environment has no position to measure goals by: give it a property position (x, y, z).")
         plain = check_plain_space(env.observation_space)
         entries = entries_of(dict(plain.spaces) if isinstance(plain, spaces.Dict) else plain)  # type: ignore[arg-type]
         if GOAL in entries:
@@ -83,10 +83,10 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.goal_range = goal_range
         self.radius = radius
         self.goal_duration = goal_duration
-        #: Place of the current goal [m], shape ``(n_axes,)``
+        #: Position of the current goal [m], shape ``(n_axes,)``
         self.goal = np.zeros(n_axes)
         self._n_steps = 0
-        # Apart from that of the environment, whose initial states stay what they are without goals
+        # Separate from the environment's, so that initial states are the same as without goals
         self._random_state = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -99,7 +99,7 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None:
-            # Not the numbers that the initial state is drawn from
+            # Independent of the initial state, which is drawn with the same seed
             self._random_state = np.random.default_rng([seed, OWN_STREAM])
         self._n_steps = 0
         self.goal = self._draw(np.zeros_like(self.goal))
@@ -125,8 +125,8 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         Draw a goal.
 
-        :param center: middle of where it may be, shape ``(n_axes,)``
-        :return: its place, shape ``(n_axes,)``
+        :param center: center of the range, shape ``(n_axes,)``
+        :return: position of the goal, shape ``(n_axes,)``
         """
         return center + self._random_state.uniform(-self.goal_range, self.goal_range, center.shape)
 
@@ -145,14 +145,14 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Add the goal to an observation.
 
         :param observation: observation of the environment
-        :return: the same with the way to the goal
+        :return: observation with the vector to the goal
         """
         return {**entries_of(observation), GOAL: self._way().astype(np.float32)}
 
 
 def make_goal_task(name: str) -> gym.Env:
     """
-    Make a task of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), with episodes of 200 steps.
+    Create a task of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), with episodes of 200 steps.
 
     =============== =============== ====== =========================
     name            range of a goal radius goals
@@ -168,6 +168,6 @@ def make_goal_task(name: str) -> gym.Env:
     """
     check_env_arguments("make_goal_task", locals())
     if name not in GOAL_TASKS:
-        raise ValueError(f"Unknown name {name!r} of a task: choose one of {', '.join(GOAL_TASKS)}.")
+        raise ValueError(f"Unknown task name {name!r}: choose one of {', '.join(GOAL_TASKS)}.")
     env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
     return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)

@@ -8,7 +8,7 @@ from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
 
 class EnvEntry(NamedTuple):
     """
-    What Gymnasium needs to know of an environment id.
+    How an environment id is registered with Gymnasium.
 
     :param entry_point: ``module:callable``
     :param max_episode_steps: length of an episode, in steps

@@ -133,7 +133,7 @@ class APS(SkillDDPG):
     ("paper").
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
     policy: SuccessorPolicy
 
     reward_class = APSReward

@@ -90,7 +90,7 @@ class CSF(SkillDDPG):
     ``negatives_weight`` (5) and ``scale`` (1).
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
     policy: SuccessorPolicy
     critic: SuccessorCritic
     critic_target: SuccessorCritic

@@ -1,4 +1,4 @@
-"""How well skills cover an environment and how well they can be told apart: functions of recorded states."""
+"""Metrics of recorded states: how well skills cover an environment, and how distinguishable they are."""
 
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
 from sb3_cesd.metrics.coverage import CumulativeMazeCoverage, TrainingCoverage, maze_coverage, torso_coverage

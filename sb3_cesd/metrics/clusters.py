@@ -6,10 +6,10 @@ from sb3_cesd.common.checks import check_lengths
 
 def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
     """
-    Measure how much of what a skill visits lies in its own cluster.
+    Measure the share of states that lie in the cluster of their skill.
 
     :param clusters: predicted cluster of each state, shape ``(n,)``
-    :param skills: skill that visited it, to which the cluster of the same index belongs, shape ``(n,)``
+    :param skills: skill that visited each state and owns the cluster of the same index, shape ``(n,)``
     :return: share of the states that lie in the cluster of their skill, from 0 to 1; 1 / n_skills by chance
     """
     check_arguments("on_cluster_share", locals())

@@ -9,9 +9,9 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 
 class CumulativeMazeCoverage:
     """
-    State coverage of a maze, over states that are added as training visits them.
+    State coverage of a maze, accumulated over the states that training visits.
 
-    :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
+    :param layout: the maze, which determines the size of the bins (0.05, in the bottleneck 0.1)
     """
 
     def __init__(self, layout: MazeLayout) -> None:
@@ -21,7 +21,7 @@ class CumulativeMazeCoverage:
 
     def add(self, states: np.ndarray) -> float:
         """
-        Count the bins of states.
+        Add the bins of states.
 
         :param states: (x, y), shape ``(n, 2)``
         :return: share of the free bins that were visited so far, from 0 to 1
@@ -49,7 +49,7 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     The paper's policy coverage is that of 20 stochastic rollouts per skill.
 
     :param states: (x, y), shape ``(n, 2)``
-    :param layout: the maze, which tells the size of the bins (0.05, in the bottleneck 0.1)
+    :param layout: the maze, which determines the size of the bins (0.05, in the bottleneck 0.1)
     :return: share of the free bins that were visited, from 0 to 1
     :raises ValueError: if a state can't be reached in this maze
     """
@@ -59,10 +59,10 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
 
 class TrainingCoverage:
     """
-    Coverage of a robot's training, over positions that are added as training visits them (in steps of TLDR, Bae et al., 2024).
+    Coverage of a robot, accumulated over the positions that training visits, as in TLDR (Bae et al., 2024).
 
     :param bin_size: side of the bins [m]
-    :param queue_size: number of last steps of the environment that the coverage of the queue counts
+    :param queue_size: number of most recent environment steps that :attr:`queue` counts
     """
 
     def __init__(self, bin_size: float = 1.0, queue_size: int = 100_000) -> None:
@@ -78,7 +78,7 @@ class TrainingCoverage:
         """
         Add the positions after a step.
 
-        :param positions: of each environment [m], shape ``(n_envs, d)``
+        :param positions: position in each environment [m], shape ``(n_envs, d)``
         """
         bins = [tuple(row) for row in np.floor(positions / self.bin_size).astype(int).tolist()]
         self._visited.update(bins)
@@ -92,7 +92,7 @@ class TrainingCoverage:
 
     @property
     def queue(self) -> int:
-        """Number of bins that the last steps visited."""
+        """Number of bins that the most recent steps visited."""
         return len(self._counts)
 
     @property
@@ -103,9 +103,9 @@ class TrainingCoverage:
 
 def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:
     """
-    Measure the state coverage of a DeepMind Control robot.
+    Measure the state coverage of a robot.
 
-    :param positions: of the torso [m], (x, y), or x alone for a walker, shape ``(n, 2)`` or ``(n, 1)``
+    :param positions: positions of the torso [m], (x, y), or x alone for a walker, shape ``(n, 2)`` or ``(n, 1)``
     :param bin_size: side of the bins [m]
     :return: number of occupied bins
     """

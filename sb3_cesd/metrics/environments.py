@@ -1,4 +1,4 @@
-"""Environments to play skills in, apart from those of training."""
+"""Environments to play skills in, separate from those of training."""
 
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     :param env_id: id of an environment
     :param env_kwargs: its arguments
     :return: the environment
-    :raises ValueError: if there is none of this id
+    :raises ValueError: if there is no environment with this id
     """
     check_arguments("make_env", locals())
     with explain_unknown_env(env_id), explain_arguments("env_kwargs", env_kwargs):
@@ -31,14 +31,14 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
 
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
     """
-    Make environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast.
+    Create environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast.
 
     :param env_id: id of an environment
     :param n_skills: number of skills
     :param n_rollouts: number of rollouts per skill
     :param env_kwargs: arguments of the environment
-    :return: a maze for every rollout, a robot for every skill (stepped together), or a single other environment
-    :raises ValueError: if there is no environment of this id
+    :return: one maze per rollout, one robot per skill (stepped together), or a single environment of any other kind
+    :raises ValueError: if there is no environment with this id
     """
     check_arguments("make_play_env", locals())
     make = partial(make_env, env_id, **(env_kwargs or {}))

@@ -1,4 +1,4 @@
-"""Reaching goals with skills, without learning ("zero-shot")."""
+"""Zero-shot goal reaching: skills reach goals without learning."""
 
 from typing import Any, NamedTuple
 
@@ -15,20 +15,20 @@ from sb3_cesd.metrics.rollouts import play_paths
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 
-#: Entries of the observation that are the place
+#: Entries of the observation that are the position
 PLACES = {"ant": [0, 1], "half_cheetah": [0]}
 #: Number of goals
 N_GOALS = 50
-#: Goals are drawn from +- this [m], as Zheng et al. (2025) do
+#: Largest distance of goals along each axis [m], as in Zheng et al. (2025)
 GOAL_RANGES = {"ant": 50.0, "half_cheetah": 100.0, "quadruped": 15.0}
 
 
 class GoalResults(NamedTuple):
     """
-    How near skills came to goals.
+    Distances of skills from their goals.
 
-    :param distances: to the goal of each episode [m], shape ``(n_goals, n_steps + 1)``; after the end of an episode the last
-        one is repeated
+    :param distances: distance to the goal of each episode [m], shape ``(n_goals, n_steps + 1)``; after the end of an episode
+        the last one is repeated
     :param skills: index of the skill of each goal, shape ``(n_goals,)``; ``None`` if it was chosen at each step
     """
 
@@ -39,10 +39,10 @@ class GoalResults(NamedTuple):
         """
         Summarise the distances.
 
-        :param radii: how near counts [m]
-        :return: for each radius r ``goal_hit_r`` (share of goals that were within r at some step), ``goal_end_r`` (at the last
-            step) and ``goal_stay_r`` (share of steps, after the first state, within r); and ``goal_distance``, the mean final
-            distance [m]
+        :param radii: distances within which a goal counts as reached [m]
+        :return: for each radius r ``goal_hit_r`` (share of goals that were within r at some step), ``goal_end_r`` (share of
+            goals within r at the last step) and ``goal_stay_r`` (share of steps within r, without the initial state); and
+            ``goal_distance``, the mean final distance [m]
         """
         metrics = {}
         for radius in radii:
@@ -56,7 +56,7 @@ class GoalResults(NamedTuple):
 
 class GoalSeeker:
     """
-    Follows at each step the skill that leads to a goal.
+    A model that follows, at each step, the skill that leads to a goal.
 
     :param model: a model with ``goal_skill``
     :param goals: observations to reach, as the model sees them, shape ``(n_goals, obs_dim)``
@@ -74,7 +74,7 @@ class GoalSeeker:
         :param observation: one per environment, shape ``(n_envs, obs_dim)``
         :param deterministic: take the mean action of a stochastic policy
         :param skill: index of the goal of each environment, shape ``(n_envs,)``
-        :return: actions, and anything
+        :return: actions, and the state of the model
         """
         skills = self._model.goal_skill(observation, self._goals[skill])
         return self._model.predict(observation, deterministic=deterministic, skill=skills)
@@ -86,32 +86,32 @@ def draw_goals(env: VecEnv, n_goals: int = N_GOALS, goal_range: float | None = N
 
     :param env: environments with a ``position``
     :param n_goals: number of goals
-    :param goal_range: largest distance along each axis [m]; ``None`` for that of the literature: ant 50, half-cheetah 100,
-        quadruped 15
+    :param goal_range: largest distance along each axis [m]; ``None`` for the value of the literature: ant 50, half-cheetah
+        100, quadruped 15
     :param seed: seed of the goals
-    :return: places, shape ``(n_goals, 2)``, of the half-cheetah ``(n_goals, 1)``
-    :raises ValueError: if the literature has no range for these environments
+    :return: positions, shape ``(n_goals, 2)``, for the half-cheetah and the walker ``(n_goals, 1)``
+    :raises ValueError: if the literature has no value for these environments
     """
     check_arguments("draw_goals", locals())
     robot = robot_name(env)
     if goal_range is None and robot not in GOAL_RANGES:
-        raise ValueError(f"There is no usual range of goals but for {', '.join(GOAL_RANGES)}: pass goal_range.")
+        raise ValueError(f"There is a default range of goals only for {', '.join(GOAL_RANGES)}: pass goal_range.")
     limit = GOAL_RANGES[robot] if goal_range is None else goal_range  # type: ignore[index]
     return np.random.default_rng(seed).uniform(-limit, limit, (n_goals, 1 if robot in ("half_cheetah", "walker") else 2))
 
 
 def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: int = N_STEPS, seed: int = 0) -> GoalResults:
     """
-    Reach goals with skills, as METRA (Park et al., 2024) and CSF (Zheng et al., 2025) measure it.
+    Measure how well skills reach goals, as METRA (Park et al., 2024) and CSF (Zheng et al., 2025) do.
 
-    A method that says which skill leads to an observation (``model.goal_skill``, for METRA the direction of
-    ``phi(goal) - phi(s)``) is asked at each step; the goal is the observation at the start, with the place of the goal.
-    The place has to be among the observations, as it is for the ant, the half-cheetah and in mazes. Any other model plays each
-    of its skills once, and then follows to each goal the one that ended nearest.
+    If the method can infer the skill that leads to an observation (``model.goal_skill``, for METRA the direction of
+    ``phi(goal) - phi(s)``), it does so at each step; the goal is the initial observation with the position of the goal. This
+    requires that the position is part of the observation, as for the ant, the half-cheetah and in mazes. Any other model plays
+    each of its skills once, and then follows to each goal the skill that ended nearest.
 
     :param model: a model
-    :param env: environments with a ``position``, without skill observations, normalised as the model expects them
-    :param goals: places [m], (x, y) or x alone, shape ``(n_goals, 2)`` or ``(n_goals, 1)``, see :func:`draw_goals`
+    :param env: environments with a ``position``, without skill observations, normalised as the model expects
+    :param goals: positions [m], (x, y) or x alone, shape ``(n_goals, 2)`` or ``(n_goals, 1)``, see :func:`draw_goals`
     :param n_steps: length of an episode
     :param seed: seed of the starts
     :return: distances to the goals
@@ -119,7 +119,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     """
     check_arguments("zero_shot_goals", locals())
     if not has_places_to_play(env):
-        raise ValueError("Environments without a position have no places to reach: give them a property position (x, y, z).")
+        raise ValueError("The environments have no position to measure goals by: give them a property position (x, y, z).")
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:
@@ -134,12 +134,12 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
 
 def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray | None:
     """
-    Make observations of goals.
+    Compute observations of goals.
 
     :param model: a model
     :param env: environments
-    :param goals: places, shape ``(n_goals, d)``
-    :return: as the model sees them, shape ``(n_goals, obs_dim)``; ``None`` if it can't be asked for the way to them
+    :param goals: positions, shape ``(n_goals, d)``
+    :return: observations as the model sees them, shape ``(n_goals, obs_dim)``; ``None`` if it can't infer skills for them
     """
     places = [0, 1] if env_layout(env) is not None else PLACES.get(robot_name(env) or "")
     if places is None or len(places) != goals.shape[1] or has_wrappers(env) or not hasattr(model, "goal_skill"):

@@ -13,12 +13,12 @@ from sb3_cesd.common.checks import check_lengths
 
 class MineEstimate(NamedTuple):
     """
-    An estimate of the mutual information, and how it came about.
+    An estimate of the mutual information, and its convergence.
 
     :param mutual_information: mean of the bound over the last iterations [nats]
-    :param bounds: the bound on the batch of each iteration, to see whether it has converged, shape ``(n_iterations,)``
-    :param entropy: entropy of the skills [nats], which the mutual information can't exceed: log(n_skills) if there are as
-        many samples of each
+    :param bounds: the bound on the batch of each iteration, to check convergence, shape ``(n_iterations,)``
+    :param entropy: entropy of the skills [nats], which the mutual information can't exceed: log(n_skills) if all have equally
+        many samples
     """
 
     mutual_information: float
@@ -42,18 +42,18 @@ def mine_mutual_information(
 
         I(S; Z) >= E[T(s, z)] - log E[exp T(s, z')],  z' drawn independently of s.
 
-    In the published comparison a sample is a whole rollout, not a state: 51 states of 2 coordinates in a row, 100 rollouts of
-    each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can learn so few samples by
-    heart: given time, the bound approaches log(n_skills) for any skills. The noise of the batches may take it above: there is
-    a warning then, and the estimate means "all that there is" at most.
+    In the published comparison a sample is a whole rollout, not a state: 51 concatenated states of 2 coordinates, 100 rollouts
+    of each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can memorise so few samples:
+    with enough iterations, the bound approaches log(n_skills) for any skills. Noise of the batches may even push it above this
+    maximum, which raises a warning.
 
     :param states: samples, shape ``(n, d)``
     :param skills: skill of each, from 0 to n_skills - 1, shape ``(n,)``
     :param n_iterations: number of steps of Adam
-    :param batch_size: number of samples with their skill, and as many with the skill of another sample
-    :param learning_rate: of Adam
+    :param batch_size: number of samples with their own skill, and of samples with the skill of another sample
+    :param learning_rate: learning rate of Adam
     :param net_arch: sizes of the hidden layers
-    :param ema: decay of the running mean of exp T that takes its place in the gradient, which is biased otherwise
+    :param ema: decay of the running mean of exp T, which replaces the batch mean in the gradient to reduce its bias
     :param window: number of last iterations that are averaged
     :param seed: seed of weights and batches
     :return: the estimate
@@ -84,8 +84,8 @@ def mine_mutual_information(
     if estimate.mutual_information > estimate.entropy:
         warnings.warn(
             f"MINE's estimate of {estimate.mutual_information:.3f} nats is above the entropy of the skills "
-            f"({estimate.entropy:.3f}), which is impossible: its network has learned the samples by heart. Pass more "
-            "rollouts, or fewer iterations.",
+            f"({estimate.entropy:.3f}), which is impossible: its network has memorised the samples. Pass more rollouts, or "
+            "fewer iterations.",
             stacklevel=2,
         )
     return estimate

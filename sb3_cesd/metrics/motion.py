@@ -23,26 +23,26 @@ JOINT_VELOCITIES = {
     "ant": slice(21, 29),
     "half_cheetah": slice(12, 18),
 }
-#: Entries of the arm's observation that are the velocities of its fingers [rad/s]; they close where it is positive
+#: Entries of the arm's observation that are the velocities of its fingers [rad/s], positive if they close
 FINGER_VELOCITIES = slice(27, 30)
-#: Steps of a rollout that do not count, as robots fall into their pose, and steps over which a speed is taken
+#: Number of initial steps that are ignored, in which robots fall into their pose, and of steps over which speed is measured
 SETTLE, WINDOW = 50, 10
 #: A skill moves if its speeds are at least these shares of those of random actions, which swing joints more than a gait does
 MOVING = {"joints": 0.25, "torso": 0.5, "hand": 0.5, "observation": 0.5}
-#: Rollouts of random actions, whose speeds differ much
+#: Number of rollouts of random actions, whose speeds vary a lot
 N_RANDOM = 16
-#: Fingers move if they do so faster than this [rad/s]
+#: Speed from which on fingers count as moving [rad/s]
 FINGER_SPEED = 0.1
 
 
 class SkillMotion(NamedTuple):
     """
-    How fast skills are.
+    Speeds of skills.
 
     :param speeds: speed of each skill by the part that moves, shape ``(n_skills,)`` each: ``"torso"`` [m/s] and ``"joints"``
-        [rad/s] of a robot (of an arm ``"hand"`` in place of the torso), of anything else ``"observation"`` [standard
-        deviations under random actions per step]
-    :param random_speeds: those of random actions
+        [rad/s] of a robot (for an arm ``"hand"`` instead of the torso), otherwise ``"observation"`` [standard deviations under
+        random actions per step]
+    :param random_speeds: the same for random actions
     :param moves: whether each skill moves, shape ``(n_skills,)``
     """
 
@@ -58,11 +58,10 @@ class SkillMotion(NamedTuple):
 
 def robot_name(env: VecEnv) -> str | None:
     """
-    Tell which robot of this package environments are.
+    Return the name of the robot of environments.
 
     :param env: any environments
-    :return: ``"walker"``, ``"quadruped"``, ``"jaco"``, ``"ant"`` or ``"half_cheetah"``; ``None`` if they are something
-        else
+    :return: ``"walker"``, ``"quadruped"``, ``"jaco"``, ``"ant"`` or ``"half_cheetah"``; ``None`` for other environments
     """
     for name in ("domain", "robot"):
         value = env.get_attr(name, indices=0)[0] if env.has_attr(name) else None
@@ -78,7 +77,7 @@ def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle:
     :param paths: shape ``(n_skills, n_rollouts, n_states, d)``
     :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``
     :param dt: duration of a step
-    :param settle: first steps that do not count; in shorter rollouts, at most half of the steps
+    :param settle: number of initial steps that are ignored, at most half of a rollout
     :return: mean over time and rollouts of ``|x_{t + 10} - x_t| / (10 dt)``, shape ``(n_skills,)``; 0 for a skill whose
         rollouts are too short
     """
@@ -98,18 +97,18 @@ def skill_motion(
     rollouts: SkillRollouts, random_rollouts: SkillRollouts, robot: str | None = None, dt: float = 1.0
 ) -> SkillMotion:
     """
-    Tell which skills move.
+    Determine which skills move.
 
-    A skill moves if its torso (or hand, or observation) is at least half as fast as with random actions, and its joints a
-    quarter, after the first 50 steps and over windows of 10 steps (see :func:`mean_speeds`). A pose that is held, or trembles,
-    does not move; nor does a robot that lies on its back and kicks, as its torso stays.
+    A skill moves if its torso (or hand, or observation) is at least half as fast as with random actions, and its joints at
+    least a quarter as fast, after the first 50 steps and over windows of 10 steps (see :func:`mean_speeds`). A robot that
+    holds a pose, even if it trembles, does not move; nor does one that lies on its back and kicks, as its torso stays.
 
-    :param rollouts: of all skills, with ``observations``, not normalised
-    :param random_rollouts: of random actions in the same environment
-    :param robot: name of the robot, see :func:`robot_name`; its ``positions`` are then among the rollouts
+    :param rollouts: rollouts of all skills, with ``observations`` that are not normalised
+    :param random_rollouts: rollouts of random actions in the same environment
+    :param robot: name of the robot, see :func:`robot_name`; the rollouts must then have ``positions``
     :param dt: duration of a step of the robot [s]
     :return: speeds, and which skills move
-    :raises ValueError: if there is no such robot
+    :raises ValueError: if the robot is unknown
     """
     check_arguments("skill_motion", locals())
     if robot is not None and not (isinstance(robot, str) and robot in JOINT_VELOCITIES):
@@ -117,7 +116,7 @@ def skill_motion(
     both = rollouts, random_rollouts
     lengths = [each.lengths for each in both]
     if robot is None:
-        # What random actions do not change counts for nothing
+        # Entries that random actions don't change are ignored
         scale = scales(random_rollouts.as_seen().per_state()[0])
         paths = {"observation": [each.observations / scale for each in both]}  # type: ignore[operator]
         dt = 1.0
@@ -133,21 +132,21 @@ def skill_motion(
         speeds[name] = mean_speeds(of_skills, lengths[0], dt)
         random_speeds[name] = float(mean_speeds(at_random, lengths[1], dt).mean())
     fast = [speeds[name] >= MOVING[name] * random_speeds[name] for name in speeds]
-    # Where random actions move nothing, a skill has to move something
+    # If random actions move nothing, a skill still has to move something
     return SkillMotion(speeds, random_speeds, np.logical_and.reduce(fast) & (sum(speeds.values()) > 0))
 
 
 def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> SkillMotion:
     """
-    Tell which skills move, against random actions that are played for as many steps.
+    Determine which skills move, compared with random actions that are played for as many steps.
 
     :param env: environments that the skills were played in
-    :param rollouts: of all skills, with ``observations``, and ``positions`` of a robot
+    :param rollouts: rollouts of all skills, with ``observations`` and, for a robot, ``positions``
     :param seed: seed of the random actions and their starts
     :return: see :func:`skill_motion`
     """
     check_arguments("measure_motion", locals())
-    # What a wrapper makes of observations is unknown
+    # Wrappers may change observations in unknown ways
     robot = None if has_wrappers(env) else robot_name(env)
     n_rollouts, n_steps = -(-N_RANDOM // RandomActions.n_skills), rollouts.states.shape[2] - 1
     position_fn = None if robot is None else env_positions
@@ -162,9 +161,9 @@ def gripper_shares(rollouts: SkillRollouts) -> dict[str, float]:
     """
     Measure how much the arm uses its gripper.
 
-    :param rollouts: of the arm, with ``observations``, not normalised
-    :return: ``gripper_closing`` and ``gripper_opening``, shares of the steps in which the fingers do so faster than 0.1 rad/s
-        on average, each from 0 to 1
+    :param rollouts: rollouts of the arm, with ``observations`` that are not normalised
+    :return: ``gripper_closing`` and ``gripper_opening``, shares of the steps in which the fingers close or open faster than
+        0.1 rad/s on average, each from 0 to 1
     """
     fingers = rollouts.as_seen().per_state()[0][:, FINGER_VELOCITIES].mean(axis=1)
     return {

@@ -13,7 +13,7 @@ def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size:
     :param states: shape ``(n, d)``
     :param skills: skill that visited each state, shape ``(n,)``
     :param bin_size: side of the bins, in units of the states
-    :return: [nats], from 0 to log(n_skills)
+    :return: mutual information [nats], from 0 to log(n_skills)
     """
     check_arguments("plug_in_mutual_information", locals())
     check_lengths(states=states, skills=skills)

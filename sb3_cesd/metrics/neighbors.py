@@ -6,21 +6,21 @@ def nearest_neighbors(
     queries: np.ndarray, points: np.ndarray, k: int, chunk_size: int = 1024
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Find the nearest points to others.
+    Find the nearest points to queries.
 
     :param queries: shape ``(n_queries, d)``
     :param points: shape ``(n_points, d)``
     :param k: number of neighbours
-    :param chunk_size: number of queries that are compared with all points at a time; bounds the memory
+    :param chunk_size: number of queries that are compared with all points at a time, which limits memory
     :return: Euclidean distances to the k nearest points, in ascending order, and their indices, both of shape
         ``(n_queries, k)``
     :raises ValueError: if there are fewer than k points
     """
     if len(points) < k:
-        raise ValueError(f"There are no {k} nearest among {len(points)} states: record more of them, or pass a smaller k.")
+        raise ValueError(f"k={k} is more than the number of states, {len(points)}: record more states, or pass a smaller k.")
     tensor = th.as_tensor(points, dtype=th.float32)
     nearest = [
-        # The inner-product expansion would cancel near distance zero
+        # The inner-product expansion is inaccurate near distance zero
         th.cdist(chunk, tensor, compute_mode="donot_use_mm_for_euclid_dist").topk(k, largest=False)
         for chunk in th.as_tensor(queries, dtype=th.float32).split(chunk_size)
     ]

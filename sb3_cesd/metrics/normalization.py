@@ -1,4 +1,4 @@
-"""Observations as the simulation has them, where a policy sees them normalised."""
+"""Conversion between normalised observations and those of the simulation."""
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
@@ -12,9 +12,9 @@ def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """
     Undo the normalisation of observations, by ``VecNormalize`` and by a robot's fixed statistics.
 
-    :param env: environments that observations are of
-    :param observations: as a policy sees them, shape ``(..., obs_dim)``
-    :return: those of the simulation, same shape; what wrappers make of them, and dictionaries, stay as they are
+    :param env: environments of the observations
+    :param observations: observations as a policy sees them, shape ``(..., obs_dim)``
+    :return: observations of the simulation, same shape; changes by other wrappers, and dictionaries, are left as they are
     """
     statistics = _statistics(env)
     if statistics is not None:
@@ -28,9 +28,9 @@ def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """
     Undo :func:`unnormalize`.
 
-    :param env: environments that observations are of
-    :param observations: those of the simulation, shape ``(..., obs_dim)``
-    :return: as a policy sees them, same shape
+    :param env: environments of the observations
+    :param observations: observations of the simulation, shape ``(..., obs_dim)``
+    :return: observations as a policy sees them, same shape
     """
     scale = _scale(env)
     if scale is not None:
@@ -48,7 +48,7 @@ def raw_observations(env: VecEnv, rollouts: SkillRollouts) -> SkillRollouts:
 
     :param env: environments that the rollouts were played in
     :param rollouts: rollouts with ``observations``
-    :return: the same, with observations as the simulation has them, see :func:`unnormalize`
+    :return: the rollouts with observations of the simulation, see :func:`unnormalize`
     """
     if rollouts.observations is None:
         return rollouts
@@ -57,10 +57,10 @@ def raw_observations(env: VecEnv, rollouts: SkillRollouts) -> SkillRollouts:
 
 def _statistics(env: VecEnv) -> VecNormalize | None:
     """
-    Look for the statistics of observations.
+    Find the statistics of observations.
 
     :param env: environments
-    :return: ``VecNormalize`` of observations that are no dictionary
+    :return: ``VecNormalize``; ``None`` if it does not normalise observations, or they are dictionaries
     """
     found = unwrap_vec_normalize(env)
     return None if found is None or not found.norm_obs or isinstance(found.obs_rms, dict) else found
@@ -68,10 +68,10 @@ def _statistics(env: VecEnv) -> VecNormalize | None:
 
 def _scale(env: VecEnv) -> ObservationScale | None:
     """
-    Look for what a robot normalises its observations by.
+    Find the statistics by which a robot normalises its observations.
 
     :param env: environments
-    :return: its statistics; ``None`` if there are none
+    :return: the statistics; ``None`` if there are none
     """
     if has_wrappers(env) or not env.has_attr("observation_scale"):
         return None

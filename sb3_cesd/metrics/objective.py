@@ -1,4 +1,4 @@
-"""How good skills are, in one number: the objective of hyperparameter tuning and of ``best_model.zip``."""
+"""Score of skills as a single number: the objective of hyperparameter tuning and of ``best_model.zip``."""
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
@@ -7,32 +7,32 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.random_actions import RandomActions
-from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
+from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts
 from sb3_cesd.metrics.summary import ClusterModel, env_layout, play_and_measure
 
-#: Episodes of an evaluation, whatever the number of skills, and the steps of each
+#: Number of episodes of an evaluation, whatever the number of skills, and steps of each
 N_EPISODES, N_STEPS = 64, 200
-#: Standard deviation of the noise on actions in an evaluation, the same for models that explore with more or less of it
+#: Standard deviation of the action noise in an evaluation, whatever the exploration noise of the model
 NOISE_STD = 0.2
-#: Episodes of random actions that tell the scale of observations
+#: Episodes of random actions that determine the scale of observations
 N_RANDOM_EPISODES = 8
 #: Side of the bins, in cells of a maze and in standard deviations under random actions
 BIN_SIZE = 0.5
-#: Planes that observations are projected to, and by how many deviations they count as outliers
+#: Number of planes that observations are projected to, and number of standard deviations they are clipped to
 N_PLANES, OUTLIER = 8, 10.0
 
 
 def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
     """
-    Combine how well skills can be told apart with how much they cover.
+    Combine how distinguishable skills are with how much they cover.
 
-    The product needs both: an untrained network covers little, random actions can't be told apart, and neither can be made up
-    for by the other.
+    The product requires both: an untrained network covers little, random actions are indistinguishable, and neither makes up
+    for the other.
 
-    :param knn_accuracy: share of states whose skill is told correctly, see
+    :param knn_accuracy: share of states whose skill is predicted correctly, see
         :func:`~sb3_cesd.metrics.distinguishability.distinguishability`
-    :param coverage: what all skills cover together
-    :param n_skills: number of skills; 1 / n_skills are told correctly by chance, which counts as 0
+    :param coverage: joint coverage of all skills
+    :param n_skills: number of skills; the accuracy by chance, 1 / n_skills, counts as 0
     :return: the coverage times the accuracy beyond chance, from 0 to ``coverage``
     """
     check_arguments("skill_score", locals())
@@ -51,11 +51,11 @@ def play_and_score(
     """
     Play all skills and score them.
 
-    All models are played for the same number of episodes and with the same noise on their actions, so that neither a drawn
-    number of skills nor drawn exploration noise changes the score.
+    All models play the same number of episodes with the same action noise, so that the number of skills and the exploration
+    noise that a trial draws don't affect the evaluation.
 
     :param model: a model
-    :param env: environments without skill observations, normalised as the model expects them
+    :param env: environments without skill observations, normalised as the model expects
     :param n_episodes: number of episodes, shared among the skills; rounded up to a multiple of ``n_skills``, at least 2 each
     :param n_steps: length of an episode; shorter if it ends
     :param seed: seed of the rollouts
@@ -64,6 +64,8 @@ def play_and_score(
         :func:`observation_coverage`) and all metrics of :func:`~sb3_cesd.metrics.summary.skill_metrics`; and the rollouts
     """
     check_arguments("play_and_score", locals())
+    # Of the random actions, too
+    env = as_model_observes(env, model)
     n_steps = min(n_steps, episode_length(env) or n_steps)
     metrics, rollouts = play_and_measure(
         model,
@@ -90,8 +92,9 @@ def play_and_score(
 
 def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
-    Measure the coverage of a maze in bins of half a cell. The bins of 0.05 that the literature counts reward a slow drift from
-    random starts, which visits a new bin at each step.
+    Measure the coverage of a maze in bins of half a cell.
+
+    The bins of 0.05 in the literature reward a slow drift from random starts, which visits a new bin at each step.
 
     :param states: (x, y), shape ``(n, 2)``
     :param layout: the maze
@@ -104,14 +107,14 @@ def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:
 
 def observation_coverage(observations: np.ndarray, random_observations: np.ndarray, seed: int = 0) -> float:
     """
-    Measure how much of the space of observations skills cover, on the scale of random actions.
+    Measure how much of the observation space skills cover, on the scale of random actions.
 
-    Each coordinate is divided by its standard deviation under random actions, so that neither units nor a ``VecNormalize``
-    matter. Many coordinates are projected to random planes, the same ones for all models of an environment, as bins in more
-    than a few dimensions hold one state each.
+    Each coordinate is divided by its standard deviation under random actions, so that neither units nor ``VecNormalize``
+    matter. High-dimensional observations are projected to random planes, the same ones for all models of an environment, since
+    bins in more than a few dimensions would contain one state each.
 
-    :param observations: of the skills, shape ``(n, d)``
-    :param random_observations: of random actions, shape ``(m, d)``
+    :param observations: observations of the skills, shape ``(n, d)``
+    :param random_observations: observations under random actions, shape ``(m, d)``
     :param seed: seed of the planes
     :return: number of occupied bins with sides of half a standard deviation, averaged over 8 planes
     """
@@ -125,5 +128,5 @@ def observation_coverage(observations: np.ndarray, random_observations: np.ndarr
 
 
 def _n_bins(points: np.ndarray) -> int:
-    """Count the bins that points lie in; cells of a maze end between integers, so that bins do not cross walls."""
+    """Count the occupied bins. Walls of a maze have half-integer coordinates, so no bin crosses a wall."""
     return len(np.unique(np.floor(points / BIN_SIZE), axis=0))

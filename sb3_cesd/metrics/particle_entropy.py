@@ -6,9 +6,9 @@ from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 def particle_entropy(states: np.ndarray, k: int = 16) -> float:
     """
-    Estimate the state entropy from particles (as APT does), up to a constant and a scale: it ranks sets of equal size.
+    Estimate the state entropy from particles (as APT does), up to a constant and a scale: only compare sets of equal size.
 
-    The published comparison takes 10 rollouts of each of 10 skills.
+    The published comparison uses 10 rollouts of each of 10 skills.
 
     :param states: shape ``(n, d)``
     :param k: number of nearest states; the first is the state itself, as in the intrinsic reward

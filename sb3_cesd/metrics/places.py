@@ -1,30 +1,30 @@
-"""Where environments are, for those that say so."""
+"""Positions of environments that have a ``position``."""
 
 import warnings
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
-#: What a ``position`` has to be: (x, y) or (x, y, z)
+#: Shapes of a valid ``position``: (x, y) or (x, y, z)
 SHAPES = ((2,), (3,))
-REMEDY = "let it be (x, y) or (x, y, z) in metres, or name it otherwise."
+REMEDY = "let it be (x, y) or (x, y, z) in metres, or rename it."
 
 
 def has_places(env: VecEnv) -> bool:
     """
-    Tell whether environments have a ``position`` that is a place. Warns if it is something else.
+    Check whether environments have a valid ``position``. Warns if it has another shape.
 
-    :param env: any environments; some have a ``position`` only once they have been reset
-    :return: whether :func:`env_positions` locates them
+    :param env: any environments; some only have a ``position`` after a reset
+    :return: whether :func:`env_positions` can be used
     """
     if not env.has_attr("position"):
         return False
     position = env.get_attr("position", indices=0)[0]
-    # None: to be known after the first reset
+    # None: unknown before the first reset
     if position is None or np.shape(position) in SHAPES:
         return True
     warnings.warn(
-        f"The position of the environment has shape {np.shape(position)}, so it is not taken for a place: {REMEDY}",
+        f"The position of the environment has shape {np.shape(position)}, so it is ignored: {REMEDY}",
         stacklevel=2,
     )
     return False
@@ -32,10 +32,10 @@ def has_places(env: VecEnv) -> bool:
 
 def has_places_to_play(env: VecEnv) -> bool:
     """
-    Tell whether environments that are about to be played in have a ``position`` that is a place. Those without a
-    ``position`` are reset, which may bring one.
+    Check whether environments to play in have a valid ``position``. Those without one are reset first, since some only have a
+    ``position`` after a reset.
 
-    :param env: environments whose episodes may be cut
+    :param env: environments whose episodes may be interrupted
     :return: see :func:`has_places`
     """
     if not env.has_attr("position"):
@@ -45,11 +45,11 @@ def has_places_to_play(env: VecEnv) -> bool:
 
 def env_positions(env: VecEnv) -> np.ndarray:
     """
-    Locate environments that have a ``position``, such as the mazes and robots of this package (torso; jaco: hand).
+    Return the positions of environments, such as the mazes and robots of this package (torso; jaco: hand).
 
-    :param env: the environments
-    :return: shape ``(n_envs, 3)``, or ``(n_envs, 2)`` of environments in the plane
-    :raises ValueError: if a position is no place
+    :param env: environments with a ``position``
+    :return: positions, shape ``(n_envs, 3)``, or ``(n_envs, 2)`` for environments in the plane
+    :raises ValueError: if a position has another shape
     """
     positions = env.get_attr("position")
     for position in positions:

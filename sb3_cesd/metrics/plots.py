@@ -1,4 +1,4 @@
-"""Pictures of the paths of skills, as in the paper's figures 3, 6 and 7."""
+"""Figures of the paths of skills, as in the paper's figures 3, 6 and 7."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 
-#: Around a maze [cells]
+#: Margin around a maze [cells]
 MARGIN = 0.2
-#: Panels side by side, at most
+#: Maximum number of panels in a row
 MAX_COLUMNS = 6
 #: Columns of the legend below each panel, and the number of characters of a label that fit
 LEGEND_COLUMNS, SHORT_LABEL = 5, 4
@@ -35,9 +35,9 @@ def draw_maze_panels(
 
     :param layout: the maze
     :param panels: title (the method) -> states, shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
-    :param legend: tell the colours of the skills
+    :param legend: whether to add a legend of the skills
     :param panel_width: width of a panel [inch]
-    :param labels: what the legend calls the skills, their indices by default
+    :param labels: names of the skills in the legend, their indices by default
     :return: one panel per method
     """
     width, height = layout.high - layout.low + 2 * MARGIN
@@ -64,12 +64,12 @@ def draw_torso_panels(
     """
     Draw the paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
 
-    :param panels: title (the method) -> positions of the torso [m], x, y and any more that are not drawn, shape
+    :param panels: title (the method) -> positions of the torso [m], of which x and y are drawn, shape
         ``(n_skills, n_rollouts, n_steps + 1, d)``
-    :param legend: tell the colours of the skills
+    :param legend: whether to add a legend of the skills
     :param panel_width: width of a panel [inch]
     :param alpha: opacity of a path, from 0 to 1
-    :return: one panel per method, all of the same scale
+    :return: one panel per method, all to the same scale
     """
     figure, all_axes = _make_panels(len(panels), panel_width, panel_width, share=True)
     on_a_line = all(np.ptp(positions[..., 1]) < 1e-6 for positions in panels.values())
@@ -127,7 +127,7 @@ def _draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
     :param alpha: opacity of a path, from 0 to 1
     """
     n_skills, n_rollouts = states.shape[:2]
-    # The first rollout of each skill, then the second of each, ...: no skill hides the others
+    # The first rollout of each skill, then the second of each, ..., so that no skill hides the others
     paths = [path for paths in states.swapaxes(0, 1) for path in paths]
     colors = skill_colors(n_skills) * n_rollouts
     axes.add_collection(LineCollection(paths, colors=colors, alpha=alpha, linewidths=2))

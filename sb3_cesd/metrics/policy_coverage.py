@@ -8,7 +8,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.coverage import torso_coverage
 from sb3_cesd.metrics.rollouts import play_paths
 
-#: Trajectories that METRA reports, and steps of each
+#: Number of trajectories as in METRA, and steps of each
 N_TRAJECTORIES, N_STEPS = 48, 200
 
 
@@ -24,8 +24,9 @@ def policy_coverage(
     Measure the policy coverage of a robot as METRA (Park et al., 2024) does.
 
     :param model: a model; its actions are deterministic
-    :param env: environments with a ``position``, without skill observations, normalised as the model expects them
-    :param n_trajectories: number of trajectories, each of a drawn continuous skill, or spread evenly over discrete ones
+    :param env: environments with a ``position``, without skill observations, normalised as the model expects
+    :param n_trajectories: number of trajectories, each with a random continuous skill, or distributed evenly over discrete
+        ones
     :param n_steps: length of a trajectory, shorter if the episode ends
     :param bin_size: side of the bins [m]
     :param seed: seed of the skills and the starts
@@ -44,8 +45,8 @@ def trajectory_skills(model: Any, n_trajectories: int, seed: int = 0) -> np.ndar
     :param model: a model
     :param n_trajectories: number of trajectories
     :param seed: seed of continuous skills
-    :return: vectors of continuous skills, drawn from their space, shape ``(n_trajectories, skill_dim)``; or indices, each as
-        often as the others or once more, shape ``(n_trajectories,)``
+    :return: random vectors of continuous skills, shape ``(n_trajectories, skill_dim)``; or indices of discrete ones,
+        distributed as evenly as possible, shape ``(n_trajectories,)``
     """
     space = getattr(model, "skill_space", None)
     if space is not None and not space.discrete:

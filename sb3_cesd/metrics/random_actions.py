@@ -6,13 +6,13 @@ from gymnasium import spaces
 
 class RandomActions:
     """
-    A model whose skills draw actions from their space, evenly.
+    A model whose skills draw actions uniformly.
 
     :param action_space: space of the actions
     :param seed: seed of the actions
     """
 
-    #: Of no meaning, but at least two are played
+    #: Arbitrary, but metrics need at least two
     n_skills = 2
 
     def __init__(self, action_space: spaces.Space, seed: int = 0) -> None:

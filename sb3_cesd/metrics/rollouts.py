@@ -1,4 +1,4 @@
-"""Recording what each skill of a model does."""
+"""Record rollouts of the skills of a model."""
 
 from collections.abc import Callable, Collection
 from itertools import islice
@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
+from sb3_cesd.common.vec_env import transpose_like_training
 from sb3_cesd.metrics.places import env_positions
 
 
@@ -19,7 +20,7 @@ class Recording(NamedTuple):
     """
     One episode in each environment.
 
-    :param observations: what the model saw, as rows of numbers, shape ``(n_envs, n_steps + 1, obs_dim)``; after the end of an
+    :param observations: flattened observations of the model, shape ``(n_envs, n_steps + 1, obs_dim)``; after the end of an
         episode the last one is repeated
     :param places: what ``position_fn`` returned, repeated likewise, shape ``(n_envs, n_steps + 1, d)``
     :param returns: sums of the rewards of the environment, shape ``(n_envs,)``
@@ -42,8 +43,8 @@ class SkillRollouts(NamedTuple):
     :param skills: index of the skill of each rollout, shape ``(n_skills, n_rollouts)``
     :param returns: sums of the rewards of the environment, shape ``(n_skills, n_rollouts)``
     :param lengths: number of steps until the end of the episode or the recording, shape ``(n_skills, n_rollouts)``
-    :param observations: what the model saw in these states, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
-    :param positions: places in the world [m], shape ``(n_skills, n_rollouts, n_steps + 1, 3)``; ``None`` if not recorded
+    :param observations: observations of the model, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
+    :param positions: positions in the world [m], shape ``(n_skills, n_rollouts, n_steps + 1, 3)``; ``None`` if not recorded
     """
 
     states: np.ndarray
@@ -63,16 +64,16 @@ class SkillRollouts(NamedTuple):
         return self.states[visited], np.broadcast_to(self.skills[..., None], visited.shape)[visited]
 
     def as_seen(self) -> "SkillRollouts":
-        """Take observations for states."""
+        """Replace the states by the observations."""
         assert self.observations is not None
         return self._replace(states=self.observations)
 
     def thinned(self, n_states: int) -> "SkillRollouts":
         """
-        Keep every m-th state, with the smallest m that leaves no more than some states per rollout.
+        Keep every m-th state, with the smallest m that leaves at most ``n_states`` per rollout.
 
         :param n_states: largest number of states per rollout
-        :return: the start of each rollout and every m-th state after it; ``lengths`` count these
+        :return: the start of each rollout and every m-th state after it, with ``lengths`` in such steps
         """
         every = -(-(int(self.lengths.max()) + 1) // n_states)
         kept = slice(0, int(self.lengths.max()) + 1, every)
@@ -88,7 +89,7 @@ class SkillRollouts(NamedTuple):
 
     def per_rollout(self) -> tuple[np.ndarray, np.ndarray]:
         """
-        Make a row of each rollout.
+        Flatten each rollout to a row.
 
         :return: rows, shape ``(n_skills * n_rollouts, (n_steps + 1) * d)``, and the skill of each, shape
             ``(n_skills * n_rollouts,)``
@@ -110,8 +111,9 @@ def collect_rollouts(
     """
     Play all skills, as many rollouts at a time as there are environments.
 
-    :param model: the model; of continuous skills, those that an index stands for are played
-    :param env: environments without skill observations, normalised as the model expects them
+    :param model: the model; for continuous skills, those that have an index are played
+    :param env: environments without skill observations, normalised as the model expects; channels of images may come last, as
+        in training, and come first in the rollouts
     :param n_rollouts: number of rollouts per skill
     :param n_steps: length of a rollout; shorter if the episode ends
     :param noise_std: standard deviation of Gaussian noise on the actions, as a share of half their range, for stochastic
@@ -119,12 +121,13 @@ def collect_rollouts(
     :param deterministic: take the mean action of a stochastic policy
     :param seed: seed of the first reset and the noise
     :param reset_options: options of every reset, e.g. ``{"position": (0.0, 0.0)}`` to start at one point of a maze
-    :param position_fn: what to record, as an array of shape ``(n_envs, d)``, e.g.
-        :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` for the
-        observations. It sees environments that have been reset at the end of an episode: the position before is repeated
+    :param position_fn: function that returns the states to record, shape ``(n_envs, d)``, e.g.
+        :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` to record the observations. At the end of an episode the
+        environments are already reset, so the previous position is repeated
     :return: the rollouts
     """
     check_arguments("collect_rollouts", locals())
+    env = as_model_observes(env, model)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     if seed is not None:
         env.seed(int(seed))
@@ -132,7 +135,7 @@ def collect_rollouts(
     batches = []
     for batch in np.split(skills, range(env.num_envs, len(skills), env.num_envs)):
         env.set_options(reset_options)
-        # Environments left over in the last batch play along and are not recorded
+        # Surplus environments in the last batch are played, but not recorded
         played = np.pad(batch, (0, env.num_envs - len(batch)), mode="edge")
         recording = record(model, env, played, n_steps, deterministic, add_noise, position_fn)
         states = recording.observations if recording.places is None else recording.places
@@ -142,6 +145,17 @@ def collect_rollouts(
     values = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     states, observations, returns, lengths = (array.reshape(*shape, *array.shape[1:]) for array in values)
     return SkillRollouts(states, skills.reshape(shape), returns, lengths, observations)
+
+
+def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:
+    """
+    Put the channels of images first, if the model was trained on such images.
+
+    :param env: environments without skill observations
+    :param model: the model, whose ``plain_space`` is the space of its observations; one without it takes any
+    :return: the environments, transposed if necessary
+    """
+    return transpose_like_training(env, getattr(model, "plain_space", env.observation_space))
 
 
 def record(
@@ -158,14 +172,14 @@ def record(
     Record one episode in each environment.
 
     :param model: the model
-    :param env: environments without skill observations, normalised as the model expects them
+    :param env: environments without skill observations, normalised as the model expects
     :param skill: index of the skill that acts, or one per environment, shape ``(n_envs,)``
     :param n_steps: length of the recording; shorter if the episode ends
     :param deterministic: take the mean action of a stochastic policy
-    :param perturb: changes actions before the environments take them
+    :param perturb: function that changes actions before they are executed
     :param position_fn: see :func:`collect_rollouts`
-    :param frame_steps: steps after which to take an image of each environment, 0 for the start
-    :return: what happened
+    :param frame_steps: steps after which to render each environment, 0 for the start
+    :return: the recording
     """
     seen: list[np.ndarray] = []
     places: list[np.ndarray] = []
@@ -175,7 +189,7 @@ def record(
     for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
         rows = _as_rows(moment.observations, env.observation_space)
         seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
-        # Where an episode ends, place and image are those of the next one already
+        # At the end of an episode, position and image already belong to the next one
         left = over | moment.dones
         if position_fn is not None:
             place = _places_of(position_fn, env)
@@ -192,12 +206,12 @@ def record(
 
 def _places_of(position_fn: Callable[[VecEnv], np.ndarray], env: VecEnv) -> np.ndarray:
     """
-    Ask where the environments are.
+    Call ``position_fn``, and check its result.
 
     :param position_fn: see :func:`collect_rollouts`
     :param env: environments
-    :return: a copy of what it returned, shape ``(n_envs, d)``
-    :raises ValueError: if that is no such array
+    :return: a copy of the result, shape ``(n_envs, d)``
+    :raises ValueError: if the result has another shape, or no numbers
     """
     remedy = f"pass a function of a VecEnv that returns an array of shape ({env.num_envs}, d), e.g. metrics.env_positions."
     try:
@@ -211,19 +225,19 @@ def _places_of(position_fn: Callable[[VecEnv], np.ndarray], env: VecEnv) -> np.n
 
 def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int) -> np.ndarray:
     """
-    Play one episode of each of some skills, deterministically.
+    Play one deterministic episode of each of some skills.
 
     :param model: a model
     :param env: environments with a ``position``
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
-    :return: places [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
+    :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
     """
     check_arguments("play_paths", locals())
     paths = []
     for first in range(0, len(skills), env.num_envs):
         batch = skills[first : first + env.num_envs]
-        # Environments left over in the last batch play along and are not recorded
+        # Surplus environments in the last batch are played, but not recorded
         played = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch), axis=0)])
         places = record(model, env, played, n_steps, position_fn=env_positions).places
         assert places is not None
@@ -241,6 +255,6 @@ def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:
     """
     if isinstance(observations, dict):
         assert isinstance(space, spaces.Dict)
-        # A model sorts the entries, an environment need not
+        # The model sorts the entries, the environment may not
         return to_states({name: th.as_tensor(value) for name, value in observations.items()}, plain_space(space)).numpy()
     return observations.reshape(len(observations), -1).copy()

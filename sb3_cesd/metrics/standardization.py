@@ -1,18 +1,17 @@
-"""Entries of states in units that do not matter."""
+"""Standardisation of the entries of states."""
 
 import numpy as np
 
-#: Standard deviations below which an entry does not change
+#: Standard deviation below which an entry counts as constant
 SMALLEST = 1e-6
 
 
 def scales(states: np.ndarray) -> np.ndarray:
     """
-    Measure how much each entry of some states changes.
+    Compute the scale of each entry of states.
 
     :param states: shape ``(n, d)``
-    :return: its standard deviation, shape ``(d,)``; infinite for an entry that does not change, so that what is divided by
-        it counts for nothing
+    :return: standard deviations, shape ``(d,)``; infinite for a constant entry, so that division by it removes the entry
     """
     std = states.std(axis=0)
     return np.where(std > SMALLEST, std, np.inf)

@@ -17,25 +17,25 @@ from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.particle_entropy import particle_entropy
 from sb3_cesd.metrics.places import env_positions, has_places_to_play
-from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts
+from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Side of the bins of the mutual information in a maze, in cells
 MAZE_BIN = 0.25
-#: Side of the bins of places of a robot, and of the hand of an arm [m]
+#: Side of the bins of positions of a robot, and of the hand of an arm [m]
 ROBOT_BIN, ARM_BIN = 1.0, 0.1
-#: States per rollout that nearest neighbours are searched among: those between are nearly the same
+#: States per rollout for nearest-neighbour metrics: the states in between are nearly the same
 N_STATES = 51
-#: Nearest neighbours that vote for a skill, and that estimate an entropy
+#: Number of nearest neighbours for the accuracy, and for the entropy
 N_VOTES, N_NEIGHBORS = 5, 16
 
 
 class ClusterModel(SkillModel, Protocol):
-    """A model that may say to which cluster a state belongs."""
+    """A model that may assign states to clusters."""
 
     def predict_clusters(self, observations: np.ndarray) -> np.ndarray | None:
         """
-        Tell to which cluster states belong.
+        Assign states to clusters.
 
         :param observations: shape ``(n, obs_dim)``
         :return: cluster of each, shape ``(n,)``; ``None`` for a model without clusters
@@ -44,10 +44,10 @@ class ClusterModel(SkillModel, Protocol):
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
     """
-    Tell the maze that environments are.
+    Return the layout of environments that are mazes.
 
     :param env: any environments
-    :return: the maze; ``None`` if they are something else
+    :return: the layout; ``None`` for other environments
     """
     layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
     return layout if isinstance(layout, MazeLayout) else None
@@ -55,11 +55,11 @@ def env_layout(env: VecEnv) -> MazeLayout | None:
 
 def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
     """
-    Play all skills and record where they go: places (x, y) in a maze or of the torso of a robot, (x, y, z) of the hand of an
-    arm, else observations.
+    Play all skills and record their paths: positions (x, y) in a maze or of a robot's torso, positions (x, y, z) of the arm's
+    hand, or observations of any other environment.
 
     :param model: a model
-    :param env: environments without skill observations, normalised as the model expects them
+    :param env: environments without skill observations, normalised as the model expects
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     :return: the rollouts
@@ -76,9 +76,9 @@ def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tu
     :param env: environments
     :param seed: seed of the rollouts
     :param kwargs: see :func:`play_places`
-    :return: the rollouts, and whether their states are places
+    :return: the rollouts, and whether their states are positions
     """
-    # In a plain maze the observation is the place, and the end of an episode is among them
+    # In an unwrapped maze observations are positions, and include those at the end of episodes
     sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
     has_position = has_places_to_play(env)
     position_fn = env_positions if has_position and not sees_place else None
@@ -93,21 +93,23 @@ def play_and_measure(
     model: ClusterModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
 ) -> tuple[dict[str, float], SkillRollouts]:
     """
-    Play all skills and measure them: whether they can be told apart, where they go in a maze or as a robot, and whether they
-    move, unless it is a maze.
+    Play all skills and measure how distinguishable they are, where they go (in mazes and for robots), and whether they move
+    (outside mazes).
 
     :param model: a model
-    :param env: environments without skill observations, normalised as the model expects them
+    :param env: environments without skill observations, normalised as the model expects
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: metrics by name (see :func:`skill_metrics`); outside mazes ``moving_share``, of a robot ``torso_speed`` (of an arm
-        ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`), of an arm
-        ``gripper_closing`` and ``gripper_opening``; and the rollouts that were measured
+    :return: metrics by name (see :func:`skill_metrics`), outside mazes also ``moving_share``, for a robot ``torso_speed`` (for
+        the arm ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`), and for the
+        arm ``gripper_closing`` and ``gripper_opening``; and the rollouts
     """
     check_arguments("play_places", locals())
+    # Random actions are compared with the skills, too
+    env = as_model_observes(env, model)
     rollouts, are_places = _play(model, env, seed, **kwargs)
     seen = rollouts.as_seen()
-    # What has no clusters need not say what they are of
+    # Models without clusters may not have the attribute
     averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
     clusters = model.predict_clusters(averages.per_state()[0])
     layout, robot = env_layout(env), robot_name(env)
@@ -131,16 +133,16 @@ def skill_metrics(
     bin_size: float = ROBOT_BIN,
 ) -> dict[str, float]:
     """
-    Measure where skills went.
+    Compute the metrics of rollouts.
 
-    :param rollouts: of all skills
+    :param rollouts: rollouts of all skills
     :param clusters: cluster of each state of ``rollouts.per_state()``, shape ``(n,)``; ``None`` for a model without clusters
-    :param in_the_plane: whether states are places, (x, y) or (x, y, z)
-    :param layout: the maze they are in
-    :param bin_size: side of the bins of places elsewhere [m]
-    :return: from observations ``knn_accuracy`` and ``particle_entropy``, and outside mazes ``knn_accuracy_standardized``; of
-        places also ``policy_coverage`` (share of the free bins of a maze, or number of bins of ``bin_size``),
-        ``mutual_information`` [nats], ``knn_accuracy_places`` and ``particle_entropy_places``; of a model with clusters also
+    :param in_the_plane: whether states are positions, (x, y) or (x, y, z)
+    :param layout: the maze, ``None`` outside mazes
+    :param bin_size: side of the bins of positions outside mazes [m]
+    :return: ``knn_accuracy`` and ``particle_entropy`` of observations, and outside mazes ``knn_accuracy_standardized``; for
+        positions also ``policy_coverage`` (share of the free bins of a maze, or number of bins of ``bin_size``),
+        ``mutual_information`` [nats], ``knn_accuracy_places`` and ``particle_entropy_places``; for a model with clusters also
         ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
     """
     check_arguments("skill_metrics", locals())
@@ -169,11 +171,11 @@ def skill_metrics(
 
 
 def _accuracy(rollouts: SkillRollouts, standardize: bool = False) -> float:
-    """Tell skills apart, by fewer neighbours than usual where there are not as many states."""
+    """Measure the accuracy, with fewer neighbours than usual if there are fewer states."""
     n_known = int((rollouts.lengths[:, : rollouts.lengths.shape[1] // 2] + 1).sum())
     return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths, standardize)
 
 
 def _entropy(states: np.ndarray) -> float:
-    """Estimate the entropy of states, by fewer neighbours than usual where there are not as many."""
+    """Estimate the entropy of states, with fewer neighbours than usual if there are fewer states."""
     return particle_entropy(states, min(N_NEIGHBORS, len(states)))

@@ -1,4 +1,4 @@
-"""What skills are worth in the tasks of a robot, as they are."""
+"""Returns of skills in the tasks of a robot, without further training."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
 from sb3_cesd.metrics.rollouts import collect_rollouts
 
-#: Returns of experts in the tasks, by which the Unsupervised Reinforcement Learning Benchmark is scored
+#: Returns of experts, by which the Unsupervised Reinforcement Learning Benchmark normalises scores
 EXPERT_RETURNS = {
     "WalkerStand-v0": 984.0,
     "WalkerWalk-v0": 971.0,
@@ -36,11 +36,11 @@ def tasks_of(env_id: str) -> dict[str, str]:
 
     :param env_id: id of a robot, for pre-training or with one of its tasks
     :return: task -> id of the environment
-    :raises ValueError: if it is no robot with tasks
+    :raises ValueError: if the environment is not a robot with tasks
     """
     if env_id not in ROBOTS:
         known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
-        raise ValueError(f"The environment {shown(env_id)} is no robot with tasks: pass one of {known}.")
+        raise ValueError(f"The environment {shown(env_id)} is not a robot with tasks: pass one of {known}.")
     domain, _ = ROBOTS[env_id]
     return {ROBOTS[name][1]: name for name in EXPERT_RETURNS if ROBOTS[name][0] == domain}
 
@@ -58,12 +58,13 @@ def task_returns(
 
     :param model: a model that was pre-trained on this robot; its actions are deterministic
     :param env_id: id of the robot
-    :param n_episodes: episodes of each skill and task, to the end
+    :param n_episodes: number of whole episodes per skill and task
     :param seed: seed of the episodes, the same for all tasks
-    :param vec_normalize: statistics of training, if observations were normalised
+    :param vec_normalize: training statistics, if observations were normalised
     :param n_threads: threads of the simulation; ``None`` for one per core
     :return: task -> returns of the skills, shape ``(n_skills, n_episodes)``
-    :raises ValueError: if it is no robot with tasks, or observations were normalised and there are no statistics
+    :raises ValueError: if the environment is not a robot with tasks, or observations were normalised and the statistics are
+        missing
     """
     check_arguments("task_returns", locals())
     if lacks_statistics(model, vec_normalize):
@@ -86,19 +87,19 @@ def best_skill_scores(
     n_threads: int | None = None,
 ) -> dict[str, float]:
     """
-    Measure what a user gets for nothing: the return of the best skill in each task of a robot.
+    Measure the return of the best skill in each task of a robot, without further training.
 
     The best skill of a task is the one with the largest return in the first half of the episodes. Its score is its mean return
-    in the others, so that luck does not count.
+    in the second half, so that it is not chosen by luck.
 
     :param model: see :func:`task_returns`
     :param env_id: see :func:`task_returns`
-    :param n_episodes: episodes of each skill and task, at least 2
+    :param n_episodes: number of episodes per skill and task, at least 2
     :param seed: see :func:`task_returns`
     :param vec_normalize: see :func:`task_returns`
     :param n_threads: see :func:`task_returns`
     :return: ``best_skill_<task>`` by name: the return as a share of an expert's (URLB's normalisation)
-    :raises ValueError: if it is no robot with tasks
+    :raises ValueError: if the environment is not a robot with tasks
     """
     check_arguments("best_skill_scores", locals())
     return score_best_skills(task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads), env_id)
@@ -118,10 +119,10 @@ def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[st
 
 def held_out_best(returns: np.ndarray) -> float:
     """
-    Choose the best skill by some episodes, and measure it in others.
+    Choose the best skill by the first half of the episodes, and measure it in the second.
 
     :param returns: returns of skills, shape ``(n_skills, n_episodes)``
-    :return: mean return in the second half of the episodes of the skill with the largest one in the first half
+    :return: mean return of this skill in the second half of the episodes
     """
     chosen, measured = np.split(returns, [returns.shape[1] // 2], axis=1)
     return float(measured[chosen.mean(axis=1).argmax()].mean())

@@ -1,4 +1,4 @@
-"""Environments to play skills in that are like those of training, with all of their wrappers."""
+"""Environments like those of training, with all of their wrappers, to play skills in."""
 
 import copy
 from collections.abc import Iterator
@@ -27,25 +27,25 @@ from sb3_cesd.envs.robots.batching import PLAIN_WRAPPERS, batch_envs
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 from sb3_cesd.metrics.environments import make_env, make_play_env
 
-#: Wrappers that record or show what happens, which is nobody's business but training's
+#: Wrappers that only record or render, which are left out
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
-#: The same around all environments
+#: The same for vectorized environments
 VEC_RECORDERS = (VecMonitor, VecVideoRecorder)
 
 
 def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
     """
-    Make environments like those of training, without skills.
+    Create environments like those of training, without skills.
 
-    A plain maze or robot is made anew, as many as are fast to play in. Where there are wrappers, of each environment or of all
-    of them, there are as many environments as in training: the innermost ones are made anew from their id, and the wrappers
-    are copied as they are now. Those that record or show are left out.
+    Mazes and robots without wrappers are created anew, in a number that is fast to play. With wrappers, of single or
+    vectorized environments, there are as many environments as in training: the base environments are created from their id,
+    and the wrappers are copied in their current state. Wrappers that only record or render are left out.
 
     :param training_env: environments of training, with or without skill observations
     :param n_skills: number of skills
     :param n_rollouts: number of rollouts per skill
-    :return: the environments; of ``VecNormalize`` the statistics are shared, and not changed
-    :raises ValueError: if an environment has no id, or can't be made again
+    :return: the environments; they share the statistics of ``VecNormalize``, but don't update them
+    :raises ValueError: if an environment has no id, or can't be recreated
     """
     check_arguments("make_env_like_training", locals())
     wrappers = list(_vec_wrappers(training_env))
@@ -73,10 +73,10 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
 
 def has_wrappers(training_env: VecEnv) -> bool:
     """
-    Tell whether environments have wrappers that may change what a model sees or does, apart from ``VecNormalize``.
+    Check whether environments have wrappers that may change observations or actions, apart from ``VecNormalize``.
 
     :param training_env: environments of training
-    :return: whether one of them, or all together, are wrapped
+    :return: whether there are such wrappers, of single or vectorized environments
     """
     base = training_env.unwrapped
     if any(not isinstance(wrapper, VecNormalize) for wrapper in _vec_wrappers(training_env)):
@@ -91,10 +91,10 @@ def has_wrappers(training_env: VecEnv) -> bool:
 
 def copy_env(env: gym.Env) -> gym.Env:
     """
-    Make an environment like another one.
+    Create an environment like another one.
 
-    :param env: an environment that was made by its id, in any wrappers
-    :return: one made anew, in copies of the wrappers, which keep their statistics and do not learn any more
+    :param env: an environment with an id, in any wrappers
+    :return: a new environment in copies of the wrappers, which keep their statistics and no longer update them
     :raises ValueError: if it has no id, or a wrapper can't be copied
     """
     layers = list(_layers(env))
@@ -102,7 +102,7 @@ def copy_env(env: gym.Env) -> gym.Env:
     spec = base.spec
     if spec is None:
         raise ValueError(_no_id())
-    # What is made anew takes the place of what it is made after, wherever a wrapper refers to it
+    # References of the wrappers to the original are replaced by the new environment
     copied = make_env(spec.id, **arguments_of(spec), **_images(spec)).unwrapped
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
@@ -110,12 +110,12 @@ def copy_env(env: gym.Env) -> gym.Env:
             memo[id(layer)] = copied
             continue
         if isinstance(layer, AddRenderObservation):
-            # A copy of its function would draw the environment of training
+            # A copy of its function would render the training environment
             copied = memo[id(layer)] = AddRenderObservation(copied, **layer._saved_kwargs)
             continue
         try:
             copied = copy.deepcopy(layer, memo)
-        except Exception as error:  # whatever a wrapper holds on to
+        except Exception as error:  # wrappers may have any attributes
             raise ValueError(
                 f"The wrapper {type(layer).__name__} of the training environment can't be copied ({type(error).__name__}: "
                 f"{error}): pass an eval_env wrapped as that of training."
@@ -127,10 +127,10 @@ def copy_env(env: gym.Env) -> gym.Env:
 
 def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
     """
-    Read the statistics of ``NormalizeObservation`` around each of several environments, which may lie in other processes.
+    Read the statistics of ``NormalizeObservation`` of each environment, also in other processes.
 
     :param env: environments
-    :return: of each; ``None`` where there are none
+    :return: statistics of each; ``None`` where there are none
     """
     found = env.get_attr("obs_rms") if env.has_attr("obs_rms") else [None] * env.num_envs
     return [each if isinstance(each, RunningMeanStd) else None for each in found]
@@ -138,10 +138,10 @@ def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
 
 def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
     """
-    Make an environment with its wrappers.
+    Create an environment with its wrappers.
 
-    :param spec: how to make it
-    :param obs_rms: statistics of its ``NormalizeObservation``, which do not learn any more; ``None`` for new ones
+    :param spec: its specification
+    :param obs_rms: statistics for its ``NormalizeObservation``, which are no longer updated; ``None`` for new ones
     :param kwargs: more arguments of ``gym.make``
     :return: the environment
     """
@@ -154,15 +154,15 @@ def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) ->
 
 def _copy_around(wrapper: VecEnvWrapper, env: VecEnv) -> VecEnvWrapper:
     """
-    Copy a wrapper of all environments.
+    Copy a wrapper of vectorized environments.
 
     :param wrapper: the wrapper
-    :param env: what the copy is to wrap
+    :param env: environments for the copy to wrap
     :return: the copy
     """
     copied = object.__new__(type(wrapper))
     memo = {id(wrapper.venv): env}
-    # SB3 looks missing attributes up in these, which hold a mappingproxy and can't be copied
+    # SB3 looks up missing attributes in these; they hold a mappingproxy, which can't be copied
     copied.__dict__["class_attributes"] = wrapper.class_attributes
     for name, value in wrapper.__dict__.items():
         if name != "class_attributes":
@@ -183,7 +183,7 @@ def _is_wrapper(layer: gym.Env) -> bool:
 
 
 def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
-    """List the wrappers of all environments that change what a model sees or does, from the inside."""
+    """List the wrappers of vectorized environments that may change observations or actions, from the inside."""
     wrappers = []
     while isinstance(env, VecEnvWrapper):
         wrappers.append(env)
@@ -199,14 +199,14 @@ def _spec(base: VecEnv) -> EnvSpec:
 
 
 def _no_id() -> str:
-    return "The training environment has no id to make another one by: pass eval_env to the callback, env to show_skills."
+    return "The training environment has no id to make another one from: pass eval_env to the callback, env to show_skills."
 
 
 def changing_wrappers(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
     """
-    List the wrappers that may change what a model sees or does.
+    List the wrappers that may change observations or actions.
 
-    :param spec: how an environment was made
+    :param spec: specification of an environment
     :return: its wrappers, apart from those of ``gym.make`` and recorders
     """
     names = {recorder.__name__ for recorder in RECORDERS}
@@ -214,24 +214,24 @@ def changing_wrappers(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
 
 
 def _images(spec: EnvSpec) -> dict[str, Any]:
-    """Keep the ``render_mode`` that observations may be made by, as ``AddRenderObservation`` does."""
+    """Keep a ``render_mode`` that observations may depend on, as those of ``AddRenderObservation``."""
     return {name: mode for name, mode in spec.kwargs.items() if name == "render_mode" and mode == "rgb_array"}
 
 
 def _recorded(spec: EnvSpec) -> EnvSpec:
     """
-    Leave out of a recorded environment what records itself.
+    Remove recorders from the specification of an environment.
 
-    :param spec: how the environment was made, as Gymnasium keeps it
-    :return: how to make one without recorders
-    :raises ValueError: if it is not known how a wrapper was made
+    :param spec: specification of the environment
+    :return: the specification without recorders
+    :raises ValueError: if the arguments of a wrapper are unknown
     """
     wrappers = changing_wrappers(spec)
     unknown = [wrapper.name for wrapper in wrappers if wrapper.kwargs is None]
     if unknown:
         raise ValueError(
-            f"The wrapper {unknown[0]} lies in another process, and did not record its arguments: pass an eval_env wrapped as "
-            "that of training, use DummyVecEnv, or derive the wrapper from gymnasium.utils.RecordConstructorArgs too."
+            f"The wrapper {unknown[0]} is in another process and did not record its arguments: pass an eval_env wrapped as "
+            "that of training, use DummyVecEnv, or also derive the wrapper from gymnasium.utils.RecordConstructorArgs."
         )
     kwargs = {**without_rendering(spec.kwargs), **_images(spec)}
     made = copy.deepcopy(spec)

@@ -1,4 +1,4 @@
-"""What each skill of a model does: :func:`show_skills`, and ``python -m sb3_cesd.show MODEL``."""
+"""Show what each skill of a model does: :func:`show_skills`, and ``python -m sb3_cesd.show MODEL``."""
 
 from sb3_cesd.show.skills import SkillShow, show_skills
 

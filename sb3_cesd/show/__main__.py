@@ -1,12 +1,12 @@
 """
-What each skill of a model does: pictures, a video, metrics beside those of untrained skills, and a page with all of them.
+Show what each skill of a model does: pictures, a video, metrics compared with untrained skills, and a page with all of them.
 
     python -m sb3_cesd.show logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip
     python -m sb3_cesd.show logs/cesd/Walker-v0_1/Walker-v0.zip --skill 3 7 --video mp4
     python -m sb3_cesd.show --compare logs/cesd/Walker-v0_1/Walker-v0.zip logs/diayn/Walker-v0_1/Walker-v0.zip
 
-Writes skills.html, which needs no other file, skills.png, metrics.json and skills.gif (or .mp4) to a folder of the model's
-name beside it, e.g. Walker-v0_skills. In mazes there is a video only if --video asks for one.
+Writes skills.html (which needs no other file), skills.png, metrics.json and skills.gif (or .mp4) to a folder next to the
+model, e.g. Walker-v0_skills. In mazes, a video is only made if --video is given.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> None:
     parser = make_parser()
     args = parser.parse_args()
     if (args.model is None) == (args.compare is None):
-        parser.error("what to show is missing or told twice: pass one model, or several after --compare")
+        parser.error("no model is given, or --compare in addition to one: pass one model, or several after --compare")
     try:
         if args.compare is None:
             show_one(args)
@@ -35,52 +35,54 @@ def main() -> None:
             compare(args)
     except ValueError as error:
         sys.exit(f"{error}")
-    except OSError as error:  # a name that is too long, a folder that can't be made, a full disk
+    except OSError as error:  # e.g. a name that is too long, a folder that can't be created, a full disk
         sys.exit(f"{error}: pass another path, or make room.")
 
 
 def make_parser() -> argparse.ArgumentParser:
     """
-    Describe the arguments.
+    Create the parser of the arguments.
 
-    :return: what reads them
+    :return: the parser
     """
     parser = argparse.ArgumentParser(
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", type=Path, nargs="?", help="model saved by RL Zoo, model.save or export_policy")
     parser.add_argument("--compare", type=Path, nargs="+", metavar="MODEL", help="write a page with these models side by side")
-    parser.add_argument("--algo", choices=list(METHODS), help="default: told by the file")
-    parser.add_argument("--env", help="environment id (default: told by the name of the file or its folder)")
+    parser.add_argument("--algo", choices=list(METHODS), help="method of the model (default: found from the file)")
+    parser.add_argument("--env", help="environment id (default: found from the name of the file or its folder)")
     parser.add_argument("--gym-packages", nargs="+", default=[], metavar="PACKAGE", help="packages that register environments")
     parser.add_argument(
-        "--vec-normalize", type=Path, metavar="PKL", help="statistics of VecNormalize (default: beside the model)"
+        "--vec-normalize", type=Path, metavar="PKL", help="statistics of VecNormalize (default: found next to the model)"
     )
-    parser.add_argument("--output", type=output_folder, help="folder to write to (default: one of the model's name beside it)")
+    parser.add_argument("--output", type=output_folder, help="folder to write to (default: <model>_skills next to the model)")
     parser.add_argument("--skill", type=skill, nargs="+", help="skills to draw and film: indices, or vectors such as 0.6,0.8")
     parser.add_argument(
         "--steps",
         type=at_least(1),
-        help="steps to play per skill (default: 50 in a maze, else 250; of a task that is measured, whole episodes)",
+        help="steps per skill (default: 50 in a maze, else 250; whole episodes for the metrics of a task)",
     )
-    parser.add_argument("--rollouts", type=at_least(0), help="rollouts to measure per skill (default: 20 in a maze, else 4)")
+    parser.add_argument("--rollouts", type=at_least(0), help="rollouts per skill for metrics (default: 20 in a maze, else 4)")
     parser.add_argument("--untrained", type=at_least(0), default=1, help="untrained networks to compare with (default: 1)")
-    parser.add_argument("--frames", type=at_least(0), default=6, help="images per skill in film strips, 0 for none")
     parser.add_argument(
-        "--video", choices=["gif", "mp4", "none"], help="of all skills side by side (default: gif, not in mazes)"
+        "--frames", type=at_least(0), default=6, help="images per skill in film strips, 0 for none (default: 6)"
     )
-    parser.add_argument("--mine", action="store_true", help="in a maze, mutual information by MINE too (about a minute)")
+    parser.add_argument(
+        "--video", choices=["gif", "mp4", "none"], help="video of all skills side by side (default: gif, none in mazes)"
+    )
+    parser.add_argument("--mine", action="store_true", help="in a maze, also measure mutual information by MINE (a minute)")
     parser.add_argument(
         "--trajectories",
         type=at_least(0),
-        help="of a robot, trajectories of the policy coverage (default: 48 of METRA's ant and half-cheetah, else 0)",
+        help="for a robot, trajectories for the policy coverage (default: 48 for METRA's ant and half-cheetah, else 0)",
     )
     parser.add_argument(
         "--goal-range",
         type=distance,
         metavar="METRES",
-        help="of a robot, follow skills to 50 goals from +- this, 0 for none (default: 50 of METRA's ant, 100 of its "
-        "half-cheetah, else 0)",
+        help="for a robot, follow skills to 50 goals within +- METRES along each axis, 0 for none (default: 50 for METRA's "
+        "ant, 100 for its half-cheetah, else 0)",
     )
     parser.add_argument("--seed", type=at_least(0), default=0, help="seed of the start, the same for all skills")
     return parser
@@ -92,7 +94,7 @@ def skill(text: str) -> int | list[float]:
 
     :param text: an argument
     :return: its index, or its vector
-    :raises argparse.ArgumentTypeError: if that is neither
+    :raises argparse.ArgumentTypeError: if it is neither
     """
     if text.isdecimal():
         return int(text)
@@ -101,7 +103,7 @@ def skill(text: str) -> int | list[float]:
     except ValueError:
         vector = [math.nan]
     if not all(map(math.isfinite, vector)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no skill: pass the index of one, or a vector such as 0.6,0.8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a skill: pass the index of one, or a vector such as 0.6,0.8")
     return vector
 
 
@@ -110,15 +112,15 @@ def distance(text: str) -> float:
     Read a distance.
 
     :param text: an argument
-    :return: metres
-    :raises argparse.ArgumentTypeError: if it is no number from 0 on
+    :return: the distance [m]
+    :raises argparse.ArgumentTypeError: if it is not a number, or negative
     """
     try:
         metres = float(text)
     except ValueError:
         metres = math.nan
     if not (math.isfinite(metres) and metres >= 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no distance: pass a number of metres, 0 for none")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a distance: pass a number of metres, 0 for none")
     return metres
 
 
@@ -143,7 +145,7 @@ def compare(args: argparse.Namespace) -> None:
     Show models side by side.
 
     :param args: arguments of the command
-    :raises ValueError: if there is but one, or something is missing or does not fit
+    :raises ValueError: if there is only one model, or something is missing or does not fit
     """
     paths = args.compare
     if len(paths) < 2:
@@ -164,7 +166,7 @@ def show_model(args: argparse.Namespace, path: Path) -> SkillShow:
 
     :param args: arguments of the command
     :param path: file of the model
-    :return: what they do
+    :return: figure, metrics and rollouts
     :raises ValueError: if something is missing or does not fit
     """
     options: dict[str, Any] = {
@@ -184,7 +186,7 @@ def show_model(args: argparse.Namespace, path: Path) -> SkillShow:
 
 def command() -> list[str]:
     """
-    Tell the command that was run.
+    Return the command that was run.
 
     :return: its words
     """

@@ -1,4 +1,4 @@
-"""A model card in Markdown: what the skills of a model do, and how to use it, for those who find it on the hub."""
+"""A model card in Markdown for the Hugging Face Hub: what the skills of a model do, and how to use it."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from sb3_cesd.show.labels import meaning
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.tables import cell, skill_rows
 
-#: How to use a policy that is exported
+#: How to use an exported policy
 EXPORTED_USAGE = """## Usage without running code of the files
 
 ```python
@@ -20,7 +20,7 @@ observation, _ = env.reset()
 action, _ = policy.predict(observation, skill={skill})
 ```
 
-`{policy}` holds numbers and a description, of which nothing is run.
+`{policy}` contains numbers and a description. Loading it runs no code.
 """
 #: How to use a model in RL Zoo
 ZOO_USAGE = """## Usage with RL Zoo
@@ -39,7 +39,7 @@ python -m sb3_cesd.show logs/{algorithm}/{env_name}_1/{env_name}.zip
 
 def describe_skills(shown: SkillShow, picture: str, is_task: bool) -> str:
     """
-    Tell what a model does: the picture, its metrics and an episode of each skill.
+    Describe what a model does by a picture, metrics and an episode of each skill.
 
     :param shown: what its skills do
     :param picture: where the picture is, relative to the card
@@ -47,7 +47,7 @@ def describe_skills(shown: SkillShow, picture: str, is_task: bool) -> str:
     :return: Markdown
     """
     learned = (
-        f"Skill {shown.labels[0]} acts, which has learned the task of this environment."
+        f"Skill {shown.labels[0]} acts. It has learned the task of this environment."
         if is_task
         else f"{shown.n_skills} skills, learned without the reward of the environment. `skill` chooses one."
     )

@@ -1,4 +1,4 @@
-"""Some of the skills of a model, and what its skills were before training."""
+"""Selected skills of a model, and its skills before training."""
 
 import copy
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ ShownModel = SkillDDPG | ExportedPolicy
 
 class ChosenSkills:
     """
-    Some skills of a model, numbered anew from 0.
+    Selected skills of a model, renumbered from 0.
 
     :param model: a model
     :param skills: indices or vectors of its skills
-    :raises ValueError: if there is no such skill
+    :raises ValueError: if a skill does not exist
     """
 
     def __init__(self, model: Any, skills: Sequence[SkillName]) -> None:
@@ -31,7 +31,7 @@ class ChosenSkills:
 
     @property
     def n_skills(self) -> int:
-        """Number of the skills that were chosen."""
+        """Number of selected skills."""
         return len(self.skills)
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
@@ -40,7 +40,7 @@ class ChosenSkills:
 
         :param observation: one per environment, shape ``(n_envs, *shape)``, or a dictionary of such
         :param deterministic: take the mean action of a stochastic policy
-        :param skill: which of those that were chosen: one for all environments, or one each, shape ``(n_envs,)``
+        :param skill: index among the selected skills, one for all environments, or one each, shape ``(n_envs,)``
         :return: actions, shape ``(n_envs, *action_shape)``, and the state of the model
         """
         return self.model.predict(observation, deterministic=deterministic, skill=self._names[skill])
@@ -56,7 +56,7 @@ class UntrainedSkills:
 
     def __init__(self, model: ShownModel, seed: int = 0) -> None:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
-        # Networks of the model are shared rather than copied, but for the actor that is replaced
+        # Networks are shared with the model instead of copied, except for the actor, which is replaced
         self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
         with th.random.fork_rng():
             th.manual_seed(seed)
@@ -77,17 +77,17 @@ class UntrainedSkills:
 
     def predict_clusters(self, observations: Observation) -> None:
         """
-        Tell that clusters mean nothing before training.
+        Return nothing, since clusters are meaningless before training.
 
         :param observations: several observations without skills
-        :return: nothing
+        :return: ``None``
         """
         return None
 
 
 def method_name(model: ShownModel) -> str:
     """
-    Name the method of a model.
+    Return the name of the method of a model.
 
     :param model: a model
     :return: name of its class

@@ -1,4 +1,4 @@
-"""Curves of a training, from the logs beside a model."""
+"""Training curves, from the logs next to a model."""
 
 import csv
 import math
@@ -15,24 +15,24 @@ from matplotlib.figure import Figure
 #: Files of SB3's CSV logger, EvalCallback and Monitor
 PROGRESS, EVALUATIONS, MONITOR = "progress.csv", "evaluations.npz", "*monitor.csv"
 STEPS = "time/total_timesteps"
-#: What of training was covered, as SkillMetricsCallback logs it
+#: Coverage of training, as logged by SkillMetricsCallback
 COVERAGE = ("total_coverage", "queue_coverage")
-#: Groups of logged values that are drawn, the more telling ones first
+#: Groups of logged values that are drawn, the most informative ones first
 GROUPS = ("skills/", "eval/", "rollout/", "train/")
-#: What reading a damaged file raises; where a byte has changed, zipfile may ask for a password (RuntimeError)
+#: Errors of reading a damaged file; with a changed byte, zipfile may ask for a password (RuntimeError)
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error)
-#: Curves in a figure, and in a row of it
+#: Maximum number of curves in a figure, and in a row of it
 MAX_CURVES, N_COLUMNS = 16, 4
-#: Episodes of Monitor that are averaged
+#: Number of episodes of Monitor that are averaged
 WINDOW = 20
 
 
 class Curve(NamedTuple):
     """
-    A value in the course of training.
+    A value over the course of training.
 
     :param steps: environment steps, shape ``(n,)``
-    :param values: the value after them, shape ``(n,)``
+    :param values: the value after these steps, shape ``(n,)``
     """
 
     steps: np.ndarray
@@ -51,12 +51,12 @@ def find_curves(folder: Path) -> dict[str, Curve]:
 
 def logged_coverage(folder: Path, n_steps: int) -> dict[str, float]:
     """
-    Read how much training had covered when a model was saved, from the logs in its folder.
+    Read the coverage of training when a model was saved, from the logs in its folder.
 
     :param folder: the folder
-    :param n_steps: environment steps that the model has learned from
-    :return: ``total_coverage`` and ``queue_coverage``, as ``SkillMetricsCallback`` logged them last by then; nothing if it did
-        not
+    :param n_steps: number of environment steps of the model
+    :return: ``total_coverage`` and ``queue_coverage``, as last logged by ``SkillMetricsCallback`` until then; empty if they
+        were not logged
     """
     curves = _read_logs(folder)
     coverage = {}
@@ -92,7 +92,7 @@ def draw_curves(curves: dict[str, Curve]) -> Figure:
     Draw curves side by side.
 
     :param curves: by name
-    :return: the figure, of those of most interest if there are many
+    :return: the figure, with the most informative curves if there are many
     """
     order = sorted(curves, key=_rank)
     names = order[:MAX_CURVES]
@@ -110,7 +110,7 @@ def draw_curves(curves: dict[str, Curve]) -> Figure:
 
 
 def _rank(name: str) -> int:
-    """Rank a curve: by its group, those of a single skill last."""
+    """Rank a curve by its group; curves of single skills come last."""
     if re.search(r"skill_\d+$", name):
         return len(GROUPS)
     return next((rank for rank, group in enumerate(GROUPS) if name.startswith(group)), 0)
@@ -126,7 +126,7 @@ def _progress(paths: list[Path]) -> dict[str, Curve]:
 
 
 def _evaluations(paths: list[Path]) -> dict[str, Curve]:
-    """Read what SB3's ``EvalCallback`` wrote, and the metrics that RL Zoo's evaluations of skills put beside it."""
+    """Read what SB3's ``EvalCallback`` wrote, and the metrics that evaluations of skills add."""
     with np.load(paths[0]) as logged:
         steps = logged["timesteps"]
         curves = {
@@ -138,7 +138,7 @@ def _evaluations(paths: list[Path]) -> dict[str, Curve]:
 
 
 def _monitors(paths: list[Path]) -> dict[str, Curve]:
-    """Read what SB3's ``Monitor`` wrote: the episodes of all environments in the order in which they ended."""
+    """Read what SB3's ``Monitor`` wrote: episodes of all environments, in the order in which they ended."""
     episodes = []
     for path in paths:
         with path.open(newline="") as file:

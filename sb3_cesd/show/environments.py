@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers.utils import RunningMeanStd
 from stable_baselines3.common.vec_env import (
@@ -21,8 +20,8 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
-from sb3_cesd.common.observations import is_channels_last
-from sb3_cesd.common.vec_env import NORMALIZATION, VecSkillObservation, normalize_like_training
+from sb3_cesd.common.observations import channels_first
+from sb3_cesd.common.vec_env import NORMALIZATION, VecSkillObservation, normalize_like_training, transpose_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
 from sb3_cesd.metrics.motion import robot_name
@@ -37,22 +36,23 @@ from sb3_cesd.metrics.training_env import (
 from sb3_cesd.show.choice import ShownModel
 from sb3_cesd.show.labels import ARM, MAZE, OTHER
 
-#: What can be played in: an id, an environment, or several
+#: An id, an environment, or a vectorized environment
 ShownEnv = str | gym.Env | VecEnv
 
 
 class PlayEnvs:
     """
-    Makes environments to play skills in, as the model expects them.
+    Factory of environments to play skills in, as the model expects them.
 
-    :param name: what to call them in titles
-    :param make: makes one with the arguments of ``gym.make``, with its wrappers; ``None`` to play in vectorized ones
+    :param name: name of the environment in titles
+    :param make: creates an environment with its wrappers, taking arguments of ``gym.make``; ``None`` to play in vectorized
+        environments
     :param venv: environments of the caller, which are not closed
-    :param make_venv: makes environments, which render nothing, if there is no ``venv``
-    :param statistics: statistics of training, by which observations are normalised
-    :param batched: id and arguments of an environment without wrappers, of which many may be stepped at a time
-    :param vec_env_wrapper: wraps vectorized environments before they are normalised
-    :param frame_stack: number of observations that are stacked after they are normalised, 0 for none
+    :param make_venv: creates vectorized environments without rendering, if there is no ``venv``
+    :param statistics: training statistics, by which observations are normalised
+    :param batched: id and arguments of an environment without wrappers, of which many can be stepped at a time
+    :param vec_env_wrapper: wraps vectorized environments before normalisation
+    :param frame_stack: number of observations that are stacked after normalisation, 0 for none
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PlayEnvs:
         vec_env_wrapper: Callable[[VecEnv], VecEnv] | None = None,
         frame_stack: int = 0,
     ) -> None:
-        # Before MuJoCo is imported, whoever's environment it is in
+        # Must come before any environment imports MuJoCo
         choose_gl_backend()
         self.name = name
         self._make = make
@@ -79,10 +79,10 @@ class PlayEnvs:
 
     def one(self, render: bool = False) -> VecEnv:
         """
-        Make one environment.
+        Create one environment.
 
-        :param render: whether it is to render images
-        :return: the environment; close it
+        :param render: whether it should render images
+        :return: the environment, to be closed by the caller
         """
         if self._make is not None:
             # Not all environments take the argument
@@ -95,11 +95,11 @@ class PlayEnvs:
 
     def many(self, n_skills: int, n_rollouts: int) -> VecEnv:
         """
-        Make environments in which many rollouts are fast.
+        Create environments in which many rollouts are fast.
 
         :param n_skills: number of skills
         :param n_rollouts: number of rollouts per skill
-        :return: the environments; close them
+        :return: the environments, to be closed by the caller
         """
         if self._batched is None:
             return self.one()
@@ -108,10 +108,10 @@ class PlayEnvs:
 
     def _finished(self, env: VecEnv) -> VecEnv:
         """
-        Let the model see what environments show as in training.
+        Wrap environments as in training.
 
-        :param env: environments; they are closed if that is not possible
-        :return: the same in more wrappers
+        :param env: environments, which are closed if wrapping fails
+        :return: the wrapped environments
         """
         try:
             return self._wrapped(env)
@@ -125,14 +125,12 @@ class PlayEnvs:
         env = normalize_like_training(env, self._statistics or unwrap_vec_normalize(env))
         if self._frame_stack > 0:
             env = VecFrameStack(env, self._frame_stack)
-        space = env.observation_space
-        entries = space.spaces.values() if isinstance(space, spaces.Dict) else [space]
-        return VecTransposeImage(env) if any(map(is_channels_last, entries)) else env
+        return transpose_like_training(env, channels_first(env.observation_space))
 
 
 def kind_of(env: VecEnv) -> str:
     """
-    Tell what environments are, for the meanings of metrics.
+    Return the kind of environments, which determines the meanings of metrics.
 
     :param env: any environments
     :return: kind of the environment, see ``sb3_cesd.show.labels``
@@ -144,7 +142,7 @@ def kind_of(env: VecEnv) -> str:
 
 class _Kept(VecEnvWrapper):
     """
-    Environments of the caller: when closed, they stay open and normalise as they did.
+    Environments of the caller, which :meth:`close` leaves open, with their previous normalisation.
 
     :param venv: the environments
     """
@@ -152,7 +150,7 @@ class _Kept(VecEnvWrapper):
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
         self._normalize = unwrap_vec_normalize(venv)
-        # There are no obs_rms where observations are left as they are
+        # Without normalised observations there is no obs_rms
         attributes = {} if self._normalize is None else vars(self._normalize)
         self._before = {name: value for name, value in attributes.items() if name in NORMALIZATION}
 
@@ -171,13 +169,13 @@ class _Kept(VecEnvWrapper):
 
 def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormalize | None) -> PlayEnvs:
     """
-    Find environments to play in.
+    Prepare environments to play in.
 
-    :param env: id of an environment, an environment or several; ``None`` for those of training
+    :param env: id of an environment, an environment, or a vectorized one; ``None`` for that of training
     :param model: the model
-    :param statistics: statistics of training; ``None`` for those of ``env``, or of the environments of training
-    :return: what makes them: anew from their id and wrappers where that is possible, else of ``env`` itself
-    :raises ValueError: if there are none
+    :param statistics: training statistics; ``None`` for those of ``env``, or of the training environment
+    :return: factory that creates them from their id and wrappers if possible, or else uses ``env`` itself
+    :raises ValueError: if ``env`` is missing, and the model has none
     """
     choose_gl_backend()
     if env is None:
@@ -198,11 +196,11 @@ def envs_to_play(env: ShownEnv | None, model: ShownModel, statistics: VecNormali
 
 def _like_training(training_env: VecEnv, statistics: VecNormalize | None) -> PlayEnvs:
     """
-    Make environments like those of training.
+    Prepare environments like those of training.
 
     :param training_env: environments of training
-    :param statistics: statistics of training; ``None`` for those of ``training_env``
-    :return: what makes them from their id and wrappers; where that is not possible, copies that render nothing
+    :param statistics: training statistics; ``None`` for those of ``training_env``
+    :return: factory that creates them from their id and wrappers if possible, or else as copies without rendering
     """
     spec = _spec_of(env_spec(training_env))
     outer = training_env
@@ -216,10 +214,10 @@ def _like_training(training_env: VecEnv, statistics: VecNormalize | None) -> Pla
 
 def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
     """
-    Check that an environment can be made anew.
+    Return the specification from which an environment can be recreated.
 
-    :param spec: what it was made of
-    :return: the same without recorders; ``None`` if it can't, as a wrapper did not record its arguments
+    :param spec: specification of the environment
+    :return: the specification without recorders; ``None`` if a wrapper did not record its arguments
     """
     if spec is None:
         return None
@@ -230,12 +228,12 @@ def _spec_of(spec: EnvSpec | None) -> EnvSpec | None:
 
 def _from_spec(spec: EnvSpec, obs_rms: RunningMeanStd | None, statistics: VecNormalize | None) -> PlayEnvs:
     """
-    Make environments anew.
+    Prepare environments from a specification.
 
-    :param spec: what they are made of
+    :param spec: specification of an environment
     :param obs_rms: statistics of their ``NormalizeObservation``, if there is one
-    :param statistics: statistics of training
-    :return: what makes them
+    :param statistics: training statistics
+    :return: factory of the environments
     """
     batched = None
     if not spec.additional_wrappers:

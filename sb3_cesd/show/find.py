@@ -1,4 +1,4 @@
-"""What a saved model is, told by the file and by where RL Zoo puts it."""
+"""Find out what a saved model is, from its file and from the folders of RL Zoo."""
 
 import importlib
 import re
@@ -22,10 +22,10 @@ CHECKPOINTS = "checkpoints"
 
 def find_algorithm(model_path: Path) -> str:
     """
-    Tell the method of a model.
+    Find the method of a model.
 
     :param model_path: a model
-    :return: its name, told by the file, else by the folders of RL Zoo; "cesd" if neither tells
+    :return: its name, from the file, else from the folders of RL Zoo; "cesd" if neither says
     """
     if model_path.is_file() and model_path.suffix != SUFFIX:
         saved_by = read_saved_data(model_path).get("lineage", [])
@@ -39,10 +39,10 @@ def find_algorithm(model_path: Path) -> str:
 
 def load_model(model_path: Path, algorithm: str | None = None) -> SkillDDPG | ExportedPolicy:
     """
-    Load a model whose skills can be shown.
+    Load a model to show.
 
     :param model_path: file of the model, or of an exported policy
-    :param algorithm: name of its method; ``None`` to find out
+    :param algorithm: name of its method; ``None`` to find it from the file
     :return: the model, or the policy
     :raises ValueError: if there is no such file, or it is of another method
     """
@@ -55,7 +55,7 @@ def load_model(model_path: Path, algorithm: str | None = None) -> SkillDDPG | Ex
 
 def run_folder(model_path: Path) -> Path | None:
     """
-    Find the folder in which RL Zoo keeps what belongs to a run.
+    Find the folder in which RL Zoo keeps the settings of a run.
 
     :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint)
     :return: the folder of ``args.yml`` and ``config.yml``; ``None`` if there is none, or more than one
@@ -71,7 +71,7 @@ def run_folder(model_path: Path) -> Path | None:
 
 
 def _folders_of_run(model_path: Path) -> list[Path]:
-    """List the folder of a model, and that of the run for a checkpoint, which lies two folders deeper."""
+    """List the folder of a model and, for a checkpoint, that of the run, which is two levels up."""
     parents = model_path.resolve().parents
     return [parents[0], *([parents[2]] if len(parents) > 2 and parents[1].name == CHECKPOINTS else [])]
 
@@ -82,7 +82,8 @@ def import_packages(model_path: Path, packages: Sequence[str] = ()) -> list[str]
 
     :param model_path: a model in a folder of RL Zoo
     :param packages: names of packages
-    :return: names of those and of what ``args.yml`` names; an exported policy, which is to run nothing, takes those alone
+    :return: names of ``packages`` and of those in ``args.yml``; the latter are ignored for an exported policy, which must not
+        run code
     :raises ValueError: if one can't be imported
     """
     names = list(packages)
@@ -93,21 +94,21 @@ def import_packages(model_path: Path, packages: Sequence[str] = ()) -> list[str]
     for name in names:
         try:
             importlib.import_module(name)
-        except (ImportError, TypeError, ValueError) as error:  # the latter of what is no name
+        except (ImportError, TypeError, ValueError) as error:  # the last two if it is not a valid name
             raise ValueError(
                 f"The environment comes from the package {name!r} (--gym-packages), which can't be imported ({error}): "
-                "install it, or call this from the folder it is in."
+                "install it, or call this from the folder that contains it."
             ) from error
     return names
 
 
 def find_env_id(model_path: Path) -> str:
     """
-    Tell the environment of a model.
+    Find the environment of a model.
 
     :param model_path: a model in a folder of RL Zoo (final, best, or checkpoint), or named after its environment
     :return: the id of its environment
-    :raises ValueError: if it can't be told
+    :raises ValueError: if it can't be found
     """
     folder = run_folder(model_path)
     parents = [re.sub(r"_\d+$", "", parent.name) for parent in _folders_of_run(model_path)]
@@ -118,13 +119,13 @@ def find_env_id(model_path: Path) -> str:
             if env_id.replace("/", "-") == name:
                 return env_id
     raise ValueError(
-        f"The name of {model_path} does not tell its environment: pass --env, and --gym-packages if a package registers it."
+        f"The path {model_path} contains no environment id: pass --env, and --gym-packages if a package registers it."
     )
 
 
 def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
     """
-    Find the arguments the environment of a model was made with.
+    Find the arguments with which the environment of a model was created.
 
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
@@ -143,12 +144,13 @@ def find_env_kwargs(model_path: Path, env_id: str) -> dict[str, Any]:
 
 def find_wrappers(model_path: Path, env_id: str) -> dict[str, Any]:
     """
-    Find what RL Zoo wrapped the environment of a model in.
+    Find the wrappers of a model's environment in a run of RL Zoo.
 
     :param model_path: a model in a folder of RL Zoo
     :param env_id: its environment
-    :return: the entries ``env_wrapper``, ``vec_env_wrapper`` and ``frame_stack`` of ``config.yml``, as far as they are there
-    :raises ValueError: if the file is damaged or would run code, or belongs to an exported policy, which is to run nothing
+    :return: the entries ``env_wrapper``, ``vec_env_wrapper`` and ``frame_stack`` of ``config.yml``, if there are any
+    :raises ValueError: if the file is damaged or would run code, or names wrappers of an exported policy, which must not run
+        code
     """
     path = _zoo_folder(model_path, env_id) / "config.yml"
     if not path.is_file():
@@ -165,14 +167,14 @@ def find_wrappers(model_path: Path, env_id: str) -> dict[str, Any]:
 
 def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = None) -> tuple[VecNormalize, Path] | None:
     """
-    Load the statistics that were saved beside a model.
+    Load the statistics that were saved with a model.
 
     :param model_path: a model
     :param env_id: its environment
-    :param statistics: their file; ``None`` to look for it: where RL Zoo puts it, and in the folder of the model
-    :return: the statistics and their file; ``None`` for a model that was trained without, or an exported policy, which holds
-        them itself
-    :raises ValueError: if the file is missing or damaged, would run code, or one of several has to be chosen
+    :param statistics: their file; ``None`` to look for it where RL Zoo puts it, and in the folder of the model
+    :return: the statistics and their file; ``None`` for a model that was trained without, or an exported policy, which
+        contains them
+    :raises ValueError: if the file is missing or damaged, or would run code, or if there are several candidates
     """
     if statistics is not None:
         if not statistics.is_file():
@@ -195,14 +197,14 @@ def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = 
     others = sorted(path for path in folder.glob("*.pkl") if re.search("vec_?normalize", path.name))
     if len(others) > 1:
         raise ValueError(
-            f"Several statistics of VecNormalize lie beside {model_path} ({', '.join(path.name for path in others)}): choose "
-            "one of them with --vec-normalize."
+            f"There are several statistics of VecNormalize next to {model_path} ({', '.join(path.name for path in others)}): "
+            "choose one of them with --vec-normalize."
         )
     return (load_statistics(others[0]), others[0]) if others else None
 
 
 def _zoo_folder(model_path: Path, env_id: str) -> Path:
-    """Name the folder of what belongs to a run: RL Zoo calls it after the environment, with a dash for a slash."""
+    """Return the folder of the settings of a run, which RL Zoo names after the environment, with a dash for a slash."""
     found = run_folder(model_path)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Pieces of a page that needs no other file."""
+"""Elements of a self-contained HTML page."""
 
 import base64
 import io
@@ -11,7 +11,7 @@ from PIL import Image
 
 from sb3_cesd.show.video import even_columns
 
-#: Nothing is fetched, nothing is run
+#: Content security policy: load nothing, run nothing
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
 :root { color-scheme: light dark; --line: #8886; }
@@ -32,15 +32,15 @@ figcaption { font-size: .85rem; }
 .models { display: grid; gap: 1.5rem; } .models > section { min-width: 0; }
 @media (min-width: 900px) { .models { grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); } }
 """
-#: Quality of moving pictures, of 100
+#: Quality of animated images, from 0 to 100
 QUALITY = 60
-#: Columns of films, at least: of fewer films, none is wider than this leaves it
+#: Minimum number of columns, which limits the width of a few films
 MIN_COLUMNS = 4
 
 
 def document(title: str, body: str) -> str:
     """
-    Make a page of its content.
+    Return a page with some content.
 
     :param title: title of the page, plain text
     :param body: HTML
@@ -69,7 +69,7 @@ def figure_image(figure: Figure, description: str) -> str:
 
 def moving_image(frames: Sequence[np.ndarray], fps: float, description: str) -> str:
     """
-    Embed a moving picture, as animated WebP.
+    Embed an animated WebP image.
 
     :param frames: images, each of shape ``(height, width, 3)``
     :param fps: images per second
@@ -85,10 +85,10 @@ def moving_image(frames: Sequence[np.ndarray], fps: float, description: str) -> 
 
 def films(frames: Sequence[Sequence[np.ndarray]], captions: Sequence[str], colors: Sequence[str], fps: float) -> str:
     """
-    Embed the moving pictures of skills side by side.
+    Embed films of skills side by side.
 
-    :param frames: images of each skill; a skill with fewer stays at its last one, so that all begin anew together
-    :param captions: what to write below each, plain text
+    :param frames: images of each skill; the last one is repeated if there are fewer, so that all films restart together
+    :param captions: text below each film, plain text
     :param colors: color of each skill
     :param fps: images per second
     :return: HTML
@@ -104,11 +104,11 @@ def films(frames: Sequence[Sequence[np.ndarray]], captions: Sequence[str], color
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Sequence[int] = (0,)) -> str:
     """
-    Make a table.
+    Return a table.
 
     :param header: names of the columns, plain text
     :param rows: cells, plain text
-    :param text_columns: columns of words, aligned to the left
+    :param text_columns: left-aligned columns
     :return: HTML
     """
 

@@ -1,4 +1,4 @@
-"""What pictures and tables call skills and metrics."""
+"""Names of skills and meanings of metrics in pictures and tables."""
 
 import math
 import re
@@ -8,14 +8,14 @@ from sb3_cesd.common.skills import SkillName, SkillSpace
 
 #: Longest vector that is written out
 LONGEST = 2
-#: What a coverage counts, by the kind of environment
+#: Unit of coverage by kind of environment
 MAZE, ARM, OTHER = "maze", "arm", "other"
 COVERED = {MAZE: "share of the maze", ARM: "number of bins of 0.1 m", OTHER: "number of bins of 1 m"}
 #: What metrics mean; N stands for a number in the name
 MEANINGS = {
-    "knn_accuracy": "share of states whose observation tells the skill",
+    "knn_accuracy": "share of states whose observation identifies the skill",
     "knn_accuracy_standardized": "the same, each entry divided by its standard deviation",
-    "knn_accuracy_places": "share of states whose place tells the skill",
+    "knn_accuracy_places": "share of states whose position identifies the skill",
     "policy_coverage": "{covered} that these rollouts visit",
     "policy_coverage_N": "number of bins of 1 m on {number} trajectories without noise",
     "total_coverage": "{covered} that all of training visited",
@@ -24,21 +24,21 @@ MEANINGS = {
     "goal_end_N": "share of the goals that were within {number} m at the end",
     "goal_stay_N": "share of the steps within {number} m of the goal",
     "goal_distance": "to the goal at the end, mean over goals [m]",
-    "mutual_information": "of place and skill [nats], at most log(n_skills) = {log_n:.2f}",
+    "mutual_information": "of position and skill [nats], at most log(n_skills) = {log_n:.2f}",
     "mutual_information_mine": "of path and skill by MINE [nats], at most log(n_skills) = {log_n:.2f}",
-    "particle_entropy": "how far observations are spread, by the distance to the nearest ones",
-    "particle_entropy_places": "how far places are spread, by the distance to the nearest ones",
+    "particle_entropy": "spread of observations, from the distances to the nearest ones",
+    "particle_entropy_places": "spread of positions, from the distances to the nearest ones",
     "moving_share": "share of the skills that move",
     "torso_speed": "of the torso, median over skills [m/s]",
     "hand_speed": "of the hand, median over skills [m/s]",
     "gripper_closing": "share of steps in which the fingers close",
     "gripper_opening": "share of steps in which the fingers open",
-    "on_cluster_share": "share of states on the cluster of their skill",
+    "on_cluster_share": "share of states in the cluster of their skill",
     "cluster_size_entropy": "of the sizes of the clusters [nats], at most log(n_skills) = {log_n:.2f}",
     "mean_return": "sum of the rewards of the environment until the end of an episode or of the recording",
     "mean_length": "steps until the end of an episode or of the recording",
 }
-#: Metrics that are 1 / n_skills, or 0, of skills that do the same
+#: Metrics that are 1 / n_skills, or 0, if all skills do the same
 ONE_OF_N = ("knn_accuracy", "knn_accuracy_standardized", "knn_accuracy_places", "on_cluster_share")
 ZERO = ("mutual_information", "mutual_information_mine")
 #: Columns of metrics
@@ -47,10 +47,10 @@ TRAINED, UNTRAINED, CHANCE = "skills", "untrained", "chance"
 
 def skill_labels(skill_space: SkillSpace) -> list[str]:
     """
-    Name the skills that an index stands for.
+    Name the skills that have an index.
 
     :param skill_space: space of the skills
-    :return: their indices; of continuous skills with few dimensions the vectors, e.g. ``"(0.71, -0.71)"``
+    :return: their indices; for continuous skills with few dimensions their vectors, e.g. ``"(0.71, -0.71)"``
     """
     if skill_space.discrete or skill_space.dim > LONGEST:
         return [str(skill) for skill in range(skill_space.n_skills)]
@@ -59,12 +59,12 @@ def skill_labels(skill_space: SkillSpace) -> list[str]:
 
 def vector_label(vector: Sequence[float]) -> str:
     """
-    Write the vector of a continuous skill.
+    Format the vector of a continuous skill.
 
-    :param vector: its numbers
-    :return: those with two decimals, of a long one the first few
+    :param vector: its entries
+    :return: the entries with two decimals, only the first few of a long vector
     """
-    # Adding zero makes -0.00 plain
+    # Adding zero turns -0.00 into 0.00
     numbers = [f"{round(value, 2) + 0.0:.2f}" for value in vector[:LONGEST]]
     return f"({', '.join([*numbers, *(['…'] if len(vector) > LONGEST else [])])})"
 
@@ -75,7 +75,7 @@ def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
 
     :param skill: its index or vector
     :param skill_space: space of the skills
-    :return: what to call it
+    :return: its name
     """
     if isinstance(skill, int):
         return skill_labels(skill_space)[skill]
@@ -84,11 +84,11 @@ def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
 
 def by_chance(metrics: Mapping[str, float], n_skills: int) -> dict[str, float]:
     """
-    Tell what metrics would be if all skills did the same.
+    Return what metrics would be if all skills did the same.
 
-    :param metrics: by name
+    :param metrics: metrics by name
     :param n_skills: number of skills
-    :return: those for which that is known
+    :return: the metrics for which this is known
     """
     known = {**dict.fromkeys(ONE_OF_N, 1 / n_skills), **dict.fromkeys(ZERO, 0.0)}
     return {name: known[name] for name in metrics if name in known}
@@ -101,7 +101,7 @@ def meaning(name: str, n_skills: int, kind: str) -> str:
     :param name: its name
     :param n_skills: number of skills
     :param kind: kind of the environment, :data:`MAZE`, :data:`ARM` or :data:`OTHER`
-    :return: a few words; none for a metric that has no explanation
+    :return: a few words; empty for a metric without an explanation
     """
     numbered = re.fullmatch(r"(.+_)(\d+)", name)
     key, number = (f"{numbered[1]}N", numbered[2]) if numbered else (name, "")

@@ -1,4 +1,4 @@
-"""Where skills go: on the ground, or in a plane through the space of observations."""
+"""Paths of skills: on the ground, or projected to a plane in observation space."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from matplotlib.figure import SubFigure
 
 from sb3_cesd.show.play import SkillRollout, stay_on_a_line
 
-#: Observations that the plane is fitted to, at most
+#: Maximum number of observations that the plane is fitted to
 MAX_FITTED = 2000
-#: Skills beyond which a legend has three columns
+#: Number of skills above which the legend has more columns
 MANY = 16
 
 
@@ -49,7 +49,7 @@ def fit_projection(observations: np.ndarray) -> Projection:
     center = rows.mean(axis=0)
     _, scales, directions = np.linalg.svd(rows - center, full_matrices=False)
     variance = scales**2
-    # A direction may point either way: its largest entry is positive, so that pictures can be compared
+    # The sign of a direction is arbitrary: make its largest entry positive, so that figures are comparable
     plane = directions[:2]
     signs = np.sign(np.take_along_axis(plane, np.abs(plane).argmax(axis=1)[:, None], axis=1))
     return Projection(center, plane * np.where(signs == 0, 1.0, signs), variance[:2] / max(variance.sum(), 1e-12))
@@ -57,11 +57,11 @@ def fit_projection(observations: np.ndarray) -> Projection:
 
 def draw_places(panel: SubFigure, rollouts: Sequence[SkillRollout], labels: Sequence[str], colors: Sequence[str]) -> None:
     """
-    Draw where skills go, and how high they are: x over time for a robot that stays on a line.
+    Draw the paths of skills, and their height; x over time for a robot that stays on a line.
 
     :param panel: where to draw
     :param rollouts: one per skill, with positions
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :param colors: colors of the skills
     """
     ground, height = panel.add_subplot(2, 1, 1), panel.add_subplot(2, 1, 2)
@@ -80,11 +80,11 @@ def draw_places(panel: SubFigure, rollouts: Sequence[SkillRollout], labels: Sequ
 
 def draw_projected(panel: SubFigure, rollouts: Sequence[SkillRollout], labels: Sequence[str], colors: Sequence[str]) -> None:
     """
-    Draw observations of skills in the plane in which they vary most, for an environment that tells no place.
+    Draw observations of skills in the plane in which they vary most, for an environment without a position.
 
     :param panel: where to draw
     :param rollouts: one per skill
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :param colors: colors of the skills
     """
     axes = panel.add_subplot(1, 1, 1)

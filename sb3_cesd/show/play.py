@@ -1,4 +1,4 @@
-"""Playing the skills of a model, one after another from the same start."""
+"""Play the skills of a model, one after another from the same start."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.places import env_positions, has_places_to_play
 from sb3_cesd.metrics.rollouts import record
 
-#: Longest side of an image [pixels] of up to 16 skills, and of more
+#: Longest side of an image [pixels] for up to 16 skills, and for more
 LONGEST_SIDE, LONGEST_SIDE_OF_MANY, MANY = 320, 160, 16
 
 
@@ -21,10 +21,10 @@ class SkillRollout(NamedTuple):
 
     :param skill: index of the skill
     :param episode_return: sum of the rewards of the environment
-    :param observations: what the model saw, shape ``(n_steps + 1, obs_dim)``
-    :param positions: place of the robot in the world [m], shape ``(n_steps + 1, 3)``, with z = 0 in the plane; ``None`` if the
+    :param observations: observations of the model, shape ``(n_steps + 1, obs_dim)``
+    :param positions: positions in the world [m], shape ``(n_steps + 1, 3)``, with z = 0 in the plane; ``None`` if the
         environment has no ``position``
-    :param frames: images at equal distances in time, each of shape ``(height, width, 3)``; empty if it can't render
+    :param frames: images, equally spaced in time, each of shape ``(height, width, 3)``; empty if it can't render
     """
 
     skill: int
@@ -41,7 +41,7 @@ class SkillRollout(NamedTuple):
 
 def stay_on_a_line(paths: Sequence[np.ndarray]) -> bool:
     """
-    Tell whether robots move along x alone, as a walker does.
+    Check whether robots only move along x, as a walker does.
 
     :param paths: positions of each, shape ``(n_steps + 1, 3)``
     :return: whether none of them moves along y
@@ -56,13 +56,13 @@ def play_skill(
     Play one skill.
 
     :param model: a trained model
-    :param env: environments without skill observations, normalised as the model expects it; the first one is recorded
+    :param env: environments without skill observations, normalised as the model expects; the first one is recorded
     :param skill: index of the skill
-    :param n_steps: number of steps, at most; shorter if the episode ends
+    :param n_steps: maximum number of steps; fewer if the episode ends
     :param seed: seed of the reset
     :param n_frames: number of images
-    :param has_places: record the places of the environment, which has a ``position``
-    :return: what happened
+    :param has_places: whether the environment has a ``position`` to record
+    :return: the rollout
     """
     env.seed(seed)
     recording = record(
@@ -77,7 +77,7 @@ def play_skill(
     positions = None
     if recording.places is not None:
         places = recording.places[0, :n_states]
-        # Places in the plane have no height
+        # Positions in the plane have no height
         positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
     return SkillRollout(
         skill, float(recording.returns[0]), recording.observations[0, :n_states], positions, recording.frames[0]
@@ -96,12 +96,12 @@ def play_all(
     Play skills, each from the same start.
 
     :param model: a trained model
-    :param make: makes environments as for :func:`play_skill`; its argument says whether they are to render
+    :param make: creates environments as for :func:`play_skill`; its argument says whether they should render
     :param skills: indices of the skills
-    :param n_steps: steps per skill, at most
+    :param n_steps: maximum number of steps per skill
     :param seed: seed of every reset
     :param n_frames: images per skill
-    :return: a rollout per skill, and why there are no images although some were asked for
+    :return: a rollout per skill, and why requested images are missing, if they are
     """
     problem = why_no_images(make) if n_frames > 0 else None
     if problem is not None:
@@ -121,10 +121,10 @@ def play_all(
 
 def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
     """
-    Find out whether environments render.
+    Find out why environments don't render.
 
-    :param make: makes them; its argument says whether they are to render
-    :return: why they don't; ``None`` if they do
+    :param make: creates them; its argument says whether they should render
+    :return: the reason; ``None`` if they do render
     """
     env = make(False)
     modes = env.get_attr("metadata", indices=0)[0].get("render_modes") or [] if env.has_attr("metadata") else []
@@ -138,10 +138,10 @@ def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
             image = env.get_images()[0]
         finally:
             env.close()
-    except Exception as error:  # graphics libraries raise what they like, MuJoCo its FatalError
-        return f"{error}" or f"drawing an image raised {type(error).__name__}, and nothing else was said."
+    except Exception as error:  # graphics libraries raise various errors, e.g. MuJoCo its FatalError
+        return f"{error}" or f"drawing an image raised {type(error).__name__} without a message."
     if image is None or np.ndim(image) != 3:
-        return "the environment returned none: make it with render_mode='rgb_array'."
+        return "the environment returned no image: make it with render_mode='rgb_array'."
     return None
 
 
@@ -150,7 +150,7 @@ def shrunk(frame: np.ndarray, longest_side: int) -> np.ndarray:
     Make a large image smaller.
 
     :param frame: shape ``(height, width, 3)``
-    :param longest_side: of the result [pixels], at most
+    :param longest_side: largest allowed side of the result [pixels]
     :return: the image, smaller if it was larger than that
     """
     height, width = frame.shape[:2]

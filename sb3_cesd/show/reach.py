@@ -1,4 +1,4 @@
-"""How far the skills of a robot go: coverage as METRA counts it, and goals that they reach."""
+"""Measure how far the skills of a robot go: coverage as METRA counts it, and goals that they reach."""
 
 from typing import Any, NamedTuple
 
@@ -13,15 +13,15 @@ from sb3_cesd.metrics.policy_coverage import N_STEPS, N_TRAJECTORIES
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.show.environments import PlayEnvs
 
-#: METRA's robots, which are measured so unless it is declined
+#: METRA's robots, for which this is measured by default
 FAR_ROBOTS = tuple(LOCOMOTION.values())
 
 
 class Reach(NamedTuple):
     """
-    What to measure of how far skills go.
+    How to measure how far skills go.
 
-    :param n_trajectories: number of trajectories of the policy coverage, 0 for none
+    :param n_trajectories: number of trajectories for the policy coverage, 0 for none
     :param goal_range: largest distance of a goal along each axis [m], 0 for no goals
     :param n_steps: length of a trajectory and of the way to a goal, shorter if the episode ends
     """
@@ -43,13 +43,13 @@ def choose_reach(
     Choose what to measure.
 
     :param env: environments
-    :param n_trajectories: number of trajectories; ``None`` for 48 of METRA's robots, and none elsewhere
-    :param goal_range: largest distance of a goal along each axis [m]; ``None`` for that of the literature of METRA's robots,
-        and no goals elsewhere
+    :param n_trajectories: number of trajectories; ``None`` for 48 with METRA's robots, and none elsewhere
+    :param goal_range: largest distance of a goal along each axis [m]; ``None`` for the value of the literature with METRA's
+        robots, and no goals elsewhere
     :param n_steps: length of both; ``None`` for 200
-    :param by_default: whether ``None`` means the above, else none of it
+    :param by_default: whether ``None`` means these defaults; if not, it means none
     :return: what to measure
-    :raises ValueError: if it was asked for where there are no robots with a place
+    :raises ValueError: if trajectories or goals are requested for an environment that is not a robot with a position
     """
     if (n_trajectories or goal_range) and (env_layout(env) is not None or not has_places_to_play(env)):
         raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
@@ -66,17 +66,17 @@ def measure_reach(envs: PlayEnvs, model: Any, reach: Reach, seed: int) -> dict[s
     """
     Measure how far skills go.
 
-    :param envs: where
+    :param envs: environments to play in
     :param model: a model with skills
     :param reach: what to measure
     :param seed: seed of skills, goals and starts
     :return: ``policy_coverage_<n_trajectories>`` and the metrics of
-        :class:`~sb3_cesd.metrics.goals.GoalResults`, as far as they are to be measured
+        :class:`~sb3_cesd.metrics.goals.GoalResults`, as far as requested
     """
     metrics: dict[str, float] = {}
     if not reach.is_wanted:
         return metrics
-    # All trajectories, and all goals, at a time
+    # Enough environments to play all trajectories, or all goals, at once
     env = envs.many(max(reach.n_trajectories, N_GOALS if reach.goal_range else 0), 1)
     try:
         if reach.n_trajectories:

@@ -1,4 +1,4 @@
-"""A page about the skills of a model, or of some models side by side, that needs no other file."""
+"""A self-contained page about the skills of a model, or of several models side by side."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ def write_report(
     path: AnyPath, shows: Sequence[SkillShow], model_paths: Sequence[Path] = (), command: Sequence[str] = ()
 ) -> None:
     """
-    Write a page with all pictures in it. It fetches nothing and runs nothing.
+    Write a page that contains all images. It loads nothing and runs nothing.
 
     :param path: file to write, ``.html``
-    :param shows: what the skills of each model do; several models stand side by side
-    :param model_paths: files of the models, beside which training may have left its logs
-    :param command: the command that made it, in words
+    :param shows: results of the models, which are shown side by side
+    :param model_paths: files of the models, next to which there may be logs of their training
+    :param command: words of the command that made the page
     """
     title = shows[0].title if len(shows) == 1 else f"Skills of {len(shows)} models"
     body = []
@@ -43,9 +43,9 @@ def write_report(
 
 def _comparison(shows: Sequence[SkillShow]) -> str:
     """
-    Put the metrics of models side by side.
+    Tabulate the metrics of models side by side.
 
-    :param shows: of the models
+    :param shows: results of the models
     :return: HTML
     """
     names = list(dict.fromkeys(name for shown in shows for name in shown.metrics))
@@ -59,22 +59,22 @@ def _comparison(shows: Sequence[SkillShow]) -> str:
 
 def _curves(model_path: Path) -> str:
     """
-    Draw the logs beside a model.
+    Draw the logs next to a model.
 
     :param model_path: file of the model
-    :return: HTML; nothing if there are no logs
+    :return: HTML; empty if there are no logs
     """
     curves = find_curves(model_path.resolve().parent)
     if not curves:
         return ""
-    return f"<h2>Training</h2>{html.figure_image(draw_curves(curves), 'Curves of the training')}"
+    return f"<h2>Training</h2>{html.figure_image(draw_curves(curves), 'Training curves')}"
 
 
 def _origin(command: Sequence[str]) -> str:
     """
-    Say how the page was made.
+    Describe how the page was made.
 
-    :param command: the command in words
+    :param command: words of the command
     :return: HTML
     """
     versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())

@@ -1,4 +1,4 @@
-"""What showing skills yields."""
+"""Result of showing skills."""
 
 import json
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ from sb3_cesd.show.video import grid_frames, write_video
 
 #: Images per second
 FPS = 12.5
-#: What the columns of metrics are
+#: Explanation of the columns of metrics
 COMPARED = (
-    "Of all skills, from rollouts with Gaussian noise on the actions. Untrained: the same networks with new weights. "
+    "Metrics of all skills, from rollouts with Gaussian action noise. Untrained: the same networks with new weights. "
     "Chance: skills that all do the same."
 )
 COMPARED_TASK = (
-    "Of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with new "
+    "Metrics of the skill that learned the task, from episodes without action noise. Untrained: the same network with new "
     "weights."
 )
 
@@ -31,18 +31,18 @@ COMPARED_TASK = (
 @dataclass
 class SkillShow:
     """
-    What skills do. A notebook displays it; :meth:`save` writes it to files.
+    What skills do. Notebooks display it, and :meth:`save` writes it to files.
 
     :param title: the model and its environment
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :param rollouts: one episode of each skill, all from the same start
     :param figure: film strips and paths
-    :param metrics: of all skills of the model, by name
-    :param baselines: the same metrics of ``"untrained"`` skills and by ``"chance"``, as far as these are known
+    :param metrics: metrics of all skills of the model, by name
+    :param baselines: the same metrics of ``"untrained"`` skills and by ``"chance"``, as far as they are known
     :param n_skills: number of skills that were measured
     :param kind: kind of the environment, see ``sb3_cesd.show.labels``
-    :param filmed: whether there are images for a video, rather than for film strips alone
-    :param notes: what to know about it, such as why there are no images
+    :param filmed: whether images were recorded for a video, not just for film strips
+    :param notes: remarks, such as why there are no images
     """
 
     title: str
@@ -58,12 +58,12 @@ class SkillShow:
 
     @property
     def columns(self) -> dict[str, dict[str, float]]:
-        """Metrics of the skills, and what to compare them with."""
+        """Metrics of the skills and of the baselines."""
         return {TRAINED: self.metrics, **self.baselines}
 
     @property
     def compared(self) -> str:
-        """What the columns of metrics are: of all skills, or of the one that learned a task."""
+        """Explanation of the columns of metrics."""
         return COMPARED_TASK if "mean_return" in self.metrics else COMPARED
 
     @property
@@ -90,7 +90,7 @@ class SkillShow:
 
     def html(self) -> str:
         """
-        Make a part of a page, with all pictures in it.
+        Return the content of a page, including all images.
 
         :return: HTML
         """
@@ -111,9 +111,9 @@ class SkillShow:
 
     def save(self, folder: AnyPath, video: str | None = "gif") -> list[Path]:
         """
-        Write ``skills.png`` and ``metrics.json``, and if there are images a video of all skills side by side.
+        Write ``skills.png`` and ``metrics.json`` and, if there are images, a video of all skills side by side.
 
-        :param folder: where to write; it is made if needed
+        :param folder: folder to write to, created if needed
         :param video: ``"gif"``, ``"mp4"``, or ``None`` for no video
         :return: the files
         :raises ValueError: if mp4 can't be written on this machine
@@ -130,7 +130,7 @@ class SkillShow:
         return files
 
     def _captions(self) -> list[str]:
-        """What to write below the film of each skill."""
+        """Captions below the films of the skills."""
         return [
             f"skill {label}: return {rollout.episode_return:.1f}, {rollout.n_steps} steps"
             for label, rollout in zip(self.labels, self.rollouts, strict=True)

@@ -1,4 +1,4 @@
-"""Showing a saved model in the environment it was trained in."""
+"""Show a saved model in the environment it was trained in."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -30,15 +30,15 @@ def show_saved(
     Show the skills of a saved model.
 
     :param model_path: file of a model, or of an exported policy
-    :param algorithm: name of its method; ``None`` to find out
-    :param env_id: its environment; ``None`` to find out
-    :param gym_packages: packages that register environments, besides those that ``args.yml`` names
-    :param vec_normalize: statistics of ``VecNormalize``; ``None`` to look for them beside the model
+    :param algorithm: name of its method; ``None`` to find it from the file
+    :param env_id: its environment; ``None`` to find it from the path
+    :param gym_packages: packages that register environments, besides those in ``args.yml``
+    :param vec_normalize: statistics of ``VecNormalize``; ``None`` to look for them next to the model
     :param kwargs: arguments of :func:`~sb3_cesd.show.skills.show_in`
     :return: figure, metrics and rollouts
     :raises ValueError: if something is missing or does not fit
     """
-    # Before a package imports MuJoCo
+    # Must come before a package imports MuJoCo
     choose_gl_backend()
     model = load_model(model_path, algorithm)
     import_packages(model_path, gym_packages)
@@ -55,13 +55,13 @@ def show_saved(
 
 def envs_of_run(model_path: Path, env_id: str, statistics: Any) -> PlayEnvs:
     """
-    Make environments as those of a run of RL Zoo.
+    Prepare environments like those of a run of RL Zoo.
 
     :param model_path: a model
     :param env_id: its environment
     :param statistics: statistics of its observations, or ``None``
-    :return: what makes them
-    :raises ValueError: if a file beside the model is damaged, or names something else than a wrapper
+    :return: factory of the environments
+    :raises ValueError: if a file of the run is damaged, or names something that is not a wrapper
     """
     env_kwargs = find_env_kwargs(model_path, env_id)
     wrappers = find_wrappers(model_path, env_id)

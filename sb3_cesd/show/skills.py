@@ -1,4 +1,4 @@
-"""Showing skills from Python, in a notebook or for a report."""
+"""Show skills from Python, in a notebook or for a report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,35 +57,35 @@ def show_skills(
     vec_normalize: VecNormalize | AnyPath | None = None,
 ) -> SkillShow:
     """
-    Show what each skill of a model does: pictures, images for a video, and metrics beside those of untrained skills.
+    Show what each skill of a model does: pictures, images for a video, and metrics compared with untrained skills.
 
-    The last line of a notebook's cell displays it:
+    A notebook displays the result on the last line of a cell::
 
         show_skills(model, "Walker-v0")
 
-    Pictures show one episode of each skill, all from the same start; in a maze, rollouts with Gaussian noise on the actions,
-    the ``exploration_noise`` of the model. Such rollouts of all skills are measured, and compared with those of the same
-    networks with new weights. The skill that learned a task is measured by whole episodes without noise.
+    Pictures show one episode of each skill, all from the same start; in a maze, rollouts with Gaussian action noise, the
+    ``exploration_noise`` of the model. Metrics are computed from such rollouts of all skills, and compared with those of the
+    same networks with new weights. A skill that learned a task is measured in whole episodes without noise.
 
-    :param model: a model with skills, or an exported policy; of a model that learned a task, the skill that did is shown
-    :param env: id of an environment, an environment, or vectorized ones; ``None`` for another of that the model learns in
-    :param skills: what to draw and film: an index or several; of continuous skills vectors, too; ``None`` for all
-    :param n_steps: steps per skill, at most; ``None`` for 50 in a maze and 250 elsewhere, and 200 for
-        trajectories and goals; in the measured episodes of a task up to their time limit
-    :param n_rollouts: rollouts per skill that are measured, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
-    :param n_untrained: number of untrained networks that are measured, their metrics are averaged; 0 for none
+    :param model: a model with skills, or an exported policy; of a model that learned a task, only its skill is shown
+    :param env: id of an environment, an environment, or vectorized ones; ``None`` for one like that of training
+    :param skills: what to draw and film: an index or several, or vectors of continuous skills; ``None`` for all
+    :param n_steps: maximum number of steps per skill; ``None`` for 50 in a maze, 250 elsewhere, 200 for trajectories and
+        goals, and whole episodes for the metrics of a task
+    :param n_rollouts: number of rollouts per skill for metrics, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
+    :param n_untrained: number of untrained networks, whose metrics are averaged, 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
-    :param video: record images for a video, too; ``None`` to do so unless it is a maze
-    :param mine: in a maze, estimate the mutual information by MINE too (about a minute)
-    :param n_trajectories: of a robot, measure the policy coverage of that many deterministic trajectories, as METRA (Park et
-        al., 2024) does, 0 for none; ``None`` for 48 of METRA's robots (``SkillAnt-v0``, ``SkillHalfCheetah-v0``) and none
+    :param video: whether to record images for a video; ``None`` for a video outside mazes
+    :param mine: in a maze, also estimate the mutual information by MINE (about a minute)
+    :param n_trajectories: for a robot, measure the policy coverage of this many deterministic trajectories, as METRA (Park et
+        al., 2024) does, 0 for none; ``None`` for 48 with METRA's robots (``SkillAnt-v0``, ``SkillHalfCheetah-v0``) and none
         elsewhere
-    :param goal_range: of a robot, follow skills to 50 goals from +- this [m]
-        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`), 0 for no goals; ``None`` for 50 and 100 m of METRA's ant and
-        half-cheetah and no goals elsewhere
+    :param goal_range: for a robot, follow skills to 50 goals whose coordinates are within +- this range [m]
+        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`), 0 for no goals; ``None`` for 50 m with METRA's ant, 100 m with its
+        half-cheetah, and no goals elsewhere
     :param seed: seed of the start, the same for all skills
-    :param vec_normalize: statistics by which observations were normalised in training, or the file that holds them; ``None``
-        for those of ``env`` or of the environments of training, if any
+    :param vec_normalize: training statistics by which observations are normalised, or their file; ``None`` for those of
+        ``env`` or of the training environment, if any
     :return: figure, metrics and rollouts
     :raises ValueError: if the model does not fit the environment, or there is no such skill
     """
@@ -113,12 +113,12 @@ def show_in(
     seed: int = 0,
 ) -> SkillShow:
     """
-    Show skills in environments that are ready. For the other arguments see :func:`show_skills`.
+    Show skills in given environments. For the other arguments see :func:`show_skills`.
 
-    :param envs: makes environments as the model expects them
+    :param envs: factory of environments, as the model expects them
     :param model: the model
     :return: figure, metrics and rollouts
-    :raises ValueError: if the environment does not fit the model, or an argument the environment
+    :raises ValueError: if the environment does not fit the model, or an argument does not fit the environment
     """
     seed = int(seed)
     env = envs.one()
@@ -134,7 +134,7 @@ def show_in(
     finally:
         env.close()
     if mine and layout is None:
-        raise ValueError("mine is for mazes, as robots would need many more rollouts: leave it out.")
+        raise ValueError("mine is only for mazes, since robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
@@ -147,8 +147,8 @@ def show_in(
     notes = [] if problem is None else [f"No images and no video: {problem}"]
     if is_not_normalized:
         notes.append(
-            "Observations are shown to the model as they are, but in training VecNormalize normalised them, so skills may do "
-            "something else here: pass its statistics, --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
+            "VecNormalize normalised observations in training, but they are not normalised here, so skills may behave "
+            "differently: pass its statistics by --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
         )
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
@@ -157,7 +157,7 @@ def show_in(
     measured = {**play, "n_steps": n_task_steps, "noise_std": 0.0} if is_task else play
     metrics, baselines = _measure(envs, model, chosen, measured, reach, n_untrained)
     if UNTRAINED in baselines and n_untrained == 1:
-        notes.append("Untrained networks differ, and this is one of them: --untrained 5 (n_untrained=5) averages five.")
+        notes.append("Untrained networks vary, and only one was measured: --untrained 5 (n_untrained=5) averages five.")
     if mine and metrics and not is_task:
         metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
         if CHANCE in baselines:
@@ -193,7 +193,7 @@ def _names(model: ShownModel, skills: SkillName | Sequence[SkillName] | None) ->
 
 
 def _listed(skills: SkillName | Sequence[SkillName], model: ShownModel) -> list[SkillName]:
-    """List skills of which there may be one."""
+    """Return one or several skills as a list."""
     several = [skills] if is_whole(skills) else list(skills)  # type: ignore[arg-type]
     if not model.skill_space.discrete and all(isinstance(number, float | np.floating) for number in several):
         several = [skills]
@@ -209,13 +209,13 @@ def _measure(
     envs: PlayEnvs, model: ShownModel, chosen: ChosenSkills, play: dict[str, Any], reach: Reach, n_untrained: int
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """
-    Measure all skills, and what to compare them with.
+    Measure all skills and their baselines.
 
-    :param envs: where
+    :param envs: environments to play in
     :param model: the model
-    :param chosen: its skills; of a model that learned a task, the one that did
+    :param chosen: selected skills; of a model that learned a task, its skill
     :param play: arguments of the rollouts
-    :param reach: what to measure of how far skills go; not of a task
+    :param reach: how to measure how far skills go; not used for a task
     :param n_untrained: number of untrained networks to compare with
     :return: metrics, and those of untrained skills and by chance
     """
@@ -273,12 +273,12 @@ def _draw_maze(
     """
     Draw skills in a maze as the paper does: stochastic rollouts from one start.
 
-    :param envs: makes the maze
+    :param envs: factory of the maze
     :param chosen: the skills
     :param layout: layout of the maze
     :param play: arguments of the rollouts
     :param title: title of the figure
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :return: the figure
     """
     env = envs.many(chosen.n_skills, play["n_rollouts"])
@@ -290,7 +290,7 @@ def _draw_maze(
 
 
 def _lengths(rollouts: Sequence[SkillRollout]) -> str:
-    """Say how many steps skills were played."""
+    """Describe how many steps skills were played."""
     lengths = [rollout.n_steps for rollout in rollouts]
     if min(lengths) == max(lengths):
         return f"{lengths[0]} steps per skill"

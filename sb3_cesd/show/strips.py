@@ -1,4 +1,4 @@
-"""A film strip of each skill, beside where all of them go."""
+"""A film strip of each skill, next to the paths of all of them."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,9 @@ def draw_strips(rollouts: list[SkillRollout], labels: Sequence[str], title: str,
     Draw a film strip of each skill, and the paths of all skills.
 
     :param rollouts: one per skill
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :param title: title of the figure
-    :param n_frames: images per skill, at equal distances in time; 0 for the paths alone
+    :param n_frames: images per skill, equally spaced in time; 0 for the paths alone
     :return: the figure
     """
     n_frames = n_frames if all(rollout.frames for rollout in rollouts) else 0
@@ -47,11 +47,11 @@ def _draw_images(
 
     :param panel: where to draw
     :param rollouts: one per skill, with images
-    :param labels: what to call the skills
+    :param labels: names of the skills
     :param colors: colors of the skills
     :param n_frames: images per skill
     """
-    # The same moments of all skills: a row ends where its episode did
+    # Columns are the same time steps of all skills: a row ends with its episode
     longest = max(len(rollout.frames) for rollout in rollouts)
     for row, rollout in enumerate(rollouts):
         for column, index in enumerate(np.linspace(0, longest - 1, n_frames, dtype=int)):

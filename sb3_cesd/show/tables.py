@@ -11,8 +11,8 @@ def skill_table(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> str:
     Tabulate what skills do.
 
     :param rollouts: one per skill
-    :param labels: what to call the skills
-    :return: a line per skill: return, number of steps, and of a robot how far it moved and its mean height
+    :param labels: names of the skills
+    :return: a line per skill: return, number of steps, and for a robot how far it moved and its mean height
     """
     rows = skill_rows(rollouts, labels)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -21,11 +21,11 @@ def skill_table(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> str:
 
 def skill_rows(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> list[list[str]]:
     """
-    Tell what skills do, in the columns that say something.
+    Describe what skills do.
 
     :param rollouts: one per skill
-    :param labels: what to call the skills
-    :return: a header with units and a row per skill: in mazes without height, of a robot that stays on a line without y
+    :param labels: names of the skills
+    :return: a header with units and a row per skill, without height in mazes, and without y for a robot that stays on a line
     """
     paths = [rollout.positions for rollout in rollouts if rollout.positions is not None]
     is_flat = not any(path[:, 2].any() for path in paths)
@@ -46,9 +46,9 @@ def skill_rows(rollouts: Sequence[SkillRollout], labels: Sequence[str]) -> list[
 
 def metrics_table(columns: Mapping[str, Mapping[str, float]], n_skills: int, kind: str) -> str:
     """
-    Tabulate metrics, with what they mean and what they are without training and by chance.
+    Tabulate metrics and their baselines, with what they mean.
 
-    :param columns: metrics by name, of :data:`~sb3_cesd.show.labels.TRAINED` and what that is compared with
+    :param columns: column name -> metrics by name, of :data:`~sb3_cesd.show.labels.TRAINED` and of baselines
     :param n_skills: number of skills
     :param kind: kind of the environment, see ``sb3_cesd.show.labels``
     :return: a line per metric below a header
@@ -64,9 +64,9 @@ def metrics_table(columns: Mapping[str, Mapping[str, float]], n_skills: int, kin
 
 def cell(metrics: Mapping[str, float], name: str) -> str:
     """
-    Write one metric.
+    Format one metric.
 
-    :param metrics: by name
+    :param metrics: metrics by name
     :param name: name of the metric
     :return: its value, or a dash if there is none
     """

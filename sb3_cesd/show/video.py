@@ -10,13 +10,13 @@ from PIL import Image, ImageDraw, ImageFont
 from sb3_cesd.common.files import written_whole
 
 LABEL_HEIGHT, GAP = 22, 4  # [pixels]
-#: Films in a row: few, and of many skills more
+#: Candidate numbers of films in a row, for up to 16 skills and for more
 COLUMNS, COLUMNS_OF_MANY, MANY = (4, 5, 6), (8, 7, 6), 16
 
 
 def even_columns(n_skills: int) -> int:
     """
-    Choose how many films stand in a row, so that the last row is as full as the others where that is possible.
+    Choose the number of films in a row, so that the last row is as full as possible.
 
     :param n_skills: number of films
     :return: all of them if they fit, else the number that leaves the fewest gaps: 4 of 8, 5 of 10, 8 of 32
@@ -30,8 +30,8 @@ def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.nd
     """
     Put the images of all skills side by side.
 
-    :param frames: images of each skill, each of shape ``(height, width, 3)``; a skill with fewer stays at its last one
-    :param labels: what to write above each skill
+    :param frames: images of each skill, each of shape ``(height, width, 3)``; the last one is repeated if there are fewer
+    :param labels: text above each skill
     :return: images of all skills in a grid, labelled
     """
     n_columns = even_columns(len(frames))
@@ -54,9 +54,9 @@ def grid_frames(frames: list[list[np.ndarray]], labels: list[str]) -> list[np.nd
 
 def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
     """
-    Write a video, whose file is the previous one or the new one whatever happens.
+    Write a video. If writing fails, a previous file is left as it was.
 
-    :param images: of equal shape ``(height, width, 3)``
+    :param images: images of equal shape ``(height, width, 3)``
     :param path: file to write, ``.gif`` or ``.mp4``
     :param fps: images per second
     :raises ValueError: if mp4 can't be written on this machine
@@ -70,7 +70,7 @@ def write_video(images: list[np.ndarray], path: Path, fps: float) -> None:
         from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
     except ImportError as error:
         raise ValueError("mp4 needs moviepy: pip install moviepy, or pass --video gif.") from error
-    # The codec wants even sizes
+    # The codec needs even sizes
     even = [image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2] for image in images]
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "video.mp4"

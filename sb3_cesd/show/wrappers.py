@@ -1,4 +1,4 @@
-"""Wrappers that ``config.yml`` of a run names."""
+"""Wrappers that are named in ``config.yml`` of a run."""
 
 import importlib
 from collections.abc import Callable
@@ -9,10 +9,10 @@ def find_wrapper(wrappers: dict[str, Any], key: str, kind: type) -> Callable | N
     """
     Find the wrapper that ``config.yml`` names, by RL Zoo's own function.
 
-    :param wrappers: what the file says
+    :param wrappers: entries of the file
     :param key: name of the entry
-    :param kind: class of which it has to be
-    :return: what wraps an environment; ``None`` if there is no such entry
+    :param kind: required base class of the wrapper
+    :return: function that wraps an environment; ``None`` if there is no such entry
     :raises ValueError: if there is no such wrapper
     """
     entry = wrappers.get(key)
@@ -30,5 +30,5 @@ def find_wrapper(wrappers: dict[str, Any], key: str, kind: type) -> Callable | N
                 f"{key} of config.yml names {name}, which can't be imported ({error}): install its package."
             ) from error
         if not (isinstance(wrapper, type) and issubclass(wrapper, kind)):
-            raise ValueError(f"{key} of config.yml names {name}, which is no {kind.__name__}: correct or remove the entry.")
+            raise ValueError(f"{key} of config.yml names {name}, which is not a {kind.__name__}: correct or remove the entry.")
     return get_wrapper_class(wrappers, key)

@@ -3,6 +3,8 @@
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import Parameter
 from types import FunctionType
 from typing import Any
 
@@ -24,11 +26,7 @@ def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> 
     :raises TypeError: if the function has no such argument, or that has no default
     """
     parameters = inspect.signature(function).parameters
-    unknown = [name for name in defaults if name not in parameters or parameters[name].default is inspect.Parameter.empty]
-    if unknown:
-        raise TypeError(
-            f"defaults names {', '.join(unknown)}, which is not an optional argument of the constructor: use those that are."
-        )
+    check_defaults(parameters, defaults)
     assert isinstance(function, FunctionType)
     copy = FunctionType(function.__code__, function.__globals__, function.__name__, None, function.__closure__)
     with_default = [parameter for parameter in parameters.values() if parameter.default is not inspect.Parameter.empty]
@@ -41,19 +39,104 @@ def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> 
     return copy
 
 
-def check_constructor(model_class: type[BaseAlgorithm]) -> None:
+def check_defaults(parameters: Mapping[str, Parameter], defaults: Iterable[str]) -> None:
     """
-    Check that a constructor names all its arguments, as its signature is read to make one model like another.
+    Check that a constructor has optional arguments of these names.
 
-    :param model_class: class of an algorithm
-    :raises TypeError: if it takes ``*args`` or ``**kwargs``
+    :param parameters: its parameters by name
+    :param defaults: names of arguments
+    :raises TypeError: if there is no such argument, or it has no default
     """
-    for parameter in inspect.signature(model_class.__init__).parameters.values():
-        if parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+    unknown = [name for name in defaults if name not in parameters or parameters[name].default is Parameter.empty]
+    if unknown:
+        raise TypeError(
+            f"defaults names {', '.join(unknown)}, which is not an optional argument of the constructor: use those that are."
+        )
+
+
+def passes_on(init: Callable[..., Any]) -> bool:
+    """
+    Check whether a constructor passes on arguments that it does not name.
+
+    :param init: a constructor written in Python
+    :return: whether it takes ``**kwargs``
+    """
+    assert isinstance(init, FunctionType)
+    return bool(init.__code__.co_flags & inspect.CO_VARKEYWORDS)
+
+
+def constructor_signature(mro: tuple[type, ...]) -> inspect.Signature:
+    """
+    Collect all arguments of a constructor: those that it names and, if it takes ``**kwargs``, those of the constructors that
+    these are passed on to. The names are read to make one model like another, so none may be missing.
+
+    :param mro: the ``__mro__`` of a class, or the rest of it
+    :return: a signature without ``*args`` and ``**kwargs``
+    :raises TypeError: if a constructor takes ``*args`` without ``**kwargs``
+    """
+    place = next(place for place, each in enumerate(mro) if "__init__" in vars(each))
+    signature = inspect.signature(vars(mro[place])["__init__"])
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if Parameter.VAR_KEYWORD not in kinds:
+        if Parameter.VAR_POSITIONAL in kinds:
             raise TypeError(
-                f"The constructor of {model_class.__name__} takes *args or **kwargs, so that arguments would be lost when a "
-                "model is fine-tuned: name all of them, or change defaults in the class variable 'defaults'."
+                f"The constructor of {mro[place].__name__} takes *args without **kwargs, so that its models can't be loaded: "
+                "take both, and pass them on by super().__init__(*args, **kwargs)."
             )
+        return signature
+    own = [
+        each for each in signature.parameters.values() if each.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    positional = [parameter for parameter in own if parameter.kind is not Parameter.KEYWORD_ONLY]
+    by_name = [parameter for parameter in own if parameter.kind is Parameter.KEYWORD_ONLY]
+    above = list(constructor_signature(mro[place + 1 :]).parameters.values())
+    # *args continue where the own positional arguments end, unless these are others
+    n_own, names = len(positional), {parameter.name for parameter in own}
+    continues = Parameter.VAR_POSITIONAL in kinds and [p.name for p in positional] == [p.name for p in above[:n_own]]
+    for parameter in above[n_own:] if continues else above:
+        if parameter.name in names:
+            continues = False
+        elif continues and parameter.kind is not Parameter.KEYWORD_ONLY:
+            positional.append(parameter)
+        else:
+            by_name.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+    return signature.replace(parameters=[*positional, *by_name])
+
+
+def with_passed_on_defaults(
+    init: Callable[..., Any], signature: inspect.Signature, defaults: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """
+    Wrap a constructor that passes arguments on, with other defaults.
+
+    :param init: a constructor that takes ``**kwargs``
+    :param signature: all its arguments, see :func:`constructor_signature`
+    :param defaults: the new defaults by the name of the argument
+    :return: a constructor that shows this signature with the new defaults
+    :raises TypeError: if there is no such argument, or that has no default
+    """
+    check_defaults(signature.parameters, defaults)
+    names = list(signature.parameters)
+
+    @wraps(init)
+    def init_with_defaults(self: Any, *args: Any, **kwargs: Any) -> None:
+        by_position = names[1 : len(args) + 1]
+        others = {name: value for name, value in defaults.items() if name not in by_position}
+        try:
+            init(self, *args, **{**others, **kwargs})
+        except TypeError as error:
+            if "multiple values for keyword argument" not in str(error):
+                raise
+            raise TypeError(
+                f"{error}, from a constructor of {type(self).__name__} and from outside: set it in the class variable "
+                "'defaults' instead of the constructor."
+            ) from error
+
+    parameters = [
+        each.replace(default=defaults[each.name]) if each.name in defaults else each for each in signature.parameters.values()
+    ]
+    init_with_defaults.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return init_with_defaults
 
 
 class ConstructorSignature:

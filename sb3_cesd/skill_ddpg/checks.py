@@ -70,7 +70,7 @@ def check_constructor_arguments(model_class: Any, values: Mapping[str, Any]) -> 
     policy = values.get("policy", "MlpPolicy")
     aliases = model_class.policy_aliases
     if isinstance(policy, str) and policy not in aliases:
-        also = ", which takes dictionaries and images, too" if policy in ("MultiInputPolicy", "CnnPolicy") else ""
+        also = ", also for dictionaries and images" if policy in ("MultiInputPolicy", "CnnPolicy") else ""
         raise ValueError(f"Policy {policy} unknown: choose {' or '.join(map(repr, aliases))}{also}.")
     _check_group("policy_kwargs", aliases.get(policy, policy) if isinstance(policy, str) else policy, values, OF_THE_POLICY)
     if hasattr(model_class, "reward_class"):
@@ -91,7 +91,7 @@ def _check_group(group: str, factory: type, values: Mapping[str, Any], given: Co
             allowed.check_arguments(ancestor.__name__, known)
             break
         if "__init__" in vars(ancestor):
-            redefined |= set(inspect.signature(ancestor.__init__).parameters)
+            redefined |= set(inspect.signature(vars(ancestor)["__init__"]).parameters)
 
 
 def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], others: Collection[str]) -> None:

@@ -4,7 +4,7 @@ import io
 import pathlib
 import warnings
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -26,8 +26,6 @@ from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_tra
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data, without_bounds
 
-#: Parts of a model that can be transferred
-PARTS: tuple[Part, ...] = get_args(Part)
 #: Parts that URLB transfers
 PUBLISHED_PARTS: tuple[Part, ...] = ("actor", "critic_trunk")
 SKILL_WORDS = ("random", "best")
@@ -81,18 +79,6 @@ def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[s
             "learning_starts steps before it is saved, or train on the task from scratch with reward='extrinsic'."
         )
     return saved
-
-
-def check_transfer(parts: Collection[str]) -> None:
-    """
-    Check the parts to transfer.
-
-    :param parts: names of parts
-    :raises ValueError: if there is no such part
-    """
-    unknown = [parts] if isinstance(parts, str) else sorted(set(parts) - set(PARTS))
-    if unknown:
-        raise ValueError(f"transfer={parts!r}: choose some of {', '.join(map(repr, PARTS))}, as a list.")
 
 
 def check_open_skill(parts: Collection[str], policy: SkillPolicy) -> None:
@@ -197,7 +183,6 @@ def make_task_model(
     parts = model_class.published_transfer if parts is None else parts
     check_arguments("from_pretrained", {**locals(), "transfer": parts})
     check_changes(model_class, "from_pretrained", kwargs, ())
-    check_transfer(parts)
     saved = read_pretrained_data(path)
     if kwargs.get("reward", "extrinsic") != "extrinsic":
         raise ValueError(f"reward={kwargs['reward']!r} is not a task: leave reward out, or use load() to go on pre-training.")
@@ -338,7 +323,7 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     :param pretrained: pre-trained policy
     :param policy: policy with one critic head, changed in place
     :param skill: the skill of that head, needed for ``"critic_head"``
-    :param parts: some of :data:`PARTS`: ``"actor"``; ``"critic_trunk"``, all of the critic but its heads; ``"critic_head"``,
+    :param parts: some of ``"actor"``; ``"critic_trunk"``, all of the critic but its heads; ``"critic_head"``,
         that of the skill (or the value that skills share, where there is one); ``"optimizers"``, the moments of all these;
         ``"no_target"``, see above
     """

@@ -26,8 +26,6 @@ BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another che
 DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
 #: Attributes of a saved model that are read before it is built
 NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
-#: Attributes that older files lack, with the values of those models
-SINCE_ADDED: dict[str, Any] = {"ent_coef": None}
 
 
 def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
@@ -46,8 +44,7 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
     Read the plain (JSON) attributes of a saved SB3 model without building it.
 
     :param path: the zip file
-    :return: attributes by name; those that JSON can't express are left as SB3 stored them, and those that older files lack
-        have the values of such models
+    :return: attributes by name; those that JSON can't express are left as SB3 stored them
     :raises ValueError: if it is not a saved model
     """
     with explain_no_file(path, "of a model"):
@@ -59,7 +56,7 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             data = json.loads(archive.read("data").decode())
             if not isinstance(data, dict):
                 raise TypeError
-            return {**SINCE_ADDED, **data}
+            return data
     except Exception as error:  # a changed byte may be taken for another kind of compression, a password, ...
         raise ValueError(
             f"{path} is not a complete saved model (truncated, or not written by model.save): "

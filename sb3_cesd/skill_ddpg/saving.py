@@ -157,10 +157,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             saved_files.explain_missing_parameters(path),
             saved_files.explain_other_policy(path, kwargs.get("policy_kwargs")),
         ):
-            since_added = {name: saved[name] for name in saved_files.SINCE_ADDED}
-            model = super().load(
-                path, env, device, custom_objects, print_system_info, force_reset, **{**since_added, **kwargs}
-            )
+            model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))

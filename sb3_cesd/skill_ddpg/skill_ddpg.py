@@ -31,7 +31,14 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, saved_files, search_space
-from sb3_cesd.skill_ddpg.arguments import ConstructorSignature, check_argument_names, check_constructor, with_defaults
+from sb3_cesd.skill_ddpg.arguments import (
+    ConstructorSignature,
+    check_argument_names,
+    constructor_signature,
+    passes_on,
+    with_defaults,
+    with_passed_on_defaults,
+)
 from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
@@ -48,7 +55,7 @@ class SkillDDPG(LearningSkillModel):
     docs/departures.md lists where all methods depart from URLB.
     The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
-    :param policy: The policy model to use (MlpPolicy)
+    :param policy: The policy model to use (MlpPolicy or, which is the same here, MultiInputPolicy)
     :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space, and a Box or a
         Dict of Boxes as observation space
     :param n_skills: number of skills, at least 2; for continuous skills, the number of representative skills, which have an
@@ -108,7 +115,7 @@ class SkillDDPG(LearningSkillModel):
     :param _init_setup_model: Whether or not to build the network at the creation of the instance
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy, "MultiInputPolicy": MlpPolicy}
     actor: SkillActor
     critic: SkillCritic
     critic_target: SkillCritic
@@ -123,11 +130,14 @@ class SkillDDPG(LearningSkillModel):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_constructor(cls)
-        own = vars(cls)
-        if "defaults" in own or "__init__" not in own:
+        signature, own = constructor_signature(cls.__mro__), vars(cls)
+        init, defaults = cls.__init__, own.get("defaults", {})
+        if passes_on(init):
+            cls.__init__ = with_passed_on_defaults(init, signature, defaults)  # type: ignore[method-assign]
+        elif "defaults" in own or "__init__" not in own:
             # Even without own defaults, so that Python's error about a misspelt argument names this class
-            cls.__init__ = with_defaults(cls.__init__, own.get("defaults", {}))  # type: ignore[method-assign]
+            cls.__init__ = with_defaults(init, defaults)  # type: ignore[method-assign]
+        if cls.__init__ is not init:
             cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
 
     def __new__(cls: type[SelfSkillDDPG], *args: Any, **kwargs: Any) -> SelfSkillDDPG:

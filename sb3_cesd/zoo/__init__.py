@@ -1,8 +1,8 @@
 """
-The methods in RL Zoo: their names, hyperparameters and search spaces. The only folder that knows ``rl_zoo3``.
+Integration with RL Zoo: names, hyperparameters and search spaces of the methods.
 
-A start-up hook calls :func:`extend` right after the import of each module of RL Zoo. Where packages are installed without such
-hooks (``pip install --target``, a folder on ``PYTHONPATH``), ``python -m sb3_cesd.train`` does without, or :func:`register`.
+A start-up hook calls :func:`extend` right after each module of RL Zoo is imported. If packages are installed without such
+hooks (``pip install --target``, a folder on ``PYTHONPATH``), use ``python -m sb3_cesd.train`` or :func:`register`.
 """
 
 from typing import Any
@@ -14,16 +14,16 @@ def extend(module: Any) -> None:
     """
     Add the methods to a module of RL Zoo, see :func:`sb3_cesd.zoo.patches.extend`.
 
-    :param module: a module whose import has ended
+    :param module: a module after its import
     """
-    # Optuna and more, which the hyperparameters beside it can do without
+    # Imports Optuna and more, which sb3_cesd.zoo.hyperparams does not need
     from sb3_cesd.zoo import patches
 
     patches.extend(module)
 
 
 def register() -> None:
-    """Make the methods known to RL Zoo, see :func:`sb3_cesd.zoo.patches.register`."""
+    """Add the methods to RL Zoo, see :func:`sb3_cesd.zoo.patches.register`."""
     from sb3_cesd.zoo import patches
 
     patches.register()

@@ -8,10 +8,10 @@ from sb3_cesd.skill_ddpg.parallel import LearnerThread
 
 def train_in_parallel(callback_class: Any) -> Any:
     """
-    Let RL Zoo's callback that acts and learns in two threads take the methods; as it comes, it takes SAC and TQC only.
+    Make RL Zoo's callback that acts and learns in two threads accept the methods; by itself it only accepts SAC and TQC.
 
     :param callback_class: RL Zoo's ``ParallelTrainCallback``
-    :return: the same, with a :class:`~sb3_cesd.skill_ddpg.parallel.LearnerThread` for the methods
+    :return: the callback with a :class:`~sb3_cesd.skill_ddpg.parallel.LearnerThread` for the methods
     """
 
     class ParallelTrainCallback(callback_class):

@@ -1,4 +1,4 @@
-"""What an entry says, in terms of the draws of a study: its first trial trains with the entry as it is."""
+"""Draws of a study that correspond to an entry of a yml file: the first trial trains with the unchanged entry."""
 
 import inspect
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, Params
 from sb3_cesd.zoo.nested import Path, has, look_up, plain_number
 
 NET_ARCH: Path = ("policy_kwargs", "net_arch")
-#: The draw that stands for an architecture of the entry that is none of ``NET_ARCHS``
+#: Draw for an architecture of the entry that is not in ``NET_ARCHS``
 OWN_NET_ARCH = "entry"
-#: Architecture of an entry that names none, see the policy
+#: Draw for an entry without an architecture, which has the default of the policy
 UNNAMED_NET_ARCH = "big"
 
 
@@ -25,9 +25,9 @@ def entry_draws(method: type[SkillDDPG], entry: Params, paths: Mapping[str, Path
     Find what a trial would have to draw to train with the entry.
 
     :param method: class of the method
-    :param entry: arguments of the constructor, as the yml file and the user say
+    :param entry: arguments of the constructor from the yml file and the user
     :param paths: path of the argument of each draw, by name of the draw
-    :return: draws by name; those without a value in the entry and a default are left out
+    :return: draws by name; those with neither a value in the entry nor a default are left out
     """
     draws: Params = {}
     reward = build_reward(method, entry)
@@ -43,7 +43,7 @@ def entry_draws(method: type[SkillDDPG], entry: Params, paths: Mapping[str, Path
 
 def net_arch_draw(net_arch: Any) -> str:
     """
-    Find the draw that stands for an architecture.
+    Find the draw for an architecture.
 
     :param net_arch: sizes of the hidden layers, by network or of all networks; ``None`` for the default
     :return: name of the draw
@@ -57,8 +57,8 @@ def default(method: type[SkillDDPG], reward: IntrinsicReward, path: Path) -> Any
     """
     Look up the default of an argument.
 
-    Methods have published values of their own for parts of the reward that they share. So an argument of a part is looked up
-    in the part itself: that of ``entropy_kwargs`` in an attribute of the reward whose name begins with ``entropy``.
+    Methods have their own published values for shared parts of the reward, so an argument of a part is looked up in the part
+    itself: that of ``entropy_kwargs`` in an attribute of the reward whose name begins with ``entropy``.
 
     :param method: class of the method
     :param reward: its intrinsic reward

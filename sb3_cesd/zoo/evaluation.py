@@ -1,37 +1,46 @@
-"""RL Zoo's evaluations of a pre-training, and of trials."""
+"""RL Zoo's evaluations during pre-training, and of trials."""
 
 from typing import Any
 
 from stable_baselines3.common.callbacks import EvalCallback
 
-from sb3_cesd.eval_callback import SkillEvalCallback
+from sb3_cesd.eval_callback import FEW_EPISODES, SkillEvalCallback
+from sb3_cesd.metrics.objective import N_EPISODES
+
+
+class ZooSkillEvalCallback(SkillEvalCallback):
+    """Evaluate skills in as many episodes as ``--eval-episodes`` says, where RL Zoo's default of 5 stands for 64."""
+
+    def n_episodes(self) -> int:
+        # RL Zoo passes its default as any other number
+        return N_EPISODES if self.n_eval_episodes == FEW_EPISODES else super().n_episodes()
 
 
 def evaluate_skills(callback_class: Any) -> Any:
     """
-    Let RL Zoo's evaluations during training, and ``best_model.zip``, follow the skills.
+    Make RL Zoo's evaluations during training, and ``best_model.zip``, depend on the skills.
 
-    :param callback_class: ``EvalCallback`` as RL Zoo names it
-    :return: one that evaluates models that discover skills by their skills
+    :param callback_class: ``EvalCallback`` as imported by RL Zoo
+    :return: a callback that evaluates models that discover skills by their skills
     """
     return (
-        SkillEvalCallback
+        ZooSkillEvalCallback
         if callback_class is EvalCallback
-        else type(callback_class.__name__, (callback_class, SkillEvalCallback), {})
+        else type(callback_class.__name__, (callback_class, ZooSkillEvalCallback), {})
     )
 
 
 def judge_trials_by_skills(callback_class: Any) -> Any:
     """
-    Make the skills the objective of a trial that discovers some, and their metrics its user attributes.
+    Make the skill score the objective of trials that discover skills, and store their metrics as user attributes.
 
     All trials of a study play the same number of episodes, whatever their number of skills.
 
     :param callback_class: RL Zoo's ``TrialEvalCallback``
-    :return: the same, for models that discover skills with that objective
+    :return: the extended callback
     """
 
-    class SkillTrialEvalCallback(callback_class, SkillEvalCallback):  # type: ignore[misc]
+    class SkillTrialEvalCallback(callback_class, ZooSkillEvalCallback):  # type: ignore[misc]
         def n_episodes(self) -> int:
             return max(super().n_episodes(), 2 * getattr(self.trial, "most_skills", 1))
 

@@ -1,4 +1,4 @@
-"""Methods of RL Zoo's ``ExperimentManager``, extended."""
+"""Extensions of the methods of RL Zoo's ``ExperimentManager``."""
 
 import inspect
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from typing import Any
 
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
-from sb3_cesd.common.files import dump_with_checksum, written_whole
 from sb3_cesd.common.rules import plain
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
@@ -21,11 +20,11 @@ from sb3_cesd.zoo.without_fixed import tell_what_is_kept, without_fixed
 
 def find_entries(init: Any) -> Any:
     """
-    Let RL Zoo find our hyperparameters: by the name of the algorithm, or by that of a config (``--conf-file cesd_laptop.yml``)
+    Make RL Zoo find our hyperparameters by the name of the algorithm, or by that of a config (``--conf-file cesd_laptop.yml``)
     from any folder.
 
     :param init: ``ExperimentManager.__init__``
-    :return: the same, and for the methods with our entries
+    :return: the extended method
     """
 
     @wraps(init)
@@ -36,7 +35,7 @@ def find_entries(init: Any) -> Any:
             config = find_config(conf_file) if conf_file else self.algo
             if config is not None:
                 self.config = make_module(config)
-            # RL Zoo would train the agent of -i, without a study
+            # Otherwise RL Zoo would train the agent of -i instead of starting the study
             self.continue_training = self.continue_training and not self.optimize_hyperparameters
 
     return init_with_config
@@ -44,11 +43,11 @@ def find_entries(init: Any) -> Any:
 
 def take_batched(preprocess: Any) -> Any:
     """
-    Let RL Zoo step environments together, for training and evaluation: ``batched: True`` in a yml file, or ``-params
+    Make RL Zoo step environments in batches, in training and evaluation, for ``batched: True`` in a yml file or ``-params
     batched:True``.
 
     :param preprocess: ``ExperimentManager._preprocess_hyperparams``
-    :return: the same, and for hyperparameters with ``batched``
+    :return: the extended method
     """
 
     @wraps(preprocess)
@@ -60,29 +59,13 @@ def take_batched(preprocess: Any) -> Any:
     return preprocess_batched
 
 
-def save_whole(save: Any) -> Any:
-    """
-    Let a ``VecNormalize`` be saved as models are: killed meanwhile, the previous file stays, and a checksum tells damage.
-
-    :param save: ``VecNormalize.save``
-    :return: the same; SB3 loads what it writes
-    """
-
-    @wraps(save)
-    def save_statistics(self: Any, save_path: str) -> None:
-        with written_whole(save_path) as file:
-            dump_with_checksum(self, file)
-
-    return save_statistics
-
-
 def resume_checkpoint(load_pretrained: Any) -> Any:
     """
-    Let RL Zoo resume a run: ``-i`` with the model of a checkpoint goes on as if the run had never stopped, whatever the
-    hyperparameters of the yml file say. With the checkpoint of a pre-training, a task starts as with any other model.
+    Make RL Zoo resume a run: with ``-i`` and the model of a checkpoint, it continues as if it had never stopped, whatever the
+    yml file says. A task starts from the checkpoint of a pre-training as from any other model.
 
     :param load_pretrained: ``ExperimentManager._load_pretrained_agent``
-    :return: the same, and for a checkpoint of the methods the whole of it
+    :return: the extended method
     """
 
     @wraps(load_pretrained)
@@ -103,11 +86,11 @@ def resume_checkpoint(load_pretrained: Any) -> Any:
 
 def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
     """
-    Tell whether ``-i`` goes on with a run.
+    Check whether ``-i`` resumes a run.
 
     :param manager: RL Zoo's ``ExperimentManager``, with ``-i``
     :param hyperparams: its hyperparameters
-    :return: whether it is the model of a checkpoint, unless a task is to start from skills
+    :return: whether the model is that of a checkpoint, and it is not a task that starts from skills
     """
     if not is_checkpoint(Path(manager.trained_agent).parent):
         return False
@@ -117,7 +100,7 @@ def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
 
 def check_same_run(manager: Any) -> None:
     """
-    Refuse to go on with a checkpoint as another run.
+    Check that a checkpoint is resumed by the same run.
 
     :param manager: RL Zoo's ``ExperimentManager``, of a method, with ``-i``
     :raises ValueError: if the checkpoint is of another method, or ``-params`` gives other hyperparameters
@@ -137,19 +120,19 @@ def check_same_run(manager: Any) -> None:
     ]
     if changed:
         raise ValueError(
-            f"A run that is resumed goes on as it began ({', '.join(changed)}): leave that out of -params, or start from the "
+            f"A resumed run keeps its hyperparameters ({', '.join(changed)}): leave that out of -params, or start from the "
             "model that a run saves at its end."
         )
 
 
 def differs(saved: Any, given: Any) -> bool:
     """
-    Tell whether an argument is another one than that of a saved model, as far as both tell.
+    Check whether an argument differs from that of a saved model, as far as the two can be compared.
 
-    :param saved: what the model has
-    :param given: what was given
-    :return: whether they are two numbers, or two texts, and not the same: a model has a number for the skill that was called
-        the best, and for some other texts and ``None``
+    :param saved: value in the model
+    :param given: given value
+    :return: whether both are numbers or both are strings, and they differ: a model stores a number for the skill ``"best"``,
+        and for some other strings and ``None``
     """
     kinds = [kind for kind in (int | float, str) if isinstance(saved, kind) and isinstance(given, kind)]
     return bool(kinds) and saved != given
@@ -157,8 +140,8 @@ def differs(saved: Any, given: Any) -> bool:
 
 def warn_of_unused_reward(manager: Any) -> None:
     """
-    Say that ``-i`` goes on discovering skills in an environment other than that of the pre-training, where fine-tuning may be
-    meant: an id that no entry knows has the default one, of a pre-training.
+    Warn that ``-i`` continues to discover skills in another environment than that of the pre-training, where fine-tuning may
+    be intended: an id without an entry gets the default one, which is for pre-training.
 
     :param manager: RL Zoo's ``ExperimentManager``, of a method, with ``-i``
     """
@@ -171,24 +154,24 @@ def warn_of_unused_reward(manager: Any) -> None:
         return
     print(
         f"""{"!" * 100}
-WARNING: this goes on discovering skills in {env_id}, and does not use its reward: nothing says that it is a task.
+WARNING: this continues to discover skills in {env_id} and does not use its reward, as no setting says that it is a task.
 To fine-tune a skill on the reward of {env_id}, add one of
     -params reward:'"extrinsic"'
     --conf-file mine.yml    with  reward: 'extrinsic'  under {env_id}
 (a file to start from is printed by: python -m sb3_cesd.zoo.hyperparams template).
-To go on discovering skills without this warning, add -params reward:'"intrinsic"'.
+To continue discovering skills without this warning, add -params reward:'"intrinsic"'.
 {"!" * 100}"""
     )
 
 
 def go_on(learn: Any) -> Any:
     """
-    Let RL Zoo count on from what a loaded model has learned, rather than from 0: a model whose constraint has started does
-    not go back to exploring. A resumed run ends where it would have ended, ``-n`` steps after its start; another loaded model
-    learns for that many more. Checkpoints without a path are written to the folder of the run.
+    Make RL Zoo continue counting from the steps of a loaded model instead of from 0, so that a model whose constraint has
+    started does not explore again. A resumed run ends where it would have ended, ``-n`` steps after its start; any other
+    loaded model learns for ``-n`` more steps. Checkpoints without a path are written to the folder of the run.
 
     :param learn: ``ExperimentManager.learn``
-    :return: the same, and for the methods with such counts
+    :return: the extended method
     """
 
     @wraps(learn)
@@ -203,13 +186,13 @@ def go_on(learn: Any) -> Any:
         if model.is_resumed:
             self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
             if self.n_timesteps <= 0:
-                print(f"The run has come to its end already, with {model.num_timesteps} steps: for more, pass a larger -n")
+                print(f"The run has already ended, after {model.num_timesteps} steps: pass a larger -n to continue it")
             self.n_timesteps = max(self.n_timesteps, 0)
         elif model.replay_buffer.size() == 0:
-            # Without the transitions it has learned from, it collects as many again before it learns
+            # The replay buffer is empty: collect learning_starts new transitions before learning
             waits_for = model.num_timesteps
         with model.learning_later(waits_for):
-            # All that RL Zoo's method has to do with a model
+            # The only attributes of a model that RL Zoo's method uses
             learn(self, SimpleNamespace(learn=partial(model.learn, reset_num_timesteps=False), env=model.env))
 
     return learn_on

@@ -1,4 +1,4 @@
-"""Skills on the Hugging Face Hub: what RL Zoo's ``push_to_hub`` and ``load_from_hub`` do for them."""
+"""Extensions of RL Zoo's ``push_to_hub`` and ``load_from_hub`` for models with skills."""
 
 import math
 import re
@@ -13,18 +13,18 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.export import SUFFIX, export_policy
 from sb3_cesd.skill_ddpg import SkillDDPG
 
-#: What lies beside a model card. The hub plays a video of that name.
+#: Files next to a model card. The hub plays a video of that name.
 PICTURE, VIDEO, POLICY = "skills.png", "replay.mp4", f"policy{SUFFIX}"
 TAGS = ("sb3_cesd", "skill-discovery", "unsupervised-reinforcement-learning")
-#: Where RL Zoo's model card comes to training and hyperparameters
+#: Heading in RL Zoo's model card that is followed by training and hyperparameters
 TRAINING = "## Training (with the RL Zoo)"
 
 
 class PushedSkills:
     """
-    Extends the functions by which RL Zoo evaluates a model, films it and, at last, writes its card.
+    Extends the functions by which RL Zoo evaluates a model, records a video and finally writes its card.
 
-    They do what they did for models without skills.
+    Models without skills are treated as before.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class PushedSkills:
         Evaluate all skills equally often.
 
         :param evaluate_agent: ``_evaluate_agent`` of ``huggingface_sb3``
-        :return: the same, with as many episodes of each skill, at least one
+        :return: the extended function, with equally many episodes per skill, at least one
         """
 
         @wraps(evaluate_agent)
@@ -55,7 +55,7 @@ class PushedSkills:
         Leave the video to the card, for which all skills are played anyway.
 
         :param generate_replay: ``_generate_replay`` of ``huggingface_sb3``
-        :return: the same for models without skills
+        :return: the extended function, which only records models without skills
         """
 
         @wraps(generate_replay)
@@ -71,8 +71,8 @@ class PushedSkills:
         """
         Complete the model card before the upload.
 
-        :param metadata_save: ``metadata_save`` of ``huggingface_hub``, which RL Zoo calls between the two
-        :return: the same, and for a model with skills with their metrics
+        :param metadata_save: ``metadata_save`` of ``huggingface_hub``, which RL Zoo calls between writing card and upload
+        :return: the extended function
         """
 
         @wraps(metadata_save)
@@ -90,16 +90,16 @@ def write_card(
     card: Path, metadata: dict[str, Any], model: SkillDDPG, env: VecEnv, video_length: int | None
 ) -> dict[str, Any]:
     """
-    Write the model card, and beside it picture, metrics, video and exported policy.
+    Write the model card, and next to it picture, metrics, video and exported policy.
 
-    :param card: RL Zoo's card, of which training and hyperparameters are kept; its folder is called as the repository
-    :param metadata: what RL Zoo puts at its top
+    :param card: RL Zoo's card, whose training and hyperparameters are kept; its folder has the name of the repository
+    :param metadata: RL Zoo's metadata of the card
     :param model: the model
     :param env: environment to play in
-    :param video_length: steps per skill in pictures and video, at most; ``None`` for no images
+    :param video_length: maximum number of steps per skill in pictures and video; ``None`` for no images
     :return: metadata with the tags and metrics of skills
     """
-    # Only a push needs them
+    # Only needed for a push
     from sb3_cesd.show.card import EXPORTED_USAGE, ZOO_USAGE, describe_skills
     from sb3_cesd.show.skills import N_STEPS, show_skills
 
@@ -125,7 +125,7 @@ def write_card(
         export_policy(model, card.parent / POLICY)
         parts.append(EXPORTED_USAGE.format(repo_id=f"{names['organization']}/{names['name']}", **names))
     except ValueError as error:
-        print(f"No {POLICY} for those who run no code of strangers: {error}")
+        print(f"No {POLICY} is written: {error}")
     parts += [ZOO_USAGE.format(**names), "".join(zoo_card.partition(TRAINING)[1:])]
     card.write_text("\n".join(parts), encoding="utf-8")
     return with_skill_metrics(metadata, {} if is_task else shown.metrics)
@@ -137,7 +137,7 @@ def argument_in(zoo_card: str, option: str) -> str:
 
     :param zoo_card: its text
     :param option: name of the argument, such as ``--algo``
-    :return: what follows it; for a card without, a word for it
+    :return: its value; a placeholder if the card does not contain it
     """
     found = re.search(rf"(?<!\S){option} (\S+)", zoo_card)
     return found.group(1) if found else option.strip("-").upper()
@@ -145,11 +145,11 @@ def argument_in(zoo_card: str, option: str) -> str:
 
 def with_skill_metrics(metadata: dict[str, Any], metrics: dict[str, float]) -> dict[str, Any]:
     """
-    Add the tags of skills, and put their metrics in the place of the mean reward, which says nothing about them.
+    Add the tags of skills, and replace the mean reward, which says nothing about skills, by their metrics.
 
-    :param metadata: of RL Zoo
-    :param metrics: of the skills, by name; empty to keep the mean reward
-    :return: what the hub lists
+    :param metadata: RL Zoo's metadata of the card
+    :param metrics: metrics of the skills by name; empty to keep the mean reward
+    :return: the metadata that the hub lists
     """
     (model,) = metadata["model-index"]
     (result,) = model["results"]
@@ -160,10 +160,10 @@ def with_skill_metrics(metadata: dict[str, Any], metrics: dict[str, float]) -> d
 
 def make_generate_metadata(generate_model_card_data: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """
-    Make the function that RL Zoo 2.9 imports from ``huggingface_sb3``, which has it no more.
+    Make the function that RL Zoo 2.9 imports from ``huggingface_sb3``, which no longer has it.
 
-    :param generate_model_card_data: what it has in its place, ``_generate_metadata``
-    :return: the same with a dictionary for a result
+    :param generate_model_card_data: its replacement, ``_generate_metadata``
+    :return: the function with a dictionary as result
     """
 
     @wraps(generate_model_card_data)
@@ -175,10 +175,10 @@ def make_generate_metadata(generate_model_card_data: Callable[..., Any]) -> Call
 
 def raise_as_requests(load_from_hub: Callable[..., str]) -> Callable[..., str]:
     """
-    Raise the error that RL Zoo 2.9 expects of a repository without statistics of ``VecNormalize``.
+    Raise the error that RL Zoo 2.9 expects for a repository without statistics of ``VecNormalize``.
 
-    :param load_from_hub: ``load_from_hub`` of ``huggingface_sb3``, which raises that of another library today
-    :return: the same with the error of ``requests``
+    :param load_from_hub: ``load_from_hub`` of ``huggingface_sb3``, which now raises that of another library
+    :return: the function with the error of ``requests``
     """
 
     @wraps(load_from_hub)
@@ -186,7 +186,7 @@ def raise_as_requests(load_from_hub: Callable[..., str]) -> Callable[..., str]:
         try:
             return load_from_hub(*args, **kwargs)
         except RemoteEntryNotFoundError as error:
-            # Whoever catches it has imported that library
+            # Callers that catch it have imported requests
             from requests.exceptions import HTTPError
 
             raise HTTPError(str(error)) from error

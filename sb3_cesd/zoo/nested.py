@@ -1,4 +1,4 @@
-"""Arguments within arguments, such as those in ``intrinsic_kwargs``, by the path that leads to them."""
+"""Nested arguments, such as those in ``intrinsic_kwargs``, by their path."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from sb3_cesd.skill_ddpg.search_space import Params
 
 #: Names that lead to an argument
 Path = tuple[str, ...]
-#: What a linear schedule begins with in a yml file
+#: Prefix of a linear schedule in a yml file
 LINEAR = "lin_"
 
 
 def walk(arguments: Params, start: Path = ()) -> Iterator[tuple[Path, Any]]:
     """
-    Go through arguments, and through those within them.
+    Iterate over arguments and nested arguments.
 
     :param arguments: arguments by name
     :param start: path that leads to them
@@ -31,7 +31,7 @@ def walk(arguments: Params, start: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def leaves(arguments: Params) -> dict[Path, Any]:
     """
-    Take the arguments that have none within them.
+    Return the arguments that contain no others.
 
     :param arguments: arguments by name
     :return: values by path
@@ -41,7 +41,7 @@ def leaves(arguments: Params) -> dict[Path, Any]:
 
 def has(arguments: Params, path: Path) -> bool:
     """
-    Tell whether there is an argument at a path.
+    Check whether there is an argument at a path.
 
     :param arguments: arguments by name
     :param path: names that lead to it
@@ -69,20 +69,20 @@ def look_up(arguments: Any, path: Path) -> Any:
 
 def plain_number(value: Any) -> Any:
     """
-    Undo what RL Zoo makes of a learning rate.
+    Convert a constant schedule, which RL Zoo makes of a learning rate, back to a number.
 
     :param value: any argument
-    :return: the number of a constant schedule; anything else as it is
+    :return: the number of a constant schedule; anything else unchanged
     """
     return value.val if isinstance(value, ConstantSchedule) else value
 
 
 def as_in_yml(value: Any) -> Any:
     """
-    Undo what RL Zoo makes of a learning rate, so that it makes the same of it again.
+    Convert a schedule, which RL Zoo makes of a learning rate, back to its form in a yml file.
 
     :param value: any argument
-    :return: the number of a constant schedule, ``lin_`` and the first number of a linear one; anything else as it is
+    :return: the number of a constant schedule, ``lin_`` and the first number of a linear one; anything else unchanged
     """
     from rl_zoo3.utils import SimpleLinearSchedule  # takes a second to import
 
@@ -91,10 +91,10 @@ def as_in_yml(value: Any) -> Any:
 
 def only_json(arguments: Mapping[str, Any]) -> Params:
     """
-    Take what JSON can express, schedules as in a yml file.
+    Select arguments that JSON can express, with schedules as in a yml file.
 
     :param arguments: arguments by name
-    :return: those of them, and of the arguments within them
+    :return: the selected arguments, also among nested ones
     """
     items = {name: only_json(value) if isinstance(value, Mapping) else as_in_yml(value) for name, value in arguments.items()}
     return {name: value for name, value in items.items() if _is_json(value)}
@@ -102,10 +102,10 @@ def only_json(arguments: Mapping[str, Any]) -> Params:
 
 def only_names(arguments: Mapping[str, Any]) -> Params:
     """
-    Take classes and functions, by the names that :func:`import_names` imports.
+    Select classes and functions, as names that :func:`import_names` can import.
 
     :param arguments: arguments by name
-    :return: those of them, and of the arguments within them
+    :return: the selected arguments, also among nested ones
     """
     items = {
         name: only_names(value) if isinstance(value, Mapping) else import_name(value) for name, value in arguments.items()
@@ -117,7 +117,7 @@ def import_names(names: Mapping[str, Any]) -> Params:
     """
     Import classes and functions.
 
-    :param names: what :func:`only_names` took; names that are no more are left out
+    :param names: names that :func:`only_names` returned; those that no longer exist are left out
     :return: arguments by name
     """
     items = {name: import_names(value) if isinstance(value, Mapping) else locate(str(value)) for name, value in names.items()}
@@ -126,10 +126,10 @@ def import_names(names: Mapping[str, Any]) -> Params:
 
 def import_name(value: Any) -> str | None:
     """
-    Name a class or function.
+    Return the name of a class or function.
 
     :param value: any argument
-    :return: its module and name; ``None`` if it can't be imported by them
+    :return: module and name; ``None`` if it can't be imported by them
     """
     if not hasattr(value, "__qualname__"):
         return None

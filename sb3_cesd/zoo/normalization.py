@@ -1,7 +1,7 @@
-"""Statistics of ``VecNormalize`` with RL Zoo: a task has those of its pre-training, and what plays a model needs them."""
+"""Statistics of ``VecNormalize`` in RL Zoo: a task has those of its pre-training, and they are needed to play a model."""
 
 import copy
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,24 +9,27 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
+from sb3_cesd.common.files import AnyPath, dump_with_checksum, written_whole
 from sb3_cesd.common.vec_env import lacks_statistics
 from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
 
 
 def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     """
-    Let RL Zoo normalise a task as the pre-training was, also when it is resumed. It looks for statistics by the id of the task
-    alone, and would start new ones, on which skills behave in another way. Those that it finds it saves only if the entry says
-    ``normalize``.
+    Make RL Zoo normalise a task like its pre-training, also when it is resumed.
+
+    By itself, RL Zoo only looks for statistics by the id of the task, and would start new ones, with which skills behave
+    differently. It only saves statistics that it finds if the entry has ``normalize``.
 
     :param maybe_normalize: ``ExperimentManager._maybe_normalize``
-    :return: the same, and for the methods with the statistics beside the pre-trained model, or those of a checkpoint
+    :return: the extended method, with the statistics next to the pre-trained model, or those of a checkpoint
     """
 
     @wraps(maybe_normalize)
     def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
         files = sorted(Path(self.trained_agent).parent.glob("*/vecnormalize.pkl")) if self.trained_agent else []
-        # Trials in other threads use the manager meanwhile
+        # A copy, since trials in other threads use the manager at the same time
         manager = copy.copy(self)
         if self.algo in METHODS and files and self.env_name not in [file.parent.name for file in files]:
             manager.env_name = files[0].parent.name
@@ -43,23 +46,22 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
 
 def of_checkpoint(path: str) -> dict[str, bool] | None:
     """
-    Tell how the environments of a checkpoint are normalised, whose statistics come with the rest of it.
+    Return how the environments of a checkpoint are normalised. Its statistics are part of the checkpoint.
 
-    :param path: path of a saved model, or an empty text
-    :return: arguments of ``VecNormalize``; ``None`` if they are not, or the model is not that of a checkpoint
+    :param path: path of a saved model, or an empty string
+    :return: arguments of ``VecNormalize``; ``None`` if they are not normalised, or the model is not that of a checkpoint
     """
     folder = Path(path).parent
-    # Checkpoints of earlier versions do not tell
-    return read_manifest(folder).get("normalize") if path and is_checkpoint(folder) else None
+    return read_manifest(folder)["normalize"] if path and is_checkpoint(folder) else None
 
 
 def save_normalize(save_config: Any) -> Any:
     """
-    Let the ``config.yml`` of a run say that it was normalised, also where only the pre-training was told to: what plays the
-    model looks for statistics only then.
+    Record in ``config.yml`` of a run that it was normalised, even if only its pre-training was configured to be. Otherwise
+    RL Zoo would not look for statistics when it plays the model.
 
     :param save_config: ``ExperimentManager._save_config``
-    :return: the same, and for the methods with ``normalize``
+    :return: the extended method
     """
 
     @wraps(save_config)
@@ -69,6 +71,78 @@ def save_normalize(save_config: Any) -> Any:
         save_config(self, saved_hyperparams)
 
     return save_with_normalize
+
+
+def save_model_whole(save_trained_model: Any) -> Any:
+    """
+    Make RL Zoo save the statistics of a method with :func:`save_statistics`. Those of other algorithms are left to SB3.
+
+    :param save_trained_model: ``ExperimentManager.save_trained_model``
+    :return: the extended method
+    """
+
+    @wraps(save_trained_model)
+    def save_whole(self: Any, model: Any) -> None:
+        save_trained_model(self, SavedModel(model) if isinstance(model, SkillDDPG) else model)
+
+    return save_whole
+
+
+def save_step_whole(on_step: Any) -> Any:
+    """
+    Make RL Zoo's callback save the statistics of a method with :func:`save_statistics`. Those of other algorithms are left to
+    SB3.
+
+    :param on_step: ``SaveVecNormalizeCallback._on_step``
+    :return: the extended method
+    """
+
+    @wraps(on_step)
+    def save_whole(self: Any) -> bool:
+        if not isinstance(self.model, SkillDDPG):
+            return on_step(self)
+        model, self.model = self.model, SavedModel(self.model)
+        try:
+            return on_step(self)
+        finally:
+            self.model = model
+
+    return save_whole
+
+
+class SavedModel:
+    """
+    Stands in for a model while RL Zoo saves it, so that its statistics are written with :func:`save_statistics`.
+
+    :param model: the model
+    """
+
+    def __init__(self, model: SkillDDPG) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def get_vec_normalize_env(self) -> SimpleNamespace | None:
+        """
+        Return what RL Zoo uses of the statistics.
+
+        :return: an object with the method ``save``; ``None`` if the model has no statistics
+        """
+        statistics = self._model.get_vec_normalize_env()
+        return None if statistics is None else SimpleNamespace(save=partial(save_statistics, statistics))
+
+
+def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
+    """
+    Save statistics as models are saved: a killed process leaves the previous file, and a checksum detects damage.
+
+    :param statistics: the statistics
+    :param path: the file, which ``VecNormalize.load`` can load
+    :raises OSError: if it can't be written
+    """
+    with written_whole(path) as file:
+        dump_with_checksum(statistics, file)
 
 
 def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:
@@ -84,5 +158,5 @@ def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) ->
     if lacks_statistics(model, unwrap_vec_normalize(env)):
         raise ValueError(
             f"{path} was trained with VecNormalize, but its config.yml does not say so: put vecnormalize.pkl of the training "
-            "beside config.yml, and add the line 'normalize: true' to it."
+            "next to config.yml, and add the line 'normalize: true' to it."
         )

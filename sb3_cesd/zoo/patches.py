@@ -1,4 +1,4 @@
-"""What is added to which module of RL Zoo, which has no plugin hook."""
+"""Patches of RL Zoo's modules, since RL Zoo has no plugin hook."""
 
 import sys
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from sb3_cesd.zoo.search import SearchTrial
 
 def register() -> None:
     """
-    Make the methods known to RL Zoo, as the start-up hook does by itself; calling this again is harmless.
+    Add the methods to RL Zoo, as the start-up hook does automatically. Calling this again is harmless.
 
-    It imports what is to be extended, but for a module that is in the midst of its import.
+    It imports the modules to extend, and skips a module that is still being imported.
     """
     for name in PATCHES:
         module = sys.modules.get(name) or import_module(name)
-        # A module in the midst of its import lacks what is to be extended
+        # A module that is still being imported lacks the functions to extend
         if not getattr(module.__spec__, "_initializing", False):
             extend(module)
 
 
 def extend(module: Any) -> None:
     """
-    Add to a module of RL Zoo what :data:`PATCHES` holds for it, once.
+    Apply the patch of a module of RL Zoo, once.
 
-    :param module: a module whose import has ended; one that is not in the table is left alone
+    :param module: a module after its import; one that is not in :data:`PATCHES` is left alone
     """
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
@@ -40,7 +40,7 @@ def extend(module: Any) -> None:
 
 def add_methods(utils: Any) -> None:
     """
-    Add the methods to the choices of ``--algo``, and let what plays a model tell which skill acts.
+    Add the methods to the choices of ``--algo``, and show which skill acts when a model is played.
 
     :param utils: ``rl_zoo3.utils``
     """
@@ -53,8 +53,8 @@ def add_methods(utils: Any) -> None:
 
 def extend_hub(push_to_hub: Any) -> None:
     """
-    Let RL Zoo's ``push_to_hub`` and ``load_from_hub`` know skills, by what they import from elsewhere: run by ``python -m``,
-    they are no modules that could be extended. What another version has no more is left alone.
+    Extend RL Zoo's ``push_to_hub`` and ``load_from_hub`` through the functions that they import: run by ``python -m``, they
+    are not modules that could be extended. Functions that another version lacks are skipped.
 
     :param push_to_hub: ``huggingface_sb3.push_to_hub``
     """
@@ -84,10 +84,10 @@ def add_search_spaces(hyperparams_opt: Any) -> None:
 
 def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
     """
-    Give a search space the signature that RL Zoo calls.
+    Wrap a search space in the signature that RL Zoo expects.
 
     :param method: class of the method
-    :return: a function of the Optuna trial (and three arguments that are not used), which makes arguments of the constructor
+    :return: a function of the Optuna trial (and three unused arguments) that returns arguments of the constructor
     """
 
     def sample(trial: Any, n_actions: int, n_envs: int, additional_args: dict[str, Any]) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
 
 def extend_experiments(exp_manager: Any) -> None:
     """
-    Let experiments find our hyperparameters, step environments together, normalise a task as its pre-training was, go on
-    with what was learned, and judge skills by themselves.
+    Extend experiments: find our hyperparameters, step environments in batches, normalise a task like its pre-training,
+    continue from loaded models, and evaluate skills by the skill score.
 
     :param exp_manager: ``rl_zoo3.exp_manager``
     """
@@ -113,27 +113,28 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "objective", studies.search_by_settings)
     replace(manager, "hyperparameters_optimization", studies.start_study(exp_manager.ALGOS))
     replace(manager, "load_trial", studies.load_arguments)
-    replace(exp_manager.VecNormalize, "save", experiment.save_whole)
+    replace(manager, "save_trained_model", normalization.save_model_whole)
     replace(exp_manager, "EvalCallback", evaluation.evaluate_skills)
     replace(exp_manager, "TrialEvalCallback", evaluation.judge_trials_by_skills)
 
 
 def extend_callbacks(zoo_callbacks: Any) -> None:
     """
-    Let the callback for parallel training take the methods.
+    Make the callback for parallel training accept the methods, and the one for statistics save those of methods whole.
 
     :param zoo_callbacks: ``rl_zoo3.callbacks``
     """
     replace(zoo_callbacks, "ParallelTrainCallback", callbacks.train_in_parallel)
+    replace(zoo_callbacks.SaveVecNormalizeCallback, "_on_step", normalization.save_step_whole)
 
 
 def replace(owner: Any, name: str, extended: Callable[[Any], Any]) -> None:
     """
-    Replace a function or class by an extended one, unless it is extended already.
+    Replace a function or class by an extended one, unless it is already extended.
 
     :param owner: the module or class that has it
     :param name: its name
-    :param extended: makes the extended one of it
+    :param extended: creates the extended one from the original
     """
     original = getattr(owner, name)
     if not hasattr(original, "extended_by_sb3_cesd"):
@@ -142,7 +143,7 @@ def replace(owner: Any, name: str, extended: Callable[[Any], Any]) -> None:
         setattr(owner, name, replacement)
 
 
-#: What extends each module of RL Zoo. No other place names these modules.
+#: Patch of each module of RL Zoo
 PATCHES: dict[str, Callable[[Any], None]] = {
     "rl_zoo3.utils": add_methods,
     "rl_zoo3.hyperparams_opt": add_search_spaces,

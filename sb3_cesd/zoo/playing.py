@@ -1,4 +1,4 @@
-"""Which skill acts in RL Zoo's ``enjoy`` and ``record_video``: it is told, and can be chosen."""
+"""Show and choose the skill that acts in RL Zoo's ``enjoy`` and ``record_video``."""
 
 import inspect
 from collections.abc import Sequence
@@ -24,27 +24,27 @@ from sb3_cesd.zoo.normalization import refuse_without_statistics
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
 SKILL_ARGUMENT = "skill"
-#: What asks for all skills: RL Zoo evaluates skill:all, so that Python's own function comes of it
+#: Values for all skills: RL Zoo evaluates skill:all to Python's built-in function
 EVERY_SKILL: tuple[Any, ...] = ("all", all)
 #: Font size of the label in a video [pixels]
 FONT_SIZE = 18
-#: Steps of the episodes that are suggested for seeing all skills
+#: Length of the episodes that are suggested for seeing all skills, in steps
 SHORT_EPISODE = 100
 
 
 class PlayedModel:
-    """What RL Zoo plays: it names the model first, then makes the environments."""
+    """The model that RL Zoo plays. RL Zoo first looks up the model, then creates the environments."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
 
     def note_path(self, get_model_path: Any) -> Any:
         """
-        Note which model RL Zoo is going to play, and import the packages that its environment comes from, as its
-        ``record_video`` has no argument for them.
+        Remember which model RL Zoo is going to play, and import the packages of its environment, for which ``record_video``
+        has no argument.
 
         :param get_model_path: ``rl_zoo3.utils.get_model_path``
-        :return: the same
+        :return: the extended function
         """
 
         @wraps(get_model_path)
@@ -60,18 +60,18 @@ class PlayedModel:
 
     def add_skills(self, create_test_env: Any) -> Any:
         """
-        Let the environments tell which skill acts: the next one in each episode, or those that ``--env-kwargs skill:3`` or
-        ``skill:[0,3]`` names.
+        Add skills to the environments: the next one in each episode, or those that ``--env-kwargs skill:3`` or ``skill:[0,3]``
+        chooses.
 
         :param create_test_env: ``rl_zoo3.utils.create_test_env``
-        :return: the same, and for a model of the methods with skills
+        :return: the extended function
         """
 
         @wraps(create_test_env)
         def create_with_skills(*args: Any, **kwargs: Any) -> VecEnv:
             if self._path is None:
                 return create_test_env(*args, **kwargs)
-            # Before MuJoCo is imported, whoever's environment it is in
+            # Must come before any environment imports MuJoCo
             choose_gl_backend()
             bound = inspect.signature(create_test_env).bind(*args, **kwargs)
             env_kwargs = dict(bound.arguments.get("env_kwargs") or {})
@@ -85,13 +85,13 @@ class PlayedModel:
 
 def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     """
-    Let environments tell the model which skill acts, and the user, too.
+    Add skills to environments, and print which skill acts.
 
     :param path: file of the model
     :param wanted: index or vector of a skill, or several; ``None`` for all of them in turn
-    :param env: environments, as the model expects them but for the skill
-    :return: environments with skills; the same for a model that learned a task with one of its skills
-    :raises ValueError: if there is no such skill, or the statistics of training are missing
+    :param env: environments, as the model expects them except for the skill
+    :return: environments with skills; unchanged for a model that learned a task with one of its skills
+    :raises ValueError: if there is no such skill, or the training statistics are missing
     """
     saved = read_saved_data(path)
     refuse_without_statistics(path, saved, env)
@@ -115,8 +115,8 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
 
 def listed_skills(wanted: Any, skill_space: SkillSpace) -> list[Any]:
     """
-    Tell one skill from several: of a continuous space, ``[1, 0]`` are two skills, ``[1.0, 0.0]`` is the vector of one, and
-    within a list of vectors whole numbers are numbers, too.
+    Distinguish one skill from several: in a continuous space, ``[1, 0]`` are two skills, ``[1.0, 0.0]`` is the vector of one,
+    and vectors within a list may contain integers.
 
     :param wanted: index or vector of a skill, or several
     :param skill_space: space of the skills
@@ -160,9 +160,9 @@ class SkillList(SkillClock):
     def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(n_envs, skill_space, duration=None)
         self._listed = np.stack([skill_space.encode(skill) for skill in skills])
-        #: Which of the listed skills acts in each environment, shape ``(n_envs,)``
+        #: Index in the list of the skill that acts in each environment, shape ``(n_envs,)``
         self.which = np.zeros(n_envs, dtype=np.int64)
-        #: Number of the skills that began to act
+        #: Number of skills drawn so far
         self.n_drawn = 0
 
     def _draw(self, where: np.ndarray) -> None:
@@ -202,7 +202,7 @@ class PlayedSkills(VecSkillObservation):
 
     def step_async(self, actions: np.ndarray) -> None:
         if self._begins:
-            # Not at the end of the episode before, whose reward RL Zoo has yet to print
+            # Not at the end of the previous episode, whose reward RL Zoo has yet to print
             print(f"{self.label()} acts" if self.num_envs == 1 else f"{self.label()} act")
             self._acted.update(self._acting())
             self._begins = False

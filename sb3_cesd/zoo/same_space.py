@@ -1,4 +1,4 @@
-"""A study that goes on searches what it began with: Optuna draws from the same choices always."""
+"""Check that a continued study has the same search space, since Optuna requires the same choices throughout."""
 
 import json
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import optuna
 
 from sb3_cesd.skill_ddpg.search_space import Params
-from sb3_cesd.zoo.nested import LINEAR, leaves, only_json, only_names
+from sb3_cesd.zoo.nested import leaves, only_json, only_names
 from sb3_cesd.zoo.search import SearchSpace
 
 #: User attribute of a study: what it searches
 SEARCH_SPACE = "search_space"
-#: Group of what trials are compared under, beside the search space
+#: Group of the conditions under which trials are compared, apart from the search space
 RUN = "run"
 #: Group of the classes and functions among the settings, by name
 CLASSES = "classes"
@@ -21,18 +21,22 @@ N_NAMED = 6
 
 def check_search_space(study: optuna.Study, space: SearchSpace, run: Params | None = None) -> None:
     """
-    Note what a new study searches, and compare with it when the study goes on. One of an earlier version has no such note,
-    and goes on as it is.
+    Store the search space of a new study, and compare with it when the study is continued.
 
     :param study: the study
     :param space: the search space
-    :param run: what trials are compared under, such as the environment
-    :raises ValueError: if the study began with other settings
+    :param run: conditions under which trials are compared, such as the environment
+    :raises ValueError: if the study began with other settings, or something else began it
     """
+    # Read first: a process that begins the study at the same time stores its search space before it adds trials
+    has_trials = bool(study.trials)
     begun, now = study.user_attrs.get(SEARCH_SPACE), description(space, run)
+    if begun is None and has_trials:
+        raise ValueError(
+            f"The study {study.study_name!r} has trials of another algorithm or program: begin another one with --study-name."
+        )
     if begun is None:
-        if not study.trials:
-            study.set_user_attr(SEARCH_SPACE, now)
+        study.set_user_attr(SEARCH_SPACE, now)
         return
     changed = differences(begun, now)
     if changed:
@@ -48,8 +52,8 @@ def description(space: SearchSpace, run: Params | None = None) -> dict[str, Any]
     Describe a search space.
 
     :param space: the search space
-    :param run: what trials are compared under, such as the environment
-    :return: all that its choices and scores depend on, as JSON has it
+    :param run: conditions under which trials are compared, such as the environment
+    :return: all that its choices and scores depend on, in JSON types
     """
     groups = {"entry": space.entry, "given": space.given, "limits": space.limits, "fixed": space.fixed}
     of = {"method": space.method.__name__, "task": space.is_for_task}
@@ -59,8 +63,7 @@ def description(space: SearchSpace, run: Params | None = None) -> dict[str, Any]
 
 def differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """
-    Find the settings in which two search spaces differ. What an earlier version did not note is not compared: the run,
-    linear schedules, classes.
+    Find the settings in which two search spaces differ.
 
     :param begun: description of one
     :param now: description of the other
@@ -68,9 +71,5 @@ def differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """
     missing = object()
     first, second = leaves(begun), leaves(now)
-    unnoted = {path for path in second if path[0] in {RUN, CLASSES} - begun.keys()}
-    if RUN not in begun:
-        unnoted |= {path for path, value in second.items() if str(value).startswith(LINEAR)} - first.keys()
-    second = {path: value for path, value in second.items() if path not in unnoted}
     changed = (path for path in {**first, **second} if first.get(path, missing) != second.get(path, missing))
     return sorted({".".join(path[1:]) for path in changed})

@@ -4,10 +4,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from sb3_cesd.common.merging import merge
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
-from sb3_cesd.common.merging import merge
 from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
 
 #: Maximum ratio of a draw to the value of the entry

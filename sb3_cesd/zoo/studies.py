@@ -14,13 +14,13 @@ from optuna.trial import TrialState
 
 from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.common.files import with_suffix
+from sb3_cesd.common.merging import merge
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
-from sb3_cesd.common.merging import merge
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
@@ -151,14 +151,12 @@ def begin_with_entry(
 
 def lacks_entry(study: optuna.Study) -> bool:
     """
-    Check whether a study needs a trial of the entry. Studies that earlier versions began without one continue without it.
+    Check whether a study needs a trial of the entry.
 
     :param study: the study
-    :return: whether it has no trials, or all of its trials of the entry were stopped or failed
+    :return: whether it has no trials of the entry but those that were stopped or failed
     """
-    trials = study.trials
-    of_entry = [trial for trial in trials if trial.user_attrs.get(OF_ENTRY)]
-    return all(trial.state == TrialState.FAIL for trial in of_entry) if of_entry else not trials
+    return all(trial.state == TrialState.FAIL for trial in study.trials if trial.user_attrs.get(OF_ENTRY))
 
 
 def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[..., SkillDDPG]:

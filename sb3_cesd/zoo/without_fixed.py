@@ -1,4 +1,4 @@
-"""What a saved model keeps, whatever the entry of a yml file says."""
+"""Arguments that a saved model keeps, whatever the entry of a yml file says."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ OF_REWARD = "intrinsic_kwargs"
 
 def without_fixed(method: type[SkillDDPG], hyperparams: Params, given: Params) -> Params:
     """
-    Leave out what shapes networks, as RL Zoo leaves out ``policy_kwargs`` when it loads a model: the entry may be of another
-    scale than the model.
+    Remove arguments that shape networks, as RL Zoo removes ``policy_kwargs`` when it loads a model, since the entry may have
+    another scale than the model.
 
     :param method: class of the method
-    :param hyperparams: what the entry and ``-params`` say
-    :param given: what ``-params`` says, which the model has to have
-    :return: hyperparameters that the model may take
+    :param hyperparams: hyperparameters from the entry and ``-params``
+    :param given: those from ``-params``, which are kept
+    :return: hyperparameters with which the model can be loaded
     """
     left_out = _left_out(method, hyperparams, given)
     kept = {name: value for name, value in hyperparams.items() if (name,) not in left_out}
@@ -29,20 +29,20 @@ def without_fixed(method: type[SkillDDPG], hyperparams: Params, given: Params) -
 
 def tell_what_is_kept(method: type[SkillDDPG], path: Any, hyperparams: Params, given: Params) -> None:
     """
-    Say where a model differs from what :func:`without_fixed` leaves out.
+    Print where a model differs from the arguments that :func:`without_fixed` removes.
 
     :param method: class of the method
     :param path: file of the model
-    :param hyperparams: what the entry and ``-params`` say
-    :param given: what ``-params`` says
+    :param hyperparams: hyperparameters from the entry and ``-params``
+    :param given: those from ``-params``
     """
-    # What JSON has no words for, such as classes, is not compared
+    # Values that JSON can't express, such as classes, are not compared
     entry, model = only_json(hyperparams), only_json(read_saved_data(path))
     both = [place for place in _left_out(method, hyperparams, given) if has(entry, place) and has(model, place)]
     others = [place for place in both if with_lists(look_up(entry, place)) != with_lists(look_up(model, place))]
     if others:
         listed = ", ".join(f"{'.'.join(place)}={look_up(model, place)!r}" for place in others)
-        print(f"As in the model, not as in the entry of the yml file: {listed}")
+        print(f"Kept from the model, instead of the values of the yml file: {listed}")
 
 
 def _left_out(method: type[SkillDDPG], hyperparams: Params, given: Params) -> list[Path]:

@@ -46,7 +46,12 @@ CASES = [
     Case("CeSD", "device", "gpu", "device='gpu' must be a device: pass 'auto', 'cpu' or 'cuda'"),
     Case("CeSD", "reward", "task", "Unknown reward 'task': choose 'intrinsic' or 'extrinsic'"),
     Case("CeSD", "warm_up", ["skills"], "Unknown warm_up .*: choose 'random', 'policy' or 'skills'"),
-    Case("CeSD", "policy", "CnnPolicy", "Policy CnnPolicy unknown: choose 'MlpPolicy', which takes dictionaries"),
+    Case(
+        "CeSD",
+        "policy",
+        "CnnPolicy",
+        "Policy CnnPolicy unknown: choose 'MlpPolicy' or 'MultiInputPolicy', also for dictionaries and images.",
+    ),
     Case("CeSD", "env", None, "env=None: pass an environment to learn in, or load a saved model"),
     Case("CeSD", "env", "Pendulums-v1", "There is no environment 'Pendulums-v1' .*: check its spelling"),
     Case("CeSD", "optimize_memory_usage", True, "optimize_memory_usage=True must be False: leave it out"),

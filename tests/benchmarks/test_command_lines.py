@@ -33,9 +33,9 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--pretrain-steps 0", "pass 1 or more"),
         ("urlb", "--finetune-steps -5", "pass 1 or more"),
         ("urlb", "--seeds -1", "pass 0 or more"),
-        ("urlb", "--seeds 0", "pass how many"),
-        ("urlb", "--seeds 3 3", "pass how many"),
-        ("urlb", "--seeds 1 2 3", "pass how many"),
+        ("urlb", "--seeds 0", "pass the number of seeds, or the first"),
+        ("urlb", "--seeds 3 3", "pass the number of seeds, or the first"),
+        ("urlb", "--seeds 1 2 3", "pass the number of seeds, or the first"),
         ("urlb", "--skill 99", "cesd has 8 skills, pass at most 7"),
         ("urlb", "--skill 8 --methods apt", "apt has 8 skills, pass at most 7"),
         ("urlb", "--skill -1", "pass random, best or the index of a skill"),
@@ -119,7 +119,7 @@ def test_a_report_holds_runs_of_one_length(tmp_path, capsys):
     rows.to_csv(tmp_path / "runs.csv", index=False)
     pd.read_csv(FOLDER / "results/maze/mine.csv").to_csv(tmp_path / "mine.csv", index=False)
     write(tmp_path, 36_000)
-    assert "Runs of 800 steps are left out: report them with --steps." in capsys.readouterr().out
+    assert "Runs of 800 steps are left out: pass --steps to report them." in capsys.readouterr().out
     assert "0.123" not in (tmp_path / "table.md").read_text() and "36000 steps" in (tmp_path / "table.md").read_text()
     write(tmp_path, 800)
     assert "0.123" in (tmp_path / "table.md").read_text() and "36000 steps" not in (tmp_path / "table.md").read_text()

@@ -175,7 +175,7 @@ def in_this_process(runs, run_one, path, n_jobs, *others):
         ("--controller dqn --methods scratch", "leave scratch out or pass --controller ppo"),
         ("--eval-freq 500000", "learning ends after 400000 steps, pass no more"),
         ("--steps 24", "pass 25 or more"),
-        ("--seeds 1 2 3", "pass how many"),
+        ("--seeds 1 2 3", "pass the number of seeds, or the first"),
         ("--models nowhere", "pass a file or folder that exists"),
     ],
 )

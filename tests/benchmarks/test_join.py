@@ -64,7 +64,7 @@ def test_misuse_names_the_remedy(tmp_path, monkeypatch, capsys):
 
     (tmp_path / "b").mkdir()
     for source, message in (
-        (write(tmp_path / "a", [{"method": "apt", "score": 1.0}]), "holds no rows of maze.py, urlb.py or hierarchical.py"),
+        (write(tmp_path / "a", [{"method": "apt", "score": 1.0}]), "has no rows of maze.py, urlb.py or hierarchical.py"),
         (tmp_path / "b", "pass folders with runs.csv"),
     ):
         with pytest.raises(SystemExit):

@@ -118,7 +118,7 @@ def test_a_run_of_rl_zoo_that_ended_early_is_left_out(tmp_path):
 
     for task, number, returns in (("WalkerRun-v0", 1, [10, 20]), ("WalkerRun-v0", 2, [500]), ("WalkerWalk-v0", 1, [30])):
         zoo_folder(tmp_path, "cesd", task, number, returns)
-    with pytest.warns(UserWarning, match=r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* go on with it by -i"):
+    with pytest.warns(UserWarning, match=r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* continue it with -i"):
         runs = read_runs([tmp_path])
     assert runs.final_return.tolist() == [20, 30], "another task may take fewer steps"
 
@@ -235,7 +235,7 @@ def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
     zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20, 60])
     text = run(tmp_path / "logs", "--last", "2", "--output", tmp_path / "report").stdout
     assert "| WalkerRun-v0 | 40 | 796 |" in text and "Of each run the mean of the last 2 evaluations." in text
-    assert "Some run has 3 evaluations: pass --last 3 at most." in run(tmp_path / "logs", "--last", "4").stderr
+    assert "A run has only 3 evaluations: pass --last 3 at most." in run(tmp_path / "logs", "--last", "4").stderr
 
 
 @pytest.mark.slow
@@ -281,10 +281,10 @@ def test_runs_of_several_files_are_joined(tmp_path):
     assert set(read_runs([files[0], files[2]]).method) == {"cesd, eval_freq=10", "cesd, eval_freq=20"}
     changed = pd.read_csv(files[0]).assign(final_return=2.0)
     changed.to_csv(tmp_path / "changed.csv", index=False)
-    with pytest.raises(ValueError, match=r"other returns in one row .*: it was done twice, delete one of the rows"):
+    with pytest.raises(ValueError, match=r"different returns in two rows .*: it was done twice, delete one of the rows"):
         read_runs([files[0], tmp_path / "changed.csv"])
     zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20])
-    with pytest.raises(ValueError, match="name no settings: leave eval_freq out"):
+    with pytest.raises(ValueError, match="have no settings: leave eval_freq out"):
         read_runs([files[0], tmp_path / "logs"], {"eval_freq": "10"})
 
 

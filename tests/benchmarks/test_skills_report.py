@@ -129,8 +129,8 @@ def test_other_settings_are_no_seeds_and_robots_without_goals_have_no_goals(tmp_
 def test_misuse_names_the_remedy(tmp_path, monkeypatch, capsys):
     folder = write(tmp_path / "a", [pretraining("apt", 0, 5.0)])
     for arguments, message in (
-        ([folder, "--domains", "Walker-v0"], "pass others, or other --domains and --methods"),
-        ([tmp_path], "pass others"),
+        ([folder, "--domains", "Walker-v0"], "pass other folders, or other --domains and --methods"),
+        ([tmp_path], "pass other folders"),
         ([folder, write(tmp_path / "b", [pretraining("apt", 0, 6.0)])], "it was done twice. Delete one of them."),
     ):
         with pytest.raises(SystemExit):

@@ -210,5 +210,5 @@ def test_two_checkouts_take_turns():
 
 def test_a_folder_without_the_package_is_no_checkout(tmp_path):
     result = compare(tmp_path, "--methods", "APT")
-    assert result.returncode != 0 and f"{tmp_path} holds no sb3_cesd: pass the root of a clone" in result.stderr
+    assert result.returncode != 0 and f"{tmp_path} contains no sb3_cesd: pass the root of a clone" in result.stderr
     assert "pass the root of a clone" in result.stderr

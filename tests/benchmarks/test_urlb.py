@@ -101,7 +101,7 @@ def test_dry_run_lists_and_estimates(tmp_path):
         (["--from-steps", "7"], "pass --save-at 7 as well"),
         (["--transfer", "head"], "'actor', 'critic_trunk'"),
         (["--skill", "first"], "pass random, best or the index of a skill"),
-        (["--seeds", "1", "2", "3"], "pass how many"),
+        (["--seeds", "1", "2", "3"], "pass the number of seeds, or the first"),
         (["--task-params", "tau"], "write it like learning_starts:4000"),
         (["--task-params", "tau:fast"], "write it like learning_starts:4000"),
     ],

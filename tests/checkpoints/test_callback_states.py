@@ -18,8 +18,6 @@ from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints import resume
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
-from sb3_cesd.checkpoints.folders import STATE, find_checkpoint
-from sb3_cesd.common.files import dump_with_checksum, load_with_checksum
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 
 
@@ -62,20 +60,12 @@ def test_callbacks_find_their_state_by_class_and_order():
     assert alone.steps == 1
 
 
-@pytest.mark.parametrize("has_states", [True, False])
-def test_they_go_on_from_a_checkpoint_and_anew_from_one_of_an_earlier_version(tmp_path, has_states):
+def test_they_go_on_from_a_checkpoint(tmp_path):
     counters = Counter(), Counter()
     make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60, [ResumableCheckpoint(tmp_path), counters[0]])
-    file = find_checkpoint(tmp_path) / STATE
-    if not has_states:
-        with open(file, "rb") as saved:
-            state = load_with_checksum(saved, file, "")
-        del state["callbacks"]
-        with open(file, "wb") as saved:
-            dump_with_checksum(state, saved)
     model = resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu")
     model.learn(20, [counters[1], ResumableCheckpoint(tmp_path)], reset_num_timesteps=False)
-    assert (counters[0].steps, counters[1].steps) == (30, 40 if has_states else 10)
+    assert (counters[0].steps, counters[1].steps) == (30, 40)
 
 
 @pytest.mark.parametrize("has_best", [True, False])

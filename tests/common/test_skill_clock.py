@@ -97,13 +97,6 @@ def test_cycle_holds_all_skills_equally_often_in_as_many_episodes_of_each_enviro
         assert (counts == 3).all()
 
 
-def test_states_of_earlier_versions_counted_over_all_environments():
-    clock = SkillClock(2, DiscreteSkills(4), duration=None, order="cycle")
-    clock.set_state({**clock.get_state(), "_n_drawn": 2})
-    clock.reset()
-    assert clock.skills.tolist() == [2, 3]
-
-
 def test_reset_keeps_a_skill_that_was_drawn_and_not_followed():
     """SB3's evaluate_policy resets at its start, also right after the last episode of the evaluation before."""
     clock = SkillClock(1, DiscreteSkills(4), duration=None, order="cycle")

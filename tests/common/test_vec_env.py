@@ -101,7 +101,7 @@ def test_observations_and_infos_always_name_who_acts(skill_type, kwargs):
     env = VecSkillObservation(counters(2), space, **kwargs)
     env.seed(0)
     if then != "none":
-        env.take_turns(SkillTurns(4, 16, then))
+        env.clock.take_turns(SkillTurns(4, 16, then))
     obs = env.reset()
     seen = []
     for step in range(20):
@@ -258,7 +258,7 @@ def test_statistics_of_other_observations_are_refused(env_class, shape, own):
 def test_turns_compare_rewards_that_are_not_normalised():
     env = VecSkillObservation(VecNormalize(counters(2)), SKILLS)
     turns = SkillTurns(4, 16)
-    env.take_turns(turns)
+    env.clock.take_turns(turns)
     env.reset()
     for _ in range(8):
         env.step(np.zeros((2, 1)))

@@ -9,6 +9,7 @@ import make_method_names
 import numpy as np
 import pytest
 import torch as th
+from learned import differences
 from small import make_small, small_reward
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -65,6 +66,13 @@ def test_has_all_that_a_method_is_made_of(method):
     assert "Paper: " in method.__doc__ and "https://arxiv.org/abs/" in method.__doc__
     # One list of arguments: a method changes defaults alone
     assert list(inspect.signature(method).parameters) == list(inspect.signature(SkillDDPG).parameters)
+
+
+@every_method
+def test_the_name_of_sb3_for_dictionaries_is_another_one_of_the_policy(method):
+    alike, model = make_small(method), make_small(method, policy="MultiInputPolicy")
+    assert model.policy_class is alike.policy_class and not differences(alike, model)
+    assert method.load(saved(model), device="cpu").policy_class is alike.policy_class
 
 
 @every_method

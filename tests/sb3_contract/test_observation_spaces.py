@@ -1,5 +1,9 @@
 """Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
 
+import csv
+from functools import partial
+
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -9,11 +13,14 @@ from spaces_to_learn_in import RandomEnv
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
 from tuning import saved
 
 from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd.callbacks import SkillEvalCallback, SkillMetricsCallback
+from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_and_score
 from sb3_cesd.registry import METHODS
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -137,6 +144,86 @@ def test_extractors_are_those_of_sb3():
     assert isinstance(make_small(CeSD, make_env("channels first")).actor.features_extractor, FlattenExtractor)
     model = make_small(CeSD, make_env("channels last"))
     assert isinstance(model.env.venv, VecTransposeImage) and model.plain_space.shape == (3, 36, 36)
+
+
+images_with_channels_last = pytest.mark.parametrize("name", ["channels last", "image and vector"])
+
+
+@images_with_channels_last
+def test_metrics_are_of_images_as_the_model_observes_them(name):
+    """SB3 transposes only the environments of training."""
+    model = make_small(CeSD, make_env(name), **TINY).learn(60)
+    for measure, kwargs in ((play_and_measure, {"n_rollouts": 2}), (play_and_score, {"n_episodes": 8})):
+        results = [measure(model, env, n_steps=5, **kwargs) for env in (make_env(name), VecTransposeImage(make_env(name)))]
+        (metrics, rollouts), (expected, expected_rollouts) = results
+        assert metrics == expected and (rollouts.observations == expected_rollouts.observations).all()
+    env = make_env(name)
+    rows = collect_rollouts(model, env, n_rollouts=1, n_steps=1, seed=0).observations[0, 0, :1]
+    env.seed(0)
+    (image,) = rows[:, :3888].reshape(-1, 3, 36, 36)
+    observed = env.reset()
+    pixels = observed if name == "channels last" else observed["camera"] / np.float32(255)
+    assert (image.transpose(1, 2, 0) == pixels[0]).all()
+    assert (model.predict_clusters(rows) == model.predict_clusters(observed)).all()
+
+
+def test_skills_and_random_actions_are_compared_in_images_of_one_layout():
+    """The pixels that change are at different places in the other layout, so that no skill would seem to move."""
+
+    class Strip(gym.ObservationWrapper):
+        def observation(self, observation):
+            strip = np.zeros_like(observation)
+            strip[0, :, 2] = observation[0, :, 2]
+            return strip
+
+    model = make_small(CeSD, make_env("channels last"), **TINY)
+    metrics, _ = play_and_measure(model, make_vec_env(lambda: Strip(RandomEnv(LAST))), n_rollouts=2, n_steps=20)
+    assert metrics["moving_share"] == 1.0
+
+
+@images_with_channels_last
+def test_evaluations_are_of_images_as_the_model_observes_them(name, monkeypatch):
+    monkeypatch.setattr("sb3_cesd.eval_callback.play_and_score", partial(play_and_score, n_steps=5))
+    model = make_small(CeSD, make_env(name), **TINY).learn(60)
+    env, transposed = make_env(name), VecTransposeImage(make_env(name))
+    callbacks = [SkillEvalCallback(each, eval_freq=10, n_eval_episodes=8, verbose=0) for each in (env, transposed)]
+    of_rewards = [EvalCallback(each, eval_freq=10, n_eval_episodes=4, verbose=0) for each in (make_env(name), transposed)]
+    model.learn(10, callback=[*callbacks, *of_rewards])
+    assert callbacks[0].evaluations_metrics == callbacks[1].evaluations_metrics
+    assert of_rewards[0].evaluations_results == of_rewards[1].evaluations_results
+
+
+@images_with_channels_last
+def test_skills_are_measured_in_an_environment_like_that_of_training(name, tmp_path):
+    """As it is, or by its id, with the same result as in a copy of that of training."""
+    env_id = f"{name.title().replace(' ', '')}-v0"
+    gym.register(env_id, lambda: RandomEnv(SPACES[name]))
+    try:
+        model = make_small(CeSD, env_id, **TINY).learn(60)
+        model.set_logger(configure(str(tmp_path), ["csv"]))
+        envs = [None, env_id, gym.make(env_id), make_vec_env(env_id), VecTransposeImage(make_vec_env(env_id))]
+        model.learn(10, callback=[SkillMetricsCallback(env, eval_freq=10, n_rollouts=2, n_steps=5) for env in envs])
+    finally:
+        del gym.registry[env_id]
+    logged = list(csv.DictReader((tmp_path / "progress.csv").open()))
+    measured = [row for row in logged if row["skills/knn_accuracy"]]
+    rows = [{key: value for key, value in row.items() if key.startswith("skills/")} for row in measured]
+    assert rows == rows[:1] * len(envs)
+
+
+def test_images_that_the_user_keeps_as_they_are_stay_so():
+    def env():
+        return VecTransposeImage(make_env("channels last"), skip=True)
+
+    model = make_small(CeSD, env(), **TINY)
+    model.learn(60, callback=SkillMetricsCallback(env(), eval_freq=60, n_rollouts=2, n_steps=5))
+    assert model.plain_space.shape == (36, 36, 3)
+    assert collect_rollouts(model, env(), 1, 1, seed=0).observations[0, 0, 0].tolist() == _first(env()).ravel().tolist()
+
+
+def _first(env):
+    env.seed(0)
+    return env.reset()[0]
 
 
 def test_images_are_scaled_unless_the_user_does_so():

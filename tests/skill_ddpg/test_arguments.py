@@ -88,14 +88,113 @@ def test_arguments_of_a_model_make_another_like_it(method):
     assert constructor_arguments(make_small(method, gradient_steps=3))["gradient_steps"] == 3
 
 
-@pytest.mark.parametrize("signature", ["self, *args, n_steps=1, **kwargs", "self, policy, env, **kwargs", "self, *args"])
-def test_a_constructor_that_does_not_name_its_arguments_is_refused(signature):
-    namespace = {}
-    exec(f"def __init__({signature}): pass", namespace)
-    with pytest.raises(
-        TypeError, match=r"Hidden takes \*args or \*\*kwargs.*: name all of them, or change defaults in the class"
+class PassesAllOn(DIAYN):
+    """As many subclasses of SB3's algorithms are written."""
+
+    def __init__(self, *args, n_steps=2, my_option=1, **kwargs):
+        super().__init__(*args, n_steps=n_steps, **kwargs)
+        self.my_option = my_option
+
+
+class NamesSome(CeSD):
+    def __init__(self, policy, env, my_option=1, **kwargs):
+        self.my_option = my_option
+        super().__init__(policy, env, **kwargs)
+
+
+class Mixin:
+    def __init__(self, *args, my_option=1, **kwargs):
+        self.my_option = my_option
+        super().__init__(*args, **kwargs)
+
+
+class Mixed(Mixin, DADS):
+    defaults = {"my_option": 3, "batch_size": 24}  # noqa: RUF012
+
+
+class Below(PassesAllOn):
+    defaults = {"batch_size": 24, "my_option": 5}  # noqa: RUF012
+
+
+class BelowWithItsOwn(Below):
+    defaults = {"tau": 0.5}  # noqa: RUF012
+
+    def __init__(self, *args, another=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.another = another
+
+
+PASS_ON = [PassesAllOn, NamesSome, Mixed, Below, BelowWithItsOwn]
+
+
+@pytest.mark.parametrize("method", PASS_ON)
+def test_a_constructor_may_pass_arguments_on(method):
+    default = defaults_of(method)["my_option"]
+    assert make_small(method).my_option == default
+    model = make_small(method, my_option=7, gamma=0.9, exploration_noise=0.05).learn(80)
+    path = saved(model)
+    for loaded in (
+        method.load(path, device="cpu"),
+        method.from_pretrained(path, "Pendulum-v1", device="cpu"),
+        method.load(path, "Pendulum-v1", reward="extrinsic", device="cpu"),
     ):
-        type("Hidden", (DIAYN,), {"__init__": namespace["__init__"]})
+        assert (loaded.my_option, loaded.gamma, loaded.exploration_noise) == (7, 0.9, 0.05)
+        assert (loaded.n_steps, loaded.batch_size, loaded.tau) == (model.n_steps, model.batch_size, model.tau)
+    changed = method.from_pretrained(path, "Pendulum-v1", device="cpu", my_option=8, gamma=0.8, n_steps=5)
+    assert (changed.my_option, changed.gamma, changed.n_steps) == (8, 0.8, 5)
+    for wrong in (method, method.load, method.from_pretrained):
+        with pytest.raises((TypeError, ValueError), match=r"my_optoin.*(mean 'my_option'|use some of .*my_option)"):
+            wrong(*(("MlpPolicy", "Pendulum-v1") if wrong is method else (path, "Pendulum-v1")), my_optoin=1)
+
+
+def test_all_arguments_stand_in_the_signature_of_a_constructor_that_passes_them_on():
+    names = list(inspect.signature(DIAYN).parameters)
+    after = names.index("n_steps") + 1
+    # *args end at what the constructor takes by name
+    told = inspect.signature(PassesAllOn).parameters.values()
+    assert [each.name for each in told if each.kind is each.POSITIONAL_OR_KEYWORD] == names[: after - 1]
+    by_name = [each.name for each in told if each.kind is each.KEYWORD_ONLY]
+    assert by_name == ["n_steps", "my_option", *names[after:]]
+    assert defaults_of(PassesAllOn) == {**defaults_of(DIAYN), "n_steps": 2, "my_option": 1}
+    assert defaults_of(Below) == {**defaults_of(PassesAllOn), "batch_size": 24, "my_option": 5}
+    assert defaults_of(BelowWithItsOwn) == {**defaults_of(Below), "tau": 0.5, "another": None}
+    assert defaults_of(Mixed) == {**defaults_of(DADS), "my_option": 3, "batch_size": 24}
+    positional = [each.name for each in inspect.signature(NamesSome).parameters.values() if each.kind is not each.KEYWORD_ONLY]
+    assert positional == ["policy", "env", "my_option"]
+
+
+def test_defaults_give_way_to_arguments_by_position():
+    class Four(PassesAllOn):
+        defaults = {"n_skills": 4, "skill_duration": 9}  # noqa: RUF012
+
+    sizes = {"buffer_size": 100, "policy_kwargs": {"net_arch": [8]}}
+    model = Four("MlpPolicy", "Pendulum-v1", 6, **sizes)
+    assert (model.n_skills, model.skill_duration) == (6, 9)
+    assert Four("MlpPolicy", "Pendulum-v1", **sizes).n_skills == 4
+
+
+def test_what_a_constructor_sets_and_passes_on_belongs_to_defaults():
+    class Fixed(DIAYN):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, n_steps=1, **kwargs)
+
+    model = make_small(Fixed).learn(80)
+    assert model.n_steps == 1 and Fixed.load(saved(model), device="cpu").n_steps == 1
+    with pytest.raises(TypeError, match=r"argument 'n_steps', from a constructor of Fixed and .* class variable 'defaults'"):
+        Fixed.from_pretrained(saved(model), "Pendulum-v1", device="cpu")
+
+
+def test_a_constructor_that_takes_no_names_is_refused():
+    with pytest.raises(TypeError, match=r"Hidden takes \*args without \*\*kwargs.*: take both, and pass them on by super"):
+
+        class Hidden(DIAYN):
+            def __init__(self, *args):
+                super().__init__(*args)
+
+
+def test_defaults_of_unknown_arguments_of_a_constructor_that_passes_them_on_are_refused():
+    with pytest.raises(TypeError, match="defaults names n_step, which is not an optional argument"):
+        type("Misspelt", (PassesAllOn,), {"defaults": {"n_step": 1}})
 
 
 @pytest.mark.parametrize("name", ["n_step", "policy", "net_arch"])

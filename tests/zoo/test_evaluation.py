@@ -1,6 +1,7 @@
 """RL Zoo's evaluations of a pre-training, during training and of a trial: by the skills."""
 
 import errno
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
+from sb3_cesd.eval_callback import FEW_EPISODES
 from sb3_cesd.metrics import play_and_score
 
 METRICS = {"skill_score", "coarse_coverage", "knn_accuracy", "particle_entropy", "mean_reward", "on_cluster_share"}
@@ -100,6 +102,7 @@ def test_statistics_of_training_normalise(make_model):
 @pytest.mark.parametrize("n_eval_episodes, expected", [(5, 64), (1, 8), (10, 12)])
 def test_number_of_episodes(make_model, tmp_path, n_eval_episodes, expected):
     """RL Zoo's default is too few; ``--eval-episodes`` is taken, at least two of each skill."""
+    assert inspect.signature(rl_zoo3.exp_manager.ExperimentManager).parameters["n_eval_episodes"].default == FEW_EPISODES
     callback = make_callback(make_vec_env("Pendulum-v1", 8), n_eval_episodes, verbose=0, log_path=tmp_path)
     make_model().learn(50, callback=callback)
     assert len(callback.evaluations_results[0]) == expected

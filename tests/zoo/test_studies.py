@@ -94,30 +94,17 @@ def test_a_study_goes_on_in_the_same_environment_from_the_same_model(storage, tm
         begin(storage, ENTRY, {}, **run)
 
 
-def test_a_study_of_an_earlier_version_goes_on(storage):
+def test_a_study_that_something_else_began_is_refused(storage):
     optuna.create_study(storage=storage, study_name="skills").ask()
-    assert SEARCH_SPACE not in begin(storage, ENTRY, {}).user_attrs
+    with pytest.raises(ValueError, match=r"'skills' has trials of another algorithm or program: begin another .*--study-name"):
+        begin(storage, ENTRY, {})
 
 
-def test_a_study_of_an_earlier_version_is_compared_by_what_it_noted(storage):
+def test_what_a_study_notes(storage):
     given = {"learning_rate": SimpleLinearSchedule(3e-4), "replay_buffer_class": SkillReplayBuffer}
     noted = begin(storage, ENTRY, given).user_attrs[SEARCH_SPACE]
     assert noted["given"] == {"learning_rate": "lin_0.0003"} and noted["run"]["env"] == "Pendulum-v1"
     assert noted["classes"] == {"replay_buffer_class": "sb3_cesd.common.buffers.SkillReplayBuffer"}
-    study = optuna.create_study(storage=storage, study_name="earlier")
-    del noted["run"], noted["classes"]
-    for group in ("entry", "given", "fixed"):
-        del noted[group]["learning_rate"]
-    study.set_user_attr(SEARCH_SPACE, noted)
-    study.ask()
-    goes_on = {"storage": storage, "study_name": "earlier", "load_if_exists": True}
-    for n_timesteps in (1000, 2000):
-        manager = manager_of(ENTRY, given)
-        manager.n_timesteps = n_timesteps
-        begin_with_entry(optuna.create_study, space_of(manager), run_of(manager))(**goes_on)
-        assert optuna.load_study(storage=storage, study_name="earlier").user_attrs[SEARCH_SPACE] == noted
-    with pytest.raises(ValueError, match=r"other settings \(batch_size\)"):
-        begin_with_entry(optuna.create_study, space_of(manager_of({**ENTRY, "batch_size": 128}, given)))(**goes_on)
 
 
 def test_the_trial_of_the_entry_that_was_stopped_is_taken_again(storage):
@@ -140,13 +127,6 @@ def test_the_trial_of_the_entry_is_taken_once(storage, state):
     if state == TrialState.PRUNED:
         study.tell(trial, state=state)
     assert [each.state for each in begin(storage, ENTRY, {}).trials] == [state]
-
-
-@pytest.mark.parametrize("state", [TrialState.COMPLETE, TrialState.FAIL])
-def test_a_study_that_began_without_the_entry_goes_on_without_it(storage, state):
-    study = optuna.create_study(storage=storage, study_name="skills", direction="maximize")
-    study.tell(study.ask(), 1.0 if state == TrialState.COMPLETE else None, state)
-    assert [trial.state for trial in begin(storage, ENTRY, {}).trials] == [state]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +190,7 @@ def test_what_a_study_can_not_keep_is_to_be_said_again(storage):
     assert loaded["policy_kwargs"]["activation_fn"] is th.nn.ELU and "net_arch" in loaded["policy_kwargs"]
 
 
-def test_a_trial_of_an_earlier_version_trains_again(storage):
+def test_a_trial_whose_arguments_are_plain_trains_again(storage):
     study = begin(storage, ENTRY, {})
     study.ask()
     trial = study.ask()

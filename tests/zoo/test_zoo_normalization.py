@@ -1,5 +1,7 @@
 """RL Zoo and VecNormalize: a run that goes on from a normalised one keeps its statistics, and playing needs them."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +10,14 @@ from huggingface_sb3 import EnvironmentName
 from learned import differences
 from rl_zoo import SMALL, run_all
 from small import make_small
+from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.save_util import load_from_pkl
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CeSD
+from sb3_cesd import DIAYN, CeSD
+from sb3_cesd.common.files import MARK, UNFINISHED
+from sb3_cesd.common.untrusted import load_statistics
 from sb3_cesd.zoo.normalization import find_pretrained_statistics
 from sb3_cesd.zoo.playing import show_skills_of
 
@@ -80,3 +85,91 @@ def test_a_normalised_model_is_not_played_without_its_statistics(tmp_path):
     with pytest.raises(ValueError, match="was trained with VecNormalize"):
         show_skills_of(path, None, VecNormalize(make_vec_env("Pendulum-v1"), norm_obs=False))
     show_skills_of(path, None, VecNormalize(make_vec_env("Pendulum-v1"))).reset()
+
+
+#: What a process prints whose imports leave SB3's classes as they were
+UNTOUCHED = "untouched"
+IMPORT_RL_ZOO = f"""
+import sys
+
+import sb3_contrib, stable_baselines3.common.env_util, stable_baselines3.common.evaluation, stable_baselines3.her
+
+def members():
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] in ("stable_baselines3", "sb3_contrib")]
+    classes = {{value for module in modules for value in vars(module).values() if isinstance(value, type)}}
+    of_sb3 = [value for value in classes if value.__module__.split(".")[0] in ("stable_baselines3", "sb3_contrib")]
+    return {{(each, name): value for each in of_sb3 for name, value in vars(each).items() if callable(value)}}
+
+before = members()
+assert len(before) > 500
+import rl_zoo3.exp_manager
+from rl_zoo3.utils import ALGOS
+from sb3_cesd.zoo import register
+register()
+register()
+assert "cesd" in ALGOS and rl_zoo3.exp_manager.ExperimentManager.save_trained_model.extended_by_sb3_cesd
+after = members()
+assert [key for key, value in before.items() if after[key] is not value] == []
+print("{UNTOUCHED}")
+"""
+
+
+def test_classes_of_sb3_stay_as_they_are():
+    result = subprocess.run([sys.executable, "-c", IMPORT_RL_ZOO], capture_output=True, text=True, timeout=200)
+    assert result.stdout.split()[-1:] == [UNTOUCHED], result.stderr
+
+
+def save_model(model, folder):
+    """At the end of a run."""
+    from rl_zoo3.exp_manager import ExperimentManager
+
+    manager = SimpleNamespace(
+        save_path=str(folder), params_path=str(folder), env_name="Pendulum-v1", normalize=True, save_replay_buffer=False
+    )
+    ExperimentManager.save_trained_model(manager, model)
+    assert (folder / "Pendulum-v1.zip").is_file()
+
+
+def save_step(model, folder):
+    """When a model is the best."""
+    from rl_zoo3.callbacks import SaveVecNormalizeCallback
+
+    callback = SaveVecNormalizeCallback(1, str(folder))
+    callback.init_callback(model)
+    assert callback.on_step() and callback.model is model
+
+
+@pytest.fixture
+def registered():
+    from sb3_cesd.zoo import register
+
+    register()
+
+
+@pytest.mark.parametrize("save", [save_model, save_step])
+def test_statistics_of_a_method_are_written_whole(registered, tmp_path, save):
+    model = make_small(DIAYN, VecNormalize(make_vec_env("Pendulum-v1", seed=0))).learn(60)
+    statistics, path = model.get_vec_normalize_env(), tmp_path / "vecnormalize.pkl"
+    save(model, tmp_path)
+    written = path.read_bytes()
+    assert MARK in written
+    for loaded in (load_statistics(path), VecNormalize.load(str(path), make_vec_env("Pendulum-v1"))):
+        assert loaded.obs_rms.count == statistics.obs_rms.count > 60 and (loaded.obs_rms.mean == statistics.obs_rms.mean).all()
+    statistics.clip_obs = lambda: None  # ends the writing halfway
+    with pytest.raises(Exception, match="pickle"):
+        save(model, tmp_path)
+    assert path.read_bytes() == written and not list(tmp_path.glob(f".*{UNFINISHED}"))
+
+
+@pytest.mark.parametrize("save", [save_model, save_step])
+def test_statistics_of_other_algorithms_are_what_sb3_writes(registered, tmp_path, save):
+    model = PPO("MlpPolicy", VecNormalize(make_vec_env("Pendulum-v1", seed=0)), n_steps=16, batch_size=16).learn(16)
+    save(model, tmp_path)
+    model.get_vec_normalize_env().save(str(tmp_path / "of_sb3.pkl"))
+    written = (tmp_path / "vecnormalize.pkl").read_bytes()
+    assert written == (tmp_path / "of_sb3.pkl").read_bytes() and MARK not in written
+
+
+def test_a_method_without_statistics_is_saved_by_the_callback(registered, tmp_path):
+    save_step(make_small(DIAYN, make_vec_env("Pendulum-v1")), tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,1 +1,1 @@
-"""Mazes for a point, as Gymnasium environments and as a vectorized environment."""
+"""Point mazes, as Gymnasium environments and as a vectorized environment."""

@@ -22,8 +22,9 @@ def bin_indices(layout: MazeLayout, positions: np.ndarray) -> np.ndarray:
 
 class CoverageReward:
     """
-    Reward for visiting bins for the first time, as a fraction of all free bins: the rewards sum to the state coverage, but for
-    bins in which an episode only starts.
+    Reward the first visit of each bin by its share of all free bins.
+
+    The rewards sum to the state coverage, except for bins that are only visited at the start of an episode.
 
     :param layout: the maze
     :param n_envs: number of environments, each with its own memory

@@ -85,7 +85,7 @@ def place(layout: MazeLayout, position: np.ndarray) -> np.ndarray:
     """
     snapped = snap(np.asarray(position, dtype=np.float64))
     if snapped.shape != (2,) or not layout.is_free(snapped):
-        raise ValueError(f"Nothing can start from {position} in this maze: pass (x, y) in one of its free cells.")
+        raise ValueError(f"The start {position} is not inside this maze: pass (x, y) in one of its free cells.")
     return snapped
 
 

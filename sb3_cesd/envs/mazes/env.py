@@ -76,11 +76,11 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     Episodes never terminate; the registered ids truncate them after 50 steps. They start at a random position in the start
     cell, or at the one passed as ``reset(options={"position": (x, y)})``.
 
-    The reward ``"coverage"`` makes returns tell the state coverage: it is the fraction of the free bins (0.05 wide, 0.1 in the
-    bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
-    evaluation sum to its state coverage, but for bins in which an episode only starts. A reset with a seed forgets them, and
-    so does a second reset in a row: SB3's ``evaluate_policy`` resets an environment that the end of its last call has just
-    reset, so every evaluation starts from zero.
+    With the reward ``"coverage"``, returns measure state coverage: the reward is the fraction of the free bins (0.05 wide, 0.1
+    in the bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
+    evaluation sum to its state coverage, except for bins that are only visited at the start of an episode. They are forgotten
+    at a reset with a seed and at a second reset in a row: SB3's ``evaluate_policy`` starts by resetting an environment that
+    its last call has just reset, so every evaluation starts from zero.
 
     :param layout: square_a, square_b, square_c, square_d, tree, bottleneck or corridor
     :param reward: ``"none"`` for 0, or ``"coverage"``
@@ -119,7 +119,7 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
         :param action: displacement (dx, dy), shape ``(2,)``
         :return: observation, reward, terminated, truncated and info, as usual
-        :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
+        :raises ValueError: if the action is not an array of numbers, has the wrong shape, or is not finite
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         """
         if not self._trail:
@@ -131,9 +131,9 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the environment goes on.
+        Return the state from which the environment can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         return {
             "trail": list(self._trail),
@@ -143,9 +143,9 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where another environment of the same maze was.
+        Continue from the state of another environment of the same maze.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: state that :meth:`get_state` of the other environment returned
         """
         self._trail = list(state["trail"])
         self.np_random = copy.deepcopy(state["np_random"])

@@ -20,9 +20,9 @@ class MazeLayout:
     """
     Geometry of a maze.
 
-    Arrays over cells have a ring of outside cells: the cell centred on ``(x, y)`` is at index ``(x, y) - origin``.
+    Arrays over cells include a ring of outside cells: the cell centred on ``(x, y)`` is at index ``(x, y) - origin``.
 
-    :param name: its name in :data:`LAYOUTS`, by which it is pickled: there is one object of each
+    :param name: its name in :data:`LAYOUTS`, by which it is pickled, so that copies are the same object
     :param horizontal: y of horizontal walls -> x-ranges
     :param vertical: x of vertical walls -> y-ranges
     :param start_cell: centre of the cell in which episodes start
@@ -124,7 +124,7 @@ class MazeLayout:
 
 def _mirrored(walls: Walls) -> Walls:
     """
-    Add the mirror images of walls at x = 0.
+    Add the mirror images of walls across x = 0.
 
     :param walls: vertical walls right of x = 0
     :return: the same walls and their mirror images
@@ -251,7 +251,7 @@ def get_layout(name: str) -> MazeLayout:
 
     :param name: one of :data:`LAYOUTS`
     :return: the layout of this name
-    :raises ValueError: if there is none
+    :raises ValueError: if the name is unknown
     """
     if name not in LAYOUTS:
         raise ValueError(f"Unknown maze {name!r}: choose one of {', '.join(LAYOUTS)}.")

@@ -18,17 +18,17 @@ from sb3_cesd.envs.mazes.env import check_render_mode, make_coverage, maze_space
 from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.layouts import get_layout
 
-#: Arguments that others of its attributes were made from
+#: Constructor arguments that other attributes depend on
 MADE_WITH = ("layout", "reward", "render_mode")
 
 
 class MazeVecEnv(VecEnv):
     """
-    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, which a few numpy calls move together.
+    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, which are moved together by NumPy.
 
     All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``. All
-    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins. Closing
-    releases nothing, so ``reset()`` works afterwards too.
+    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins. The
+    environment can be reset after closing.
 
     :param layout: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
     :param n_envs: number of environments
@@ -88,7 +88,7 @@ class MazeVecEnv(VecEnv):
         Step all environments.
 
         :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions are no array of numbers, have the wrong shape, or are not finite
+        :raises ValueError: if the actions are not an array of numbers, have the wrong shape, or are not finite
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         """
         if not self._has_started:
@@ -117,9 +117,9 @@ class MazeVecEnv(VecEnv):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the environments go on.
+        Return the state from which the environments can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         return {
             "positions": self._positions.copy(),
@@ -134,9 +134,9 @@ class MazeVecEnv(VecEnv):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where as many other environments of the same maze were.
+        Continue from the state of as many other environments of the same maze.
 
-        :param state: what :meth:`get_state` of the others returned
+        :param state: state that :meth:`get_state` of the other environments returned
         """
         self._positions = np.array(state["positions"])
         self._has_started = state.get("has_started", True)
@@ -147,7 +147,7 @@ class MazeVecEnv(VecEnv):
         if self._coverage is not None:
             self._coverage.visited[:] = state["coverage"]
         self._start_time = time.time() - state["seconds"]
-        # Seeds and options for a reset that is not to come
+        # Discard seeds and options that were set for the next reset
         self._reset_seeds()
         self._reset_options()
 
@@ -176,7 +176,7 @@ class MazeVecEnv(VecEnv):
         :raises ValueError: if ``indices`` selects only some of the environments, or the attribute can't change
         """
         if attr_name in MADE_WITH:
-            raise ValueError(f"{attr_name!r} is part of how a MazeVecEnv is made: make another one.")
+            raise ValueError(f"{attr_name!r} of a MazeVecEnv can't be changed: make another one.")
         if set(self._get_indices(indices)) != set(range(self.num_envs)):
             raise ValueError(
                 f"The environments of MazeVecEnv share {attr_name!r}: set it for all of them, or use DummyVecEnv with MazeEnv."
@@ -185,7 +185,7 @@ class MazeVecEnv(VecEnv):
 
     def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
         """
-        Call a method of the environments; they only have ``render``.
+        Call a method of the environments. The only one is ``render``.
 
         :param method_name: ``"render"``
         :param method_args: not used

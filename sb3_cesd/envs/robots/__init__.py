@@ -1,1 +1,1 @@
-"""Robots of the Unsupervised Reinforcement Learning Benchmark, as Gymnasium environments and stepped in batches by threads."""
+"""Robots of URLB and METRA, as Gymnasium environments and in batches that are stepped by threads."""

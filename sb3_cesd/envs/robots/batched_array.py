@@ -6,11 +6,10 @@ import numpy as np
 
 class BatchedArray(np.ndarray):
     """
-    A value of many simulations that dm_control's formulas take for the value of one.
+    A value of many simulations that dm_control's formulas can treat as the value of a single one.
 
-    The last axis runs over the simulations. A formula treats the other axes as it treats those of a single simulation, and its
-    results are bit-identical: powers are computed one by one, since NumPy rounds those of arrays differently from those of
-    numbers.
+    The last axis runs over the simulations. A formula treats the other axes as those of a single simulation, and its results
+    are bit-identical: powers are computed one by one, since NumPy rounds powers of arrays differently from powers of numbers.
     """
 
     def __pow__(self, exponent: Any, modulo: None = None) -> np.ndarray:
@@ -36,7 +35,7 @@ class BatchedArray(np.ndarray):
 
 def where(condition: np.ndarray, chosen: Any, other: Any) -> np.ndarray:
     """
-    Choose between numbers, as ``np.where``, which forgets that its arguments are batched.
+    Choose between numbers, as ``np.where`` does for a single simulation.
 
     :param condition: where to choose the first, any shape
     :param chosen: first numbers, same shape or one number

@@ -16,7 +16,7 @@ class JacoObservations:
     """
     Observations of many arms at once, bit-identical to those of :mod:`sb3_cesd.envs.robots.jaco`.
 
-    dm_control's own formulas transpose and contract the arrays of a single simulation, so they are restated here.
+    dm_control's own formulas transpose and contract the arrays of a single simulation, so they are reimplemented here.
 
     :param model: model of the arm
     :param batch: the simulations

@@ -1,4 +1,4 @@
-"""dm_control's Physics of many simulations: its tasks compute rewards and observations from it as from a single one."""
+"""dm_control's Physics for many simulations, from which its tasks compute rewards and observations as from a single one."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -88,7 +88,7 @@ def batch_physics(physics: Any, batch: Batch) -> Any:
     batched._named = batched._named._replace(data=named_data)
 
     def bind(element: Any) -> SimpleNamespace:
-        """Look up the position of an element; dm_control's method gives arrays of a class of its own."""
+        """Look up the position of an element; dm_control's method returns arrays of its own class."""
         return SimpleNamespace(xpos=getattr(named_data, POSITION_FIELDS[element.tag])[element.full_identifier])
 
     batched.bind = bind

@@ -7,7 +7,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 if TYPE_CHECKING:
     from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 
-#: Wrappers of ``gym.make``; a batch does what they do itself
+#: Wrappers of ``gym.make``, which a batch does not need
 PLAIN_WRAPPERS = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 
 
@@ -20,7 +20,7 @@ def make_batched(
     monitor_dir: str | None = None,
 ) -> "RobotVecEnv":
     """
-    Make what SB3's ``make_vec_env`` makes of a robot, but faster: threads step all environments together.
+    Create vectorized environments of a robot, as SB3's ``make_vec_env`` but faster: threads step all environments together.
 
     :param env_id: id of a robot
     :param n_envs: number of environments
@@ -91,7 +91,7 @@ def unwrap_monitor(env: gym.Env) -> tuple[gym.Env, Any]:
     while isinstance(layer, gym.Wrapper):
         if not isinstance(layer, PLAIN_WRAPPERS):
             raise ValueError(
-                f"Batched environments can't be wrapped one by one, as with {type(layer).__name__}: "
+                f"Batched environments can't be wrapped individually, here in {type(layer).__name__}: "
                 "wrap the vectorized environment (RL Zoo: vec_env_wrapper), or use DummyVecEnv."
             )
         layer = layer.env

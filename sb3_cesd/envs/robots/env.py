@@ -18,7 +18,7 @@ TASKS = {
 #: Camera that shows the robot, and follows it if it can walk away
 CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
 
-#: What dm_control's environments count the steps of an episode with
+#: Attributes by which dm_control's environments count the steps of an episode
 COUNTERS = ("_step_count", "_reset_next_step")
 
 
@@ -36,7 +36,7 @@ class RobotEnv(Robot):
     :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
     :param width: width of the image of ``"rgb_array"`` [pixel]
     :param height: height of the image of ``"rgb_array"`` [pixel]
-    :param camera: name or index of a camera of the model, -1 for a fixed one; ``None`` for one that follows the robot (jaco:
+    :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for one that follows the robot (jaco:
         that faces it)
     :raises ValueError: if the domain, task, render mode or camera is unknown, or the image has no pixels
     :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
@@ -115,9 +115,9 @@ class RobotEnv(Robot):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the environment goes on.
+        Return the state from which the environment can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         self._check_open()
         [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
@@ -126,17 +126,17 @@ class RobotEnv(Robot):
             "random_state": self.random_state.get_state(),
             "last_observation": self._last_observation,
             "n_diverged": self.n_diverged,
-            # dm_control's, of its two kinds of environments; a composer environment ends by the time of the simulation
+            # dm_control's two kinds of environments have different ones; composer environments end by simulation time
             "counters": {name: vars(self._dm_env)[name] for name in COUNTERS if name in vars(self._dm_env)},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where another environment of the same task was.
+        Continue from the state of another environment of the same task.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: state that :meth:`get_state` of the other environment returned
         """
-        # Opens the simulation and compiles its model, if need be
+        # Opens the simulation and compiles its model if necessary
         self.reset()
         [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
         simulations.set_state(self.physics, state["simulation"])
@@ -148,7 +148,7 @@ class RobotEnv(Robot):
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
     def close(self) -> None:
-        """Release the simulation and what it renders with. :meth:`reset` opens the environment again."""
+        """Release the simulation and its renderer. :meth:`reset` opens the environment again."""
         if not self._closed:
             self._closed = True
             if self._window is not None:

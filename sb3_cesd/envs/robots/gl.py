@@ -10,11 +10,11 @@ REMEDY = (
     "Without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
     "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
 )
-#: What is told where pip could not install dm_control
+#: Error message if dm_control is not installed
 WITHOUT_DM_CONTROL = (
     "The robots (Walker, Quadruped, Jaco) need dm_control, which is not installed: from Python 3.13 on pip leaves it out, "
-    "since there is no wheel of labmaze, which it requires and the robots do not. Install it without that by "
-    "'pip install --no-deps \"dm_control>=1.0.50\"'. Mazes and the environments of Gymnasium do without."
+    "since it requires labmaze, for which there is no wheel. The robots don't need labmaze, so install dm_control without it: "
+    "'pip install --no-deps \"dm_control>=1.0.50\"'. Mazes and Gymnasium's environments work without dm_control."
 )
 EGL_PLATFORM_DEVICE_EXT = 0x313F
 MAX_DEVICES = 10
@@ -27,7 +27,7 @@ def choose_gl_backend() -> None:
     It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
     warn. It changes nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
     """
-    load_triton()  # Before the backend is imported, also where it is given
+    load_triton()  # Before the backend is imported, even if MUJOCO_GL is set
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
     os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
@@ -35,11 +35,11 @@ def choose_gl_backend() -> None:
 
 def load_triton() -> None:
     """
-    Load Triton where it is installed, as it is with PyTorch for CUDA, on a machine with a GPU or without.
+    Import Triton if it is installed, as it is with PyTorch for CUDA, even on a machine without a GPU.
 
-    PyTorch imports it when an optimizer is made. With the LLVM of Mesa in the process by then, which dm_control loads with
-    EGL, Triton 3.7 crashes: both define the same symbols (tensorflow/tensorflow#124205 is the same clash). The other way
-    round both work.
+    PyTorch imports it when an optimizer is created. If dm_control has loaded EGL, and with it Mesa's LLVM, by then, Triton 3.7
+    crashes, because both define the same symbols (tensorflow/tensorflow#124205 is the same clash). In the opposite order both
+    work.
     """
     if sys.platform == "linux" and "triton" not in sys.modules and find_spec("triton") is not None:
         import_module("triton")
@@ -72,7 +72,7 @@ def import_physics(*names: str) -> list[ModuleType]:
 
 def egl_works() -> bool:
     """
-    Check that EGL can initialise a device, which MuJoCo requires of it when imported.
+    Check whether EGL can initialise a device, which MuJoCo requires when it is imported.
 
     :return: whether it can
     """

@@ -3,7 +3,7 @@
 #: Length of an episode of each domain, in steps
 HORIZONS: dict[str, int] = {"walker": 1000, "quadruped": 1000, "jaco": 250, "ant": 200, "half_cheetah": 200}
 
-#: Id -> (domain, task). ``<Domain>-v0`` are for pre-training; their reward is that of the primal task and only reported.
+#: Id -> (domain, task). ``<Domain>-v0`` are for pre-training; their reward is that of the primal task, and is only reported.
 ROBOTS: dict[str, tuple[str, str]] = {
     "Walker-v0": ("walker", "stand"),
     "WalkerStand-v0": ("walker", "stand"),

@@ -37,7 +37,7 @@ class FastResetEnvironment(composer.Environment):
     """
     A composer environment that keeps its compiled model, since episodes don't change the model.
 
-    dm_control draws one more random number when it compiles. Drawing it here leaves every episode as it would have been.
+    dm_control draws one more random number when it compiles. It is drawn here too, so that all episodes stay the same.
 
     :param task: what is simulated and rewarded
     :param time_limit: length of an episode [s]
@@ -81,7 +81,7 @@ def make(task: str, environment_class: Any = FastResetEnvironment) -> dm_env.Env
 
 def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
     """
-    Join the observables to a vector.
+    Concatenate the observables.
 
     :param observation: dm_control's observation of the reach task
     :return: shape ``(55,)``

@@ -1,4 +1,4 @@
-"""The robots of METRA and its successors: Gymnasium's Ant and HalfCheetah, with their places among the observations."""
+"""The robots of METRA and its successors: Gymnasium's Ant and HalfCheetah, which observe their position."""
 
 import copy
 from importlib import import_module
@@ -23,10 +23,10 @@ class LocomotionEnv(Robot):
     Gymnasium's Ant-v5 or HalfCheetah-v5 as METRA (Park et al., 2024) and its successors use it: x and y are among the
     observations, which are normalised by METRA's fixed statistics, and no episode ends early.
 
-    The reward is Gymnasium's, but for the ant's cost of contacts, which needs forces that are not computed: (x velocity
-    [m/s]) - 0.5 ``|a|^2`` + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are
-    clipped to [-1, 1]. ``info`` holds ``x_position`` and, of the ant, ``y_position`` [m]. A simulation that diverges
-    ends the episode, see :class:`~sb3_cesd.envs.robots.robot.Robot`.
+    The reward is Gymnasium's without the ant's contact cost, whose forces are not computed: (x velocity [m/s]) - 0.5 ``|a|^2``
+    + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are clipped to [-1, 1]. ``info``
+    holds ``x_position`` and, for the ant, ``y_position`` [m]. A simulation that diverges ends the episode, see
+    :class:`~sb3_cesd.envs.robots.robot.Robot`.
 
     :param robot: ``"ant"`` (29 observations: position 3, orientation 4, joints 8, velocities 14; 8 actions) or
         ``"half_cheetah"`` (18 observations: x, z, pitch, joints 6, velocities 9; 6 actions)
@@ -34,8 +34,8 @@ class LocomotionEnv(Robot):
     :param width: width of the image of ``"rgb_array"`` [pixel]
     :param height: height of the image of ``"rgb_array"`` [pixel]
     :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for ``"track"``, which follows the robot
-    :param normalize: subtract the mean of each entry from the observations, and divide by its standard deviation, both under
-        random actions; ``False`` for Gymnasium's observations
+    :param normalize: normalise each entry of the observations by its mean and standard deviation under random actions;
+        ``False`` for Gymnasium's observations
     :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
     :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
         display for ``render_mode="human"``
@@ -61,7 +61,7 @@ class LocomotionEnv(Robot):
         gymnasium_module, self._locomotion = import_physics(module, "sb3_cesd.envs.robots.locomotion_batch")
         self._make = getattr(gymnasium_module, name)
         self.robot = RobotName(robot)
-        #: What observations are normalised by, ``None`` if they are not
+        #: Statistics by which observations are normalised, ``None`` if they are not
         self.observation_scale: ObservationScale | None = scale if normalize else None
         self.render_mode = render_mode
         self.width = width
@@ -104,7 +104,7 @@ class LocomotionEnv(Robot):
 
     def positions_of(self, qpos: np.ndarray) -> np.ndarray:
         """
-        Tell where the torso is.
+        Return the positions of the torso.
 
         :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
         :return: positions in the world [m], shape ``(n, 3)``
@@ -113,10 +113,10 @@ class LocomotionEnv(Robot):
 
     def infos_of(self, qpos: np.ndarray) -> list[dict[str, Any]]:
         """
-        Tell what ``info`` says of states, as Gymnasium names it.
+        Return the entries of ``info`` for states, named as by Gymnasium.
 
         :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
-        :return: ``x_position``, and ``y_position`` of the ant [m], for each
+        :return: ``x_position`` and, for the ant, ``y_position`` [m] of each state
         """
         if self.robot == "ant":
             return [{"x_position": x, "y_position": y} for x, y in qpos[:, :2].tolist()]
@@ -124,10 +124,10 @@ class LocomotionEnv(Robot):
 
     def observation_of(self, state: np.ndarray) -> np.ndarray:
         """
-        Make an observation of a state.
+        Compute the observation of a state.
 
         :param state: MuJoCo's positions and velocities, shape ``(..., obs_dim)``
-        :return: normalised or not, float32, same shape
+        :return: observation, float32, same shape
         """
         scale = self.observation_scale
         return (state if scale is None else scale.normalize(state)).astype(np.float32)
@@ -143,9 +143,9 @@ class LocomotionEnv(Robot):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the environment goes on.
+        Return the state from which the environment can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         self._check_open()
         return {
@@ -157,9 +157,9 @@ class LocomotionEnv(Robot):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where another environment of the same robot was.
+        Continue from the state of another environment of the same robot.
 
-        :param state: what :meth:`get_state` of the other returned
+        :param state: state that :meth:`get_state` of the other environment returned
         """
         self.reset()
         self._locomotion.set_state(self.model, self.data, state["simulation"])
@@ -168,7 +168,7 @@ class LocomotionEnv(Robot):
         self._last_info = self.state_info()
 
     def close(self) -> None:
-        """Release what the simulation renders with. :meth:`reset` opens the environment again."""
+        """Release the renderer. :meth:`reset` opens the environment again."""
         if not self._closed:
             self._closed = True
             self._env.close()
@@ -182,7 +182,7 @@ class LocomotionEnv(Robot):
         """
         if self.render_mode == "human":
             import_module("sb3_cesd.envs.robots.window").check_display()
-        # That of Gymnasium stays where the robot starts
+        # Gymnasium's default camera stays where the robot starts
         chosen = TRACKING if self._camera is None else self._camera
         camera = {"camera_name" if isinstance(chosen, str) else "camera_id": chosen}
         image = {"width": self.width, "height": self.height, **camera}

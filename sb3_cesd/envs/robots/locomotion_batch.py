@@ -1,4 +1,4 @@
-"""Many of the robots of :mod:`sb3_cesd.envs.robots.locomotion` at once."""
+"""Batches of the robots of :mod:`sb3_cesd.envs.robots.locomotion`."""
 
 import logging
 from typing import Any
@@ -13,18 +13,18 @@ from sb3_cesd.envs.robots.simulations import named_warnings as named_warnings
 #: The torso, whose velocity is rewarded
 TORSO = 1
 
-# MuJoCo's own handler writes a file to the working directory; what matters of a simulation is in ``infos``
+# MuJoCo's default handler writes a file to the working directory; warnings of a simulation are in ``infos``
 if mujoco.get_mju_user_warning() is None:
     mujoco.set_mju_user_warning(logging.getLogger(__name__).info)
 
 
 def get_state(model: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
     """
-    Read all that determines how a simulation goes on.
+    Read the state from which a simulation can continue.
 
     :param model: MuJoCo's model
     :param data: MuJoCo's data
-    :return: the state, shape ``(n,)``; and the place of the torso before the last substep, from which the ant's velocity is
+    :return: the state, shape ``(n,)``; and the position of the torso before the last substep, from which the ant's velocity is
         computed, shape ``(3,)``
     """
     state = np.empty(mujoco.mj_stateSize(model, STATE))
@@ -34,33 +34,33 @@ def get_state(model: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def set_state(model: Any, data: Any, state: tuple[np.ndarray, np.ndarray]) -> None:
     """
-    Let a simulation go on from a state.
+    Set the state of a simulation.
 
     :param model: MuJoCo's model
     :param data: MuJoCo's data
-    :param state: what :func:`get_state` returned
+    :param state: state that :func:`get_state` returned
     """
     mujoco.mj_setState(model, data, state[0], STATE)
     mujoco.mj_forward(model, data)
-    # Back to the start of the solver, which mj_forward has moved
+    # Restore the warm start of the solver, which mj_forward has changed
     mujoco.mj_setState(model, data, state[0], STATE)
     data.xpos[TORSO] = state[1]
 
 
 class LocomotionBatch(SimulationBatch):
     """
-    The simulations of many robots of Gymnasium.
+    Simulations of many of Gymnasium's robots.
 
-    :param robot: makes initial states; :meth:`start` and :meth:`show` overwrite its state
+    :param robot: creates initial states; :meth:`start` and :meth:`show` overwrite its state
     :param n_envs: number of simulations
-    :param n_threads: number of threads, including the one that calls
+    :param n_threads: number of threads, including the calling one
     """
 
-    # As in Gymnasium, places of bodies are those before the last substep
+    # As in Gymnasium, positions of bodies are those before the last substep
     stage = mujoco.mjtStage.mjSTAGE_NONE
 
     def __init__(self, robot: LocomotionEnv, n_envs: int, n_threads: int) -> None:
-        # Open a robot that was closed, which makes its model anew, without drawing from its generator
+        # Reopen a closed robot, which creates its model anew, without drawing from its generator
         robot.reset_as(robot.make_random_state())
         super().__init__(robot, robot.model, robot.data, robot.dt, n_envs, n_threads)
         self._locomotion = robot

@@ -1,4 +1,4 @@
-"""What METRA's robots are made of, and the statistics of what they observe."""
+"""Models of METRA's robots, and the statistics of their observations."""
 
 from typing import Any, NamedTuple
 
@@ -7,9 +7,9 @@ import numpy as np
 
 class ObservationScale(NamedTuple):
     """
-    Fixed statistics that observations are normalised by.
+    Fixed statistics by which observations are normalised.
 
-    :param mean: of each entry, shape ``(obs_dim,)``
+    :param mean: mean of each entry, shape ``(obs_dim,)``
     :param std: standard deviation of each entry, shape ``(obs_dim,)``
     """
 
@@ -21,7 +21,7 @@ class ObservationScale(NamedTuple):
         Subtract the means, and divide by the standard deviations.
 
         :param raw: observations of the simulation, shape ``(..., obs_dim)``
-        :return: as a policy sees them, same shape
+        :return: normalised observations, same shape
         """
         return (raw - self.mean) / self.std
 
@@ -29,21 +29,21 @@ class ObservationScale(NamedTuple):
         """
         Undo :meth:`normalize`.
 
-        :param normalized: observations as a policy sees them, shape ``(..., obs_dim)``
-        :return: those of the simulation, same shape
+        :param normalized: normalised observations, shape ``(..., obs_dim)``
+        :return: observations of the simulation, same shape
         """
         return normalized * self.std + self.mean
 
 
 class Model(NamedTuple):
     """
-    What a robot is made of.
+    Gymnasium's environment of a robot.
 
     :param module: module of Gymnasium
-    :param name: its class
+    :param name: name of the class
     :param kwargs: arguments of the class
     :param place: entries of ``qpos`` that are x, y and z of the torso; ``None`` for a coordinate that does not exist
-    :param scale: METRA's statistics of the observations, those of 10,000 rollouts of 50 random actions
+    :param scale: METRA's statistics of the observations, from 10,000 rollouts of 50 random actions
     """
 
     module: str
@@ -55,7 +55,7 @@ class Model(NamedTuple):
 
 ANT_SCALE = ObservationScale(
     np.array(
-        # Place, orientation, joints
+        # Position, orientation, joints
         [0.00486117, 0.011312, 0.7022248]
         + [0.8454677, -0.00102548, -0.00300276, 0.00311523]
         + [-0.00139029, 0.8607109, -0.00185301, -0.8556998, 0.00343217, -0.8585605, -0.00109082, 0.8558013]
@@ -73,7 +73,7 @@ ANT_SCALE = ObservationScale(
 )
 HALF_CHEETAH_SCALE = ObservationScale(
     np.array(
-        # Place and pitch, joints
+        # Position and pitch, joints
         [-0.07861924, -0.08627162, 0.08968642]
         + [0.00960849, 0.02950368, -0.00948337, 0.01661406, -0.05476654, -0.04932635]
         # Their velocities
@@ -88,7 +88,7 @@ HALF_CHEETAH_SCALE = ObservationScale(
     ),
 )
 
-#: By the name of the robot
+#: Models by name of the robot
 MODELS: dict[str, Model] = {
     "ant": Model(
         "gymnasium.envs.mujoco.ant_v5",

@@ -73,7 +73,7 @@ def lowest_free_height(physics: Physics, orientation: np.ndarray) -> float:
     """
     Search for the lowest multiple of 1 cm at which the quadruped, with its legs at rest, touches nothing.
 
-    :param physics: dm_control's Physics; its state is lost
+    :param physics: dm_control's Physics; its state is overwritten
     :param orientation: quaternion of the torso, shape ``(4,)``
     :return: height of the torso [m]
     """

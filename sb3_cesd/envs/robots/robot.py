@@ -1,4 +1,4 @@
-"""What all robots are: single environments, which can be batched."""
+"""Base class of all robots: single environments that can be batched."""
 
 from abc import abstractmethod
 from typing import Any
@@ -17,7 +17,7 @@ class SimulationDiverged(Exception):
     """
     MuJoCo warned of a state that it can't integrate.
 
-    :param warnings: number of each warning by name
+    :param warnings: number of warnings by name
     """
 
     def __init__(self, warnings: dict[str, int]) -> None:
@@ -26,22 +26,22 @@ class SimulationDiverged(Exception):
 
 
 class RobotName(str):
-    """Name of a robot of this package: its type tells it from what other environments call by the same name."""
+    """Name of a robot of this package; its type distinguishes it from attributes of other environments."""
 
 
 class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A simulated robot with float32 observations, and actions that are clipped to [-1, 1].
 
-    An episode whose simulation diverges (MuJoCo warns of a bad acceleration, say) is terminated, with the observation before
-    and no reward, since what comes next is not a state of the robot that a value could be bootstrapped from.
-    ``info["physics_warnings"]`` then holds the number of each warning, and ``n_diverged`` counts such episodes. A pickled copy
-    starts a new, unseeded episode. After :meth:`close`, :meth:`reset` opens the environment again.
+    If the simulation diverges (MuJoCo warns of a bad acceleration, for example), the episode terminates with the previous
+    observation and zero reward, since there is no valid next state to bootstrap a value from. ``info["physics_warnings"]``
+    then holds the number of each warning, and ``n_diverged`` counts such episodes. A pickled copy starts a new, unseeded
+    episode. After :meth:`close`, :meth:`reset` opens the environment again.
     """
 
     observation_space: spaces.Box
     action_space: spaces.Box
-    #: Episodes that ended as their simulation diverged
+    #: Number of episodes that ended because the simulation diverged
     n_diverged: int = 0
     _closed: bool
     _last_observation: np.ndarray
@@ -64,7 +64,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     def state_info(self) -> dict[str, Any]:
         """
-        Tell what ``info`` of :meth:`step` and :meth:`reset` says of the state.
+        Return the entries of ``info`` that describe the state, for :meth:`step` and :meth:`reset`.
 
         :return: the entries
         """
@@ -76,7 +76,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Make a random number generator of initial states.
 
         :param seed: its seed, as that of :meth:`reset`; ``None`` for a random one
-        :return: what :meth:`reset_as` takes
+        :return: random number generator for :meth:`reset_as`
         """
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Make the simulations of many such robots.
 
         :param n_envs: number of simulations
-        :param n_threads: number of threads, including the one that calls
+        :param n_threads: number of threads, including the calling one
         :return: a :class:`~sb3_cesd.envs.robots.simulations.SimulationBatch`
         """
 
@@ -125,8 +125,8 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Step the simulation.
 
         :param action: an action in the units of the actuators
-        :return: the observation, the reward, and whether the time is over
-        :raises SimulationDiverged: if it can't go on
+        :return: the observation, the reward, and whether the time limit is reached
+        :raises SimulationDiverged: if the simulation can't continue
         """
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """
-        Start an episode; opens the environment again after :meth:`close`.
+        Start an episode. Opens the environment again after :meth:`close`.
 
         :param seed: seed of a new stream of initial states; ``None`` continues the current one
         :param options: not used
@@ -169,9 +169,9 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
         Step the environment.
 
         :param action: action of the shape of the action space
-        :return: the observation, the reward, whether the simulation diverged, whether the time is over, and
-            :meth:`state_info`, with the warnings of MuJoCo if it diverged
-        :raises ValueError: if the action is no array of numbers, has the wrong shape, or is not finite
+        :return: observation, reward, terminated (the simulation diverged), truncated (the time limit is reached) and
+            :meth:`state_info`, with MuJoCo's warnings if it diverged
+        :raises ValueError: if the action is not an array of numbers, has the wrong shape, or is not finite
         :raises RuntimeError: if there is no display for ``render_mode="human"``
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
@@ -203,12 +203,12 @@ class Robot(gym.Env[np.ndarray, np.ndarray], EzPickle):
             return None
         try:
             return self._draw_image()
-        except Exception as error:  # each backend of MuJoCo fails in its own way
+        except Exception as error:  # each rendering backend raises its own errors
             raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
 
     def _check_images(self, render_mode: str | None, width: int, height: int) -> None:
         """
-        Check how to render.
+        Check the rendering arguments.
 
         :param render_mode: one of ``metadata``, or ``None``
         :param width: width of an image [pixel]

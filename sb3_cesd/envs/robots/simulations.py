@@ -11,13 +11,13 @@ from sb3_cesd.envs.robots.batched_physics import FlatObservations, batch_physics
 from sb3_cesd.envs.robots.env import RobotEnv
 from sb3_cesd.envs.robots.robot import Robot
 
-#: All that determines how a simulation goes on, including the warm start of the solver
+#: State from which a simulation can continue, including the warm start of the solver
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
 def get_state(physics: Any) -> np.ndarray:
     """
-    Read all that determines how a simulation goes on.
+    Read the state from which a simulation can continue.
 
     :param physics: dm_control's Physics
     :return: the state, shape ``(n,)``
@@ -29,13 +29,13 @@ def get_state(physics: Any) -> np.ndarray:
 
 def set_state(physics: Any, state: np.ndarray) -> None:
     """
-    Let a simulation go on from a state.
+    Set the state of a simulation.
 
     :param physics: dm_control's Physics
-    :param state: what :func:`get_state` returned, shape ``(n,)``
+    :param state: state that :func:`get_state` returned, shape ``(n,)``
     """
     mujoco.mj_setState(physics.model.ptr, physics.data.ptr, state, STATE)
-    # As dm_control leaves it after a step, with positions and velocities that are those of the state
+    # As after a step of dm_control: positions and velocities are computed from the state
     mujoco.mj_step1(physics.model.ptr, physics.data.ptr)
 
 
@@ -44,21 +44,21 @@ def named_warnings(counts: np.ndarray) -> dict[str, int]:
     Name the warnings of MuJoCo.
 
     :param counts: how often each was raised, shape ``(n_warnings,)``
-    :return: those that were raised
+    :return: counts of those that were raised, by name
     """
     return {name: int(count) for name, count in zip(mujoco.mjtWarning.__members__, counts, strict=False) if count > 0}
 
 
 class SimulationBatch(ABC):
     """
-    The simulations of many robots of one task, stepped by threads. A step is bit-identical to one of a single robot.
+    Simulations of many robots of one task, stepped by threads. A step is bit-identical to that of a single robot.
 
-    :param robot: makes initial states; :meth:`start` and :meth:`show` overwrite its state
-    :param model: model of MuJoCo
-    :param data: that of the robot
+    :param robot: creates initial states; :meth:`start` and :meth:`show` overwrite its state
+    :param model: MuJoCo's model
+    :param data: MuJoCo's data of the robot
     :param dt: duration of a step [s]
     :param n_envs: number of simulations
-    :param n_threads: number of threads, including the one that calls
+    :param n_threads: number of threads, including the calling one
     """
 
     #: Forward stages of MuJoCo that are computed in the new state
@@ -83,9 +83,9 @@ class SimulationBatch(ABC):
 
     def infos(self) -> list[dict[str, Any]]:
         """
-        Tell what ``info`` says of the states after the last step.
+        Return the entries of ``info`` for the states after the last step.
 
-        :return: for each simulation what :attr:`~sb3_cesd.envs.robots.robot.Robot.state_info` of a single robot is
+        :return: for each simulation, the entries that :meth:`~sb3_cesd.envs.robots.robot.Robot.state_info` returns
         """
         return [{} for _ in range(self._batch.nsim)]
 
@@ -123,8 +123,8 @@ class SimulationBatch(ABC):
         Step all simulations.
 
         :param actions: actions in the units of the actuators, shape ``(n_envs, action_dim)``
-        :return: the observations, float32; rewards, shape ``(n_envs,)``; and the warnings of those that have diverged, whose
-            observation and reward mean nothing, by their index
+        :return: the observations, float32; rewards, shape ``(n_envs,)``; and the warnings of diverged simulations, whose
+            observation and reward are invalid, by index
         """
         self._ctrl[:] = actions
         warnings = self._warnings.copy()
@@ -134,17 +134,17 @@ class SimulationBatch(ABC):
 
     def get_state(self) -> Any:
         """
-        Read all that determines how the simulations go on.
+        Return the state from which the simulations can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         return self._batch.state.copy()
 
     def set_state(self, state: Any) -> None:
         """
-        Let the simulations go on from other states.
+        Set the state of the simulations.
 
-        :param state: what :meth:`get_state` returned
+        :param state: state that :meth:`get_state` returned
         """
         self._batch.warning[:] = 0
         self._batch.state[:] = state
@@ -162,11 +162,11 @@ class SimulationBatch(ABC):
 
 class RobotBatch(SimulationBatch):
     """
-    The simulations of many robots of dm_control.
+    Simulations of many of dm_control's robots.
 
-    :param robot: makes initial states; :meth:`start` and :meth:`show` overwrite its state
+    :param robot: creates initial states; :meth:`start` and :meth:`show` overwrite its state
     :param n_envs: number of simulations
-    :param n_threads: number of threads, including the one that calls
+    :param n_threads: number of threads, including the calling one
     """
 
     # As in dm_control, positions and velocities are those of the new state, forces those of the last substep
@@ -180,7 +180,7 @@ class RobotBatch(SimulationBatch):
         self._physics = batch_physics(robot.physics, self._batch)
         self._module = import_module(f"sb3_cesd.envs.robots.{robot.domain}")
         self._observe = self._make_observations(robot.domain)
-        # Bind all fields that they read: MuJoCo fills a field from the first step after it was bound
+        # Bind all fields that these methods read: MuJoCo fills a field from the first step after it was bound
         self.observe(), self.rewards(), self.positions()
 
     def positions(self) -> np.ndarray:

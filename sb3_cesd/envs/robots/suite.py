@@ -1,4 +1,4 @@
-"""What the robots of dm_control's own suite have in common."""
+"""Functions shared by the robots of dm_control's suite."""
 
 from typing import Any
 

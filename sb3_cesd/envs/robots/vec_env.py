@@ -18,7 +18,7 @@ from sb3_cesd.envs.allowed import check_env_arguments
 from sb3_cesd.envs.robots.ids import LOCOMOTION, ROBOTS
 from sb3_cesd.envs.robots.robot import Robot, check_finite
 
-#: Methods that can't be called on one environment, as they are about all of them
+#: Methods that can't be called on a single environment
 NOT_SINGLE = ("reset", "reset_as", "step", "close", "get_state", "set_state")
 
 
@@ -27,7 +27,7 @@ class RobotVecEnv(VecEnv):
     A vectorized :class:`~sb3_cesd.envs.robots.robot.Robot`, whose simulations are stepped by threads.
 
     Observations, rewards and ``infos`` are bit-identical to those of a ``DummyVecEnv`` of single environments in ``Monitor``,
-    with the same seeds. All episodes start and end together, unless a simulation diverges, whose episode then ends alone.
+    with the same seeds. All episodes start and end together, except that the episode of a diverging simulation ends alone.
     After :meth:`close`, :meth:`reset` opens the environments again.
     :func:`~sb3_cesd.envs.robots.batching.make_batched` makes one from an id.
 
@@ -86,7 +86,7 @@ class RobotVecEnv(VecEnv):
 
     def reset(self) -> np.ndarray:
         """
-        Start an episode in each environment; opens them again after :meth:`close`.
+        Start an episode in each environment. Opens the environments again after :meth:`close`.
 
         :return: observations, shape ``(n_envs, obs_dim)``
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`, if there are monitor files
@@ -113,7 +113,7 @@ class RobotVecEnv(VecEnv):
         Step all environments.
 
         :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions are no array of numbers, have the wrong shape, or are not finite
+        :raises ValueError: if the actions are not an array of numbers, have the wrong shape, or are not finite
         :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
         :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
         """
@@ -148,9 +148,9 @@ class RobotVecEnv(VecEnv):
 
     def get_state(self) -> dict[str, Any]:
         """
-        Tell all that determines how the environments go on.
+        Return the state from which the environments can continue.
 
-        :return: what :meth:`set_state` takes
+        :return: state for :meth:`set_state`
         """
         self._check_open()
         return {
@@ -167,9 +167,9 @@ class RobotVecEnv(VecEnv):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """
-        Go on where as many other environments of the same task were.
+        Continue from the state of as many other environments of the same task.
 
-        :param state: what :meth:`get_state` of the others returned
+        :param state: state that :meth:`get_state` of the other environments returned
         """
         self._check_open()
         self._batch.set_state(state["simulations"])
@@ -182,7 +182,7 @@ class RobotVecEnv(VecEnv):
         self._last_observations = state["last_observations"].copy()
         self._n_diverged[:] = state["n_diverged"]
         self._start_time = time.time() - state["seconds"]
-        # Seeds and options for a reset that is not to come
+        # Discard seeds and options that were set for the next reset
         self._reset_seeds()
         self._reset_options()
 
@@ -236,7 +236,7 @@ class RobotVecEnv(VecEnv):
         :param indices: which environments; ``None`` for all
         :param method_kwargs: its arguments by name
         :return: what it returns for each
-        :raises AttributeError: for ``reset``, ``step``, ``close`` and the state, which all environments share
+        :raises AttributeError: for ``reset``, ``step``, ``close`` and the methods of the state, which concern all environments
         """
         if method_name in NOT_SINGLE:
             raise AttributeError(
@@ -274,7 +274,7 @@ class RobotVecEnv(VecEnv):
         Check the actions.
 
         :return: float64 actions, shape ``(n_envs, action_dim)``
-        :raises ValueError: if they are no numbers, have the wrong shape, or are not finite
+        :raises ValueError: if they are not numbers, have the wrong shape, or are not finite
         """
         actions = to_numbers(self.actions, (self.num_envs, *self._robot.action_space.shape), several=True)
         if not np.isfinite(actions).all():
@@ -300,12 +300,12 @@ class RobotVecEnv(VecEnv):
 
     def _final_info(self, idx: int, observation: np.ndarray, warnings: dict[str, int] | None) -> dict[str, Any]:
         """
-        Make what ``info`` of the last step of an episode says of the episode, and write to the monitor file.
+        Return the entries of ``info`` at the end of an episode, and write the monitor file.
 
         :param idx: the environment
         :param observation: last observation of the episode, shape ``(obs_dim,)``
-        :param warnings: those of MuJoCo, if the simulation diverged
-        :return: the dictionary
+        :param warnings: MuJoCo's warnings, if the simulation diverged
+        :return: the entries
         """
         seconds = round(time.time() - self._start_time, 6)
         episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}

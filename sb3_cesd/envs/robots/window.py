@@ -37,7 +37,7 @@ def check_display() -> None:
 
 def has_display() -> bool:
     """
-    Check that a window can be opened. Gymnasium's viewer doesn't, and without a display GLFW would end the process.
+    Check whether a window can be opened. Gymnasium's viewer does not, and without a display GLFW ends the process.
 
     :return: whether it can
     """

@@ -150,7 +150,7 @@ def test_environments_that_are_no_robots(env_id):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"wrapper_class": lambda env: RescaleAction(env, -2, 2)}, "with RescaleAction: wrap the vectorized environment"),
+        ({"wrapper_class": lambda env: RescaleAction(env, -2, 2)}, "here in RescaleAction: wrap the vectorized environment"),
         ({"monitor_kwargs": {"info_keywords": ("x",)}}, "take no monitor_kwargs: leave them out"),
         ({"env_kwargs": {"render_mode": "human"}}, "pass render_mode='rgb_array', or use DummyVecEnv"),
         ({"vec_env_kwargs": {"n_threads": 0}}, "n_threads=0: pass at least 1"),
