@@ -204,7 +204,11 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
     if normalizer is None:
         if statistics is None:
             return env
-        env = normalizer = VecNormalize(env, norm_reward=False)
+        keys = None
+        if isinstance(env.observation_space, spaces.Dict) and statistics.norm_obs:
+            # Not all entries, as the space describes images that are normalised as other arrays
+            keys = [name for name in observation_statistics(statistics) if name in env.observation_space.spaces]
+        env = normalizer = VecNormalize(env, norm_obs=statistics.norm_obs, norm_reward=False, norm_obs_keys=keys)
     normalizer.training = False
     normalizer.norm_obs = statistics is not None and statistics.norm_obs
     if statistics is not None and statistics.norm_obs:

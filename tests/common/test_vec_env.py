@@ -244,6 +244,8 @@ def test_other_environments_are_normalised_as_those_of_training(env_class, keys,
     for name, value in normalize_entries(statistics, original).items():
         assert (seen[name] == value).all() and (value != original[name]).any() == (name in (keys or ["observation"]))
     assert observation_statistics(env) == observation_statistics(statistics) and not env.training
+    # One of its own describes what that normalised
+    assert own is not None or env.observation_space == statistics.observation_space
 
 
 @pytest.mark.parametrize("own", [None, {}, {"norm_obs": False}], ids=str)
