@@ -23,7 +23,7 @@ COMPARED = (
     "Chance: skills that all do the same."
 )
 COMPARED_TASK = (
-    "Metrics of the skill that learned the task, from episodes without action noise. Untrained: the same network with new "
+    "Metrics of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with new "
     "weights."
 )
 

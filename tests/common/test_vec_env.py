@@ -244,8 +244,18 @@ def test_other_environments_are_normalised_as_those_of_training(env_class, keys,
     for name, value in normalize_entries(statistics, original).items():
         assert (seen[name] == value).all() and (value != original[name]).any() == (name in (keys or ["observation"]))
     assert observation_statistics(env) == observation_statistics(statistics) and not env.training
-    # One of its own describes what that normalised
-    assert own is not None or env.observation_space == statistics.observation_space
+
+
+def test_images_that_are_not_normalised_stay_images():
+    class OwnSpace(Entries):
+        def __init__(self):
+            super().__init__()
+            # VecNormalize changes the space that it is given
+            self.observation_space = spaces.Dict({"place": Counter.observation_space, "camera": Camera.observation_space})
+
+    for keys, is_image in ((["place"], True), (["place", "camera"], False)):
+        env = normalize_like_training(counters(2, OwnSpace), trained_statistics(OwnSpace, norm_obs_keys=keys))
+        assert (env.observation_space["camera"] == Camera.observation_space) == is_image
 
 
 @pytest.mark.parametrize("own", [None, {}, {"norm_obs": False}], ids=str)
