@@ -23,8 +23,8 @@ COMPARED = (
     "Chance: skills that all do the same."
 )
 COMPARED_TASK = (
-    "Metrics of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with new "
-    "weights."
+    "Metrics of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with "
+    "new weights."
 )
 
 
