@@ -47,10 +47,12 @@ setup(
     },
     python_requires=">=3.10",
     install_requires=[
-        "stable-baselines3>=2.9,<3.0",
-        "sb3-contrib>=2.9,<3.0",
-        "rl-zoo3>=2.9,<3.0",
-        "torch>=2.4",
+        # RL Zoo 2.9.2 and no older: those ask for huggingface_hub 0.x, with which we can't be added to RL Zoo
+        "stable-baselines3>=2.9.2,<3.0",
+        "sb3-contrib>=2.9.2,<3.0",
+        "rl-zoo3>=2.9.2,<3.0",
+        # As SB3
+        "torch>=2.8,<3.0",
         "numpy",
         # Exported policies
         "safetensors>=0.5",
@@ -66,9 +68,12 @@ setup(
         ],
         # dm_control 1.0.50 fails with MuJoCo 4, and does not say so
         "mujoco>=3.17,<4",
-        "matplotlib",
-        # RL Zoo's load_from_hub imports it, and RL Zoo does not install it
-        "requests",
+        # Legends outside of the panels (3.7); 3.8 is the oldest that the tests pass with
+        "matplotlib>=3.8",
+        # Studies are kept in its journal; RL Zoo is content with Optuna 3, which has it elsewhere
+        "optuna>=4.0",
+        # RL Zoo's load_from_hub imports it, and RL Zoo does not install it. Older than 2.25 fails to import on Python 3.12
+        "requests>=2.25",
         # The rl_zoo3 console script imports it, and RL Zoo does not install it
         "seaborn",
     ],

@@ -12,6 +12,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 
 import numpy as np
 import torch as th
@@ -31,7 +32,10 @@ SMALL = [
 TIMEOUT, SHOWN = 300, 6000
 
 forks = multiprocessing.get_context("forkserver")
-forks.set_forkserver_preload(["rl_zoo3.exp_manager", "rl_zoo3.import_envs", "dm_control.suite"])
+# Triton first, where PyTorch for CUDA brings it: see sb3_cesd.envs.robots.gl.load_triton
+forks.set_forkserver_preload(
+    [*(["triton"] if find_spec("triton") else []), "rl_zoo3.exp_manager", "rl_zoo3.import_envs", "dm_control.suite"]
+)
 
 
 def run(folder, *arguments, module="rl_zoo3.train", options=(), success=True, fresh=False, **environment):
