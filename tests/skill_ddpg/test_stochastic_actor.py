@@ -1,7 +1,5 @@
 """The stochastic policy of SAC, with ``ent_coef``."""
 
-import json
-import zipfile
 
 import numpy as np
 import pytest
@@ -164,24 +162,6 @@ def test_metra_and_its_relatives_are_stochastic_as_published(method):
 def test_a_coefficient_that_makes_no_sense_is_refused(ent_coef):
     with pytest.raises(ValueError, match=r"ent_coef=.* must be a positive number, 'auto'"):
         make_small(APT, ent_coef=ent_coef)
-
-
-def test_a_file_from_before_it_existed_is_of_a_deterministic_policy(tmp_path):
-    """Also of METRA, whose default it was not then."""
-    make_small(METRA, ent_coef=None).learn(60).save(tmp_path / "model.zip")
-    with zipfile.ZipFile(tmp_path / "model.zip") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    data = json.loads(members["data"])
-    assert data.pop("ent_coef", "absent") is None
-    with zipfile.ZipFile(tmp_path / "old.zip", "w") as archive:
-        for name, content in {**members, "data": json.dumps(data).encode()}.items():
-            archive.writestr(name, content)
-    for model in (
-        METRA.load(tmp_path / "old.zip", env="Pendulum-v1"),
-        METRA.from_pretrained(tmp_path / "old.zip", "Pendulum-v1", learning_starts=40, batch_size=32),
-    ):
-        assert type(model.actor) is SkillActor and model.ent_coef is None
-        model.learn(60)
 
 
 @pytest.mark.parametrize(("log_std", "bound"), [(50.0, 2.0), (-50.0, -5.0)])
