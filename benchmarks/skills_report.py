@@ -41,7 +41,7 @@ GOALS = {
 }
 EXPLANATION = (
     "Coverage counts bins of 1 m (of the arm, .1 m of its hand): *policy* of the paths of the skills, *queue* of the last "
-    "100,000 steps of training, *total* of all its steps. *k-NN accuracy*: how well observations tell the skill. *Moving "
+    "100,000 steps of training, *total* of all its steps. *k-NN accuracy*: how well observations identify the skill. *Moving "
     "share*: share of the skills that move. *Skill score*: what a study maximises, accuracy beyond chance times coverage of "
     "the observations."
 )
@@ -176,7 +176,7 @@ def report_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list
         of_domain = name_variants(of_domain)
         steps = " or ".join(f"{number:,}" for number in sorted(of_domain.pretrain_steps.unique()))
         envs = sorted(fill(of_domain, OF_OLD_PRETRAINING).n_envs.astype(int).unique()) if "n_envs" in of_domain else [1]
-        in_envs = "" if len(envs) == 1 else f", in {' or '.join(map(str, envs))} environments (not told apart)"
+        in_envs = "" if len(envs) == 1 else f", in {' or '.join(map(str, envs))} environments (pooled)"
         lines += [f"## {domain}", "", f"{steps} steps of pre-training{in_envs}.", ""]
         lines += [*table(of_domain, {**coverage_columns(of_domain), **SKILLS}), "", *ratios(of_domain, reference)]
         if "goal_distance" in of_domain and of_domain.goal_distance.notna().any():

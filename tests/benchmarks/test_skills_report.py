@@ -160,4 +160,4 @@ def test_ratios_are_of_what_is_known():
 def test_numbers_of_environments_that_are_pooled_are_told(tmp_path, monkeypatch, capsys):
     rows = [pretraining("apt", seed, 5.0, n_envs=n_envs) for seed, n_envs in ((0, None), (1, 8))]
     text = report([write(tmp_path / "a", rows), "--output", tmp_path], monkeypatch, capsys)
-    assert "2,000 steps of pre-training, in 1 or 8 environments (not told apart)." in text
+    assert "2,000 steps of pre-training, in 1 or 8 environments (pooled)." in text

@@ -1,6 +1,5 @@
 """The stochastic policy of SAC, with ``ent_coef``."""
 
-
 import numpy as np
 import pytest
 import torch as th
