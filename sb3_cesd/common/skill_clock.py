@@ -34,7 +34,7 @@ class SkillTurns:
                 "warm_up other than 'skills'."
             )
         self.n_skills = n_skills
-        #: A whole float would do for ``learning_starts``
+        #: An integer, also where ``learning_starts`` is a whole float
         self.n_timesteps = int(n_timesteps)
         #: The skill that acts afterwards; vectors are checked by the clock
         self.then = check_skill(then, n_skills) if then is not None and np.ndim(then) == 0 else then  # type: ignore[arg-type]

@@ -29,9 +29,9 @@ def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> 
     check_defaults(parameters, defaults)
     assert isinstance(function, FunctionType)
     copy = FunctionType(function.__code__, function.__globals__, function.__name__, None, function.__closure__)
-    with_default = [parameter for parameter in parameters.values() if parameter.default is not inspect.Parameter.empty]
+    with_default = [parameter for parameter in parameters.values() if parameter.default is not Parameter.empty]
     values = {parameter.name: defaults.get(parameter.name, parameter.default) for parameter in with_default}
-    keyword_only = [parameter.name for parameter in with_default if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    keyword_only = [parameter.name for parameter in with_default if parameter.kind is Parameter.KEYWORD_ONLY]
     copy.__kwdefaults__ = {name: values.pop(name) for name in keyword_only}
     copy.__defaults__ = tuple(values.values())
     copy.__doc__, copy.__annotations__, copy.__qualname__ = function.__doc__, function.__annotations__, function.__qualname__
