@@ -209,7 +209,7 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
     for _, run in rows[last < longest].iterrows():
         warnings.warn(
             f"{run.method}/{run.task}_{run.seed} has evaluations up to step {run.steps[-1]:.0f}, but others are longer: it is "
-            "left out, continue it with -i to include it."
+            "left out. Repeat it, or continue it with -i from a checkpoint, which writes a new folder; then delete this one."
         )
     return rows[last == longest].reset_index(drop=True)
 

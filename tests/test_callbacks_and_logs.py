@@ -173,6 +173,16 @@ def test_evaluations_follow_the_skill_of_the_model_from_one_learn_to_the_next(ma
     assert seen[1][::200] == [2] * 9, "a wrapper of the user stays as it is"
 
 
+def test_evaluations_of_another_model_follow_its_skills(make_model):
+    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=4, n_eval_episodes=2, verbose=0)
+    followed = []
+    callback._log_success_callback = lambda local, _: followed.append(local["info"]["skill"])
+    for n_skills in (4, 2):
+        make_model(n_skills=n_skills).learn(4, callback=callback)
+        assert callback.eval_env.skill_space.n_skills == n_skills
+    assert followed[::200] == [0, 1, 0, 1]
+
+
 def test_nested_callbacks_are_found(make_model):
     inner = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1, n_eval_episodes=1, verbose=0)
     make_model().learn(60, callback=[CallbackList([EveryNTimesteps(50, inner)])])

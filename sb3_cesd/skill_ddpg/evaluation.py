@@ -28,8 +28,12 @@ def add_skills_to_evaluation(
     """
     if isinstance(callback, EvalCallback):
         _warn_of_other_type(callback.eval_env, training_env)
-        is_plain = unwrap_vec_wrapper(callback.eval_env, VecSkillObservation) is None
-        env: Any = add_skill_observation(callback.eval_env, skill_space, skill_duration=None, order="cycle")
+        env: Any = callback.eval_env
+        if vars(env).get("follows_model") and env.skill_space != skill_space:
+            # Wrapped for the skills of another model
+            env = env.venv
+        is_plain = unwrap_vec_wrapper(env, VecSkillObservation) is None
+        env = add_skill_observation(env, skill_space, skill_duration=None, order="cycle")
         if is_plain:
             # Not a subclass, as SB3 would warn that training has another type of environment
             env.follows_model = True

@@ -118,7 +118,8 @@ def test_a_run_of_rl_zoo_that_ended_early_is_left_out(tmp_path):
 
     for task, number, returns in (("WalkerRun-v0", 1, [10, 20]), ("WalkerRun-v0", 2, [500]), ("WalkerWalk-v0", 1, [30])):
         zoo_folder(tmp_path, "cesd", task, number, returns)
-    with pytest.warns(UserWarning, match=r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* continue it with -i"):
+    message = r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* left out\. Repeat it, .* -i .* then delete this one"
+    with pytest.warns(UserWarning, match=message):
         runs = read_runs([tmp_path])
     assert runs.final_return.tolist() == [20, 30], "another task may take fewer steps"
 
