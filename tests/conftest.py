@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import torch as th
+from stable_baselines3.common.utils import set_random_seed
 from tuning import saved
 
 from sb3_cesd import CeSD
@@ -72,14 +73,15 @@ def tiny():
     return arguments()
 
 
+def make_small_cesd(env="Pendulum-v1", seed=0, **kwargs):
+    """Make a small model on Pendulum-v1, or on another environment."""
+    return CeSD("MlpPolicy", env, seed=seed, **arguments(**kwargs))
+
+
 @pytest.fixture
 def make_model():
     """Make a small model on Pendulum-v1, or on another environment."""
-
-    def make(env="Pendulum-v1", seed=0, **kwargs):
-        return CeSD("MlpPolicy", env, seed=seed, **arguments(**kwargs))
-
-    return make
+    return make_small_cesd
 
 
 @pytest.fixture
@@ -93,10 +95,17 @@ def make_released(make_model):
     return make
 
 
+@pytest.fixture(scope="session")
+def pretrained_once():
+    """A small model with skills, the same for all tests."""
+    return make_small_cesd(constraint_kwargs={"start": 0.0}).learn(100)
+
+
 @pytest.fixture
-def pretrained(make_model):
-    """A small model with skills."""
-    return make_model(constraint_kwargs={"start": 0.0}).learn(100)
+def pretrained(pretrained_once):
+    """A small model with skills; it may be changed."""
+    set_random_seed(0)
+    return copy.deepcopy(pretrained_once)
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from sb3_cesd.common.gradient_steps import TrainingDiverged
 from sb3_cesd.common.observations import add_skill, skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
 
-EPISODES = {"train_freq": (1, "episode")}
+#: The callback does as many updates as it is told, the model by itself a few
+EPISODES = {"train_freq": (1, "episode"), "gradient_steps": 5}
 
 
 def test_a_thread_learns(make_model):

@@ -11,7 +11,15 @@ from sb3_cesd.envs.robots.batched_array import BatchedArray
 from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 
-LENGTHS = {env_id: 250 if env_id.startswith("Jaco") else 1000 for env_id in REWARDS}
+#: Robots with the length of their episodes [steps], with one task of each: others have the same episodes
+LENGTHS = {
+    "Walker-v0": 1000,
+    "WalkerRun-v0": 1000,
+    "Quadruped-v0": 1000,
+    "QuadrupedRun-v0": 1000,
+    "Jaco-v0": 250,
+    "JacoReachTopLeft-v0": 250,
+}
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
@@ -64,7 +72,7 @@ def make_wild(domain, env, rng, scale):
         qpos[:, 9:12] = env.position + rng.normal(size=(len(qpos), 3)) * 0.02 * scale
 
 
-@pytest.mark.parametrize("env_id", LENGTHS)
+@pytest.mark.parametrize("env_id", REWARDS)
 def test_wild_states(env_id):
     """In which the tasks differ; rewards as numbers of 64 bits."""
     single, env = make_vec_env(env_id, 1).envs[0].unwrapped, make_batched(env_id, 4, seed=0)

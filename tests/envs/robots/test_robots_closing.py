@@ -17,8 +17,10 @@ IDS = ["WalkerFlip-v0", "QuadrupedJump-v0", "Jaco-v0"]
 GYMNASIUM_IDS = ["SkillAnt-v0", "SkillHalfCheetah-v0"]
 
 
-@pytest.mark.parametrize("render_mode", [None, pytest.param("rgb_array", marks=NEEDS_GL)])
-@pytest.mark.parametrize("env_id", REWARDS)
+@pytest.mark.parametrize(
+    ("env_id", "render_mode"),
+    [*((env_id, None) for env_id in IDS), *(pytest.param(env_id, "rgb_array", marks=NEEDS_GL) for env_id in REWARDS)],
+)
 def test_checker_of_sb3_that_closes_and_goes_on(env_id, render_mode):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
