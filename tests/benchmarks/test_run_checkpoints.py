@@ -21,7 +21,7 @@ TASK = {
     "warm_up": "skills",
     "transfer": "actor+critic_trunk",
     "eval_freq": 700,
-    "n_eval_episodes": 2,
+    "n_eval_episodes": 1,
     "n_skill_episodes": 1,
     "repeat": 0,
     "task_params": 0,

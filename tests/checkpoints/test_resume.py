@@ -140,8 +140,7 @@ def test_mazes(tmp_path, make, n_envs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_envs", [1, 8])
-@pytest.mark.parametrize("make", [make_env, make_batch], ids=["single", "batched"])
+@pytest.mark.parametrize(("make", "n_envs"), [(make_env, 1), (make_batch, 8)], ids=["single", "batched"])
 @pytest.mark.parametrize("env_id", ["Walker-v0", "QuadrupedRun-v0", "JacoReachTopLeft-v0"])
 def test_robots(tmp_path, env_id, make, n_envs):
     compare(tmp_path, partial(make, env_id, n_envs))

@@ -117,7 +117,7 @@ def test_an_evaluation_of_a_maze_ends_with_its_episodes():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_trained_model_beats_an_untrained_one(seed):
     """Of mean rewards by coverage, 7 of 8 preferred the untrained one."""
     model = CeSD(
