@@ -14,12 +14,12 @@ from sb3_cesd.zoo.search import SearchSpace, SearchTrial
 
 ENV_ID = "Pendulum-v1"
 #: What a user fixes to make trials short
-GIVEN = {"train_freq": 10, "learning_starts": 500, "batch_size": 64, "policy_kwargs": {"net_arch": [64, 64]}}
+GIVEN = {"train_freq": 10, "learning_starts": 250, "batch_size": 64, "policy_kwargs": {"net_arch": [64, 64]}}
 
 
 def score(entry, arguments, seed):
     """The objective of a trial, with a seed, as studies have none."""
-    model = CeSD("MlpPolicy", ENV_ID, **{**entry, **arguments}, seed=seed, device="cpu").learn(6000)
+    model = CeSD("MlpPolicy", ENV_ID, **{**entry, **arguments}, seed=seed, device="cpu").learn(3000)
     return play_and_score(model, make_vec_env(ENV_ID, 16))[0]["skill_score"]
 
 
