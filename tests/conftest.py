@@ -73,15 +73,14 @@ def tiny():
     return arguments()
 
 
-def make_small_cesd(env="Pendulum-v1", seed=0, **kwargs):
-    """Make a small model on Pendulum-v1, or on another environment."""
-    return CeSD("MlpPolicy", env, seed=seed, **arguments(**kwargs))
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_model():
     """Make a small model on Pendulum-v1, or on another environment."""
-    return make_small_cesd
+
+    def make(env="Pendulum-v1", seed=0, **kwargs):
+        return CeSD("MlpPolicy", env, seed=seed, **arguments(**kwargs))
+
+    return make
 
 
 @pytest.fixture
@@ -96,9 +95,9 @@ def make_released(make_model):
 
 
 @pytest.fixture(scope="session")
-def pretrained_once():
+def pretrained_once(make_model):
     """A small model with skills, the same for all tests."""
-    return make_small_cesd(constraint_kwargs={"start": 0.0}).learn(100)
+    return make_model(constraint_kwargs={"start": 0.0}).learn(100)
 
 
 @pytest.fixture

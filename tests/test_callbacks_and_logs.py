@@ -48,7 +48,7 @@ class Memory(KVWriter):
         pass
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def logged(make_model):
     """A short run, and what it logged."""
     memory = Memory()
