@@ -29,8 +29,8 @@ def run(output, *arguments):
 @pytest.mark.slow
 def test_whole_benchmark_in_small(tmp_path):
     methods = ["cesd", "apt", "scratch"]
-    arguments = ["--methods", *methods, "--save-at", "2056", "--from-steps", "2056"]
-    first = run(tmp_path, *arguments)
+    from_earlier = ["--save-at", "2056", "--from-steps", "2056"]
+    first = run(tmp_path, "--methods", *methods, *from_earlier)
     assert first.returncode == 0, first.stderr
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
     assert set(skills.index) == {"cesd", "apt"} and (skills.n_updates == 16).all() and (skills.n_envs == 8).all()
@@ -59,19 +59,19 @@ def test_whole_benchmark_in_small(tmp_path):
 
     # A run that is missing is done again, and no other
     (tmp_path / "runs.csv").write_text("\n".join((tmp_path / "runs.csv").read_text().splitlines()[:-1]) + "\n")
-    again = run(tmp_path, *arguments)
+    again = run(tmp_path, "--methods", *methods, *from_earlier)
     assert "2 runs, 2 of them done already" in again.stdout and "3 runs, 2 of them done already" in again.stdout
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 3
 
     # Steps spent on the choice of a skill are told, and not counted among those of the task
-    best = run(tmp_path, "--methods", "cesd", "--save-at", "2056", "--from-steps", "2056", "--skill", "best")
+    best = run(tmp_path, "--methods", "cesd", *from_earlier, "--skill", "best")
     assert best.returncode == 0, best.stderr
     rows = pd.read_csv(tmp_path / "runs.csv").set_index("skill_choice")
     assert rows.zero_shot_steps["best"] == 8 * 1000 and pd.isna(rows.zero_shot_steps["random"]).all()
     assert json.loads(rows.steps["best"]) == [1004, 2008]
 
     # Another way from the same model to the task
-    other = run(tmp_path, *arguments[:2], *arguments[4:], "--warm-up", "policy", "--transfer", "actor")
+    other = run(tmp_path, "--methods", "cesd", *from_earlier, "--warm-up", "policy", "--transfer", "actor")
     assert other.returncode == 0, other.stderr
     rows = pd.read_csv(tmp_path / "runs.csv").query("method == 'cesd' and skill_choice == 'random'").set_index("warm_up")
     assert rows.transfer.to_dict() == {"random": "actor+critic_trunk", "policy": "actor"}
