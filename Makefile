@@ -45,7 +45,7 @@ $(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backen
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	# First, by its version: plain torch would bring gigabytes of CUDA where the CPU build is to be had
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	# Python 3.13: dm_control by itself, labmaze has no wheel (see setup.py)
+	# From Python 3.13 on: dm_control by itself, as labmaze has no wheel (see setup.py)
 	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
 		$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt dm_control; fi
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks,docs]

@@ -11,7 +11,7 @@ REPOSITORY = "/".join(os.environ.get(name, "") for name in ("GITHUB_SERVER_URL",
 
 def readme() -> str:
     """Read the README. Its links are relative, as GitHub wants them; for PyPI they lead to the repository."""
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     if not REPOSITORY:
         return text
     version = os.environ["GITHUB_REF_NAME"]
@@ -60,8 +60,8 @@ setup(
         "gymnasium[mujoco]>=1.0,<2.0",
         "shimmy>=2.0,<3.0",
         'dm_control>=1.0.50; python_version < "3.13"',
-        # Python 3.13: dm_control requires labmaze, of which there is no wheel and which our robots don't need. What dm_control
-        # requires besides stands here; itself it takes `pip install --no-deps dm_control`.
+        # From Python 3.13 on: dm_control requires labmaze, of which there is no wheel and which our robots don't need. What
+        # dm_control requires besides stands here; itself it takes `pip install --no-deps dm_control`.
         *[
             f'{name}; python_version >= "3.13"'
             for name in ("dm-env", "dm-tree", "glfw", "lxml", "protobuf", "pyopengl", "pyparsing", "requests", "scipy", "tqdm")
@@ -105,6 +105,7 @@ setup(
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",
         "Programming Language :: Python :: 3.13",
+        "Programming Language :: Python :: 3.14",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch as th
 
+from sb3_cesd.common.argument_rules import DEVICES
 from sb3_cesd.common.command_line import at_least, output_folder
 
 __all__ = ["at_least", "device_name", "existing", "make_folder", "output_folder"]
@@ -47,7 +48,7 @@ def device_name(text: str) -> str:
     """
     try:
         th.zeros(1, device=text)
-        usable = th.device(text).type in ("cpu", "cuda", "mps", "xpu")
+        usable = th.device(text).type in DEVICES
     except (AssertionError, RuntimeError):
         usable = False
     if not usable:

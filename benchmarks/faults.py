@@ -6,7 +6,7 @@ Test saved files against kill -9, flipped bits and a full disk.
 A process that repeatedly overwrites a model and its replay buffer is killed at random times: afterwards each file must load,
 and be one that was saved completely. A training that writes checkpoints is killed as well, and must continue from the latest
 one. Then single bits are flipped in copies of the files, which must not load with other content. Finally, files are
-overwritten on a disk without room for them. Further sections of the page are kept.
+overwritten on a disk without room for them. Further sections of the page are kept. Linux only, as it forks and limits memory.
 """
 
 import argparse
@@ -411,7 +411,7 @@ def main() -> None:
     rows["full disk"], disk = full_disk(args.full)
     text = report(args, rows, disk, time.perf_counter() - start)
     page = args.output / "README.md"
-    _, mark, others = page.read_text().partition("\n## ") if page.is_file() else ("", "", "")
+    _, mark, others = page.read_text(encoding="utf-8").partition("\n## ") if page.is_file() else ("", "", "")
     write_text_whole(page, text + mark + others)
     print(text)
 

@@ -10,7 +10,6 @@ and evaluations are not copied.
 """
 
 import argparse
-import csv
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,9 +18,7 @@ import numpy as np
 import pandas as pd
 from arguments import existing, make_folder, output_folder
 from identities import IDENTITIES
-from runs import Row, only_one, read_rows, row_keys
-
-from sb3_cesd.common.files import write_text_whole
+from runs import Row, only_one, read_rows, row_keys, write_rows
 
 #: Columns that may differ if a run was done twice
 NOT_MEASURED = ("seconds", "versions")
@@ -108,7 +105,7 @@ def join_folders(sources: list[Path], target: Path | None) -> None:
             print(f"{name}: {len(joined[name])} runs from {counts}")
         if target is not None:
             for name, rows in joined.items():
-                write_text_whole(target / name, rows.to_csv(index=False, quoting=csv.QUOTE_MINIMAL))
+                write_rows(target / name, rows)
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ def write(output: Path, n_timesteps: int) -> None:
         write_text_whole(output / "summary.md", summary(of_methods, methods))
         save_figure_whole(draw_ranking(of_methods, methods), output / "ranking.png", dpi=110)
         write_text_whole(output / "table.md", table(rows[rows.method.isin(compared)], compared))
-        print((output / "table.md").read_text())
+        print((output / "table.md").read_text(encoding="utf-8"))
     if ablations:
         both = [*(["cesd"] if "cesd" in methods else []), *ablations]
         write_text_whole(output / "ablations.md", table(rows[rows.method.isin(both)], both))

@@ -20,6 +20,7 @@ from arguments import at_least, existing, make_folder, output_folder
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
+from runs import write_rows
 from urlb_scores import expert_returns, mean_and_spread, normalise, of_last, published, read_runs, samples
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
@@ -173,7 +174,7 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
     tasks = [task for task in expert_returns() if task in set(rows.task)]
     output.mkdir(parents=True, exist_ok=True)
     scores = rows[["method", "task", "seed", "final_return", "score"]]
-    write_text_whole(output / "scores.csv", scores.to_csv(index=False))
+    write_rows(output / "scores.csv", scores)
     lines = ["## Final returns", "", "Mean ± standard deviation over seeds; published ones after 2M + 100k steps.", ""]
     if n_last > 1:
         lines[2] += f" Of each run the mean of the last {n_last} evaluations."
@@ -197,7 +198,7 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
         cells = " | ".join(estimates[method, name].text() for name in AGGREGATES)
         lines.append(f"| {method} | {(rows.method == method).sum()} | {cells} |")
     aggregates = [{"method": method, "aggregate": name, **value._asdict()} for (method, name), value in estimates.items()]
-    write_text_whole(output / "aggregates.csv", pd.DataFrame(aggregates).to_csv(index=False))
+    write_rows(output / "aggregates.csv", pd.DataFrame(aggregates))
     if len(complete) > 1:
         lines += ["", "Probability of improvement: that a run of X scores more than one of Y.", ""]
         lines += ["| X | Y | P(X > Y) |", "|---|---|---|"]

@@ -61,6 +61,16 @@ def read_rows(path: Path) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text.getvalue()))
 
 
+def write_rows(path: Path, rows: pd.DataFrame) -> None:
+    """
+    Write runs to a CSV file, the same on all systems.
+
+    :param path: the CSV file
+    :param rows: the runs
+    """
+    write_text_whole(path, rows.to_csv(index=False, lineterminator="\n"))
+
+
 def append_row(path: Path, row: Row) -> None:
     """
     Add a run to the CSV file. If the process is killed, the file has either the whole row or none of it.
@@ -68,8 +78,7 @@ def append_row(path: Path, row: Row) -> None:
     :param path: the CSV file
     :param row: columns by name; a column that the file does not have yet is added
     """
-    rows = pd.concat([read_rows(path), pd.DataFrame([row])], ignore_index=True)
-    write_text_whole(path, rows.to_csv(index=False, quoting=csv.QUOTE_MINIMAL))
+    write_rows(path, pd.concat([read_rows(path), pd.DataFrame([row])], ignore_index=True))
 
 
 @contextmanager
@@ -279,7 +288,7 @@ def worker_options() -> Row:
 
 def end_with(parent: int, interval: float = 0.5) -> None:
     """
-    End this process when its parent has ended for any reason.
+    End this process when its parent has ended for any reason; not on Windows, where the end of a parent does not show.
 
     :param parent: process that started this one
     :param interval: time between two checks [s]

@@ -25,7 +25,7 @@ import speed_update
 import torch as th
 from arguments import at_least, device_name, make_folder, output_folder
 from random_walk import ROBOTS
-from runs import processor, versions
+from runs import processor, versions, write_rows
 from speed_plot import plot
 from timing import SIZES, Figure
 
@@ -150,7 +150,7 @@ def main() -> None:
         if path.is_file():
             others = pd.read_csv(path)
             rows = pd.concat([others[(others.part != part) | (others.device != args.device)], rows], ignore_index=True)
-        write_text_whole(path, rows.to_csv(index=False))
+        write_rows(path, rows)
         print(markdown(rows[rows.part == part]), flush=True)
     if not parts:
         return

@@ -302,7 +302,8 @@ def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> 
     skill_space = make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim")))
     action_space = _space_from_json("action_space", description["action_space"], tensors)
     statistics = {
-        name.removeprefix("mean."): (mean.numpy(), tensors[f"var.{name.removeprefix('mean.')}"].numpy())
+        # Copies: tensors of safetensors keep the file mapped, and Windows overwrites no mapped files
+        name.removeprefix("mean."): (mean.numpy().copy(), tensors[f"var.{name.removeprefix('mean.')}"].numpy().copy())
         for name, mean in tensors.items()
         if name.startswith("mean.")
     }

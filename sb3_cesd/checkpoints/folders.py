@@ -5,13 +5,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sb3_cesd.common.files import AnyPath, lock, sync_folder
+from sb3_cesd.common.files import AnyPath, lock, move, sync_folder
 
 MODEL = "model.zip"
 BUFFER = "replay_buffer"
@@ -44,15 +44,19 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
             sync_folder(unfinished)
             if target.exists():
                 _delete(target)
-            os.rename(unfinished, target)
+            move(unfinished, target)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
         sync_folder(folder)
         known = checkpoints_in(folder)
         until = known.index(target) + 1
-        for other in [*known[: max(until - keep, 0)], *known[until:]]:
-            _delete(other)
+        for old in known[: max(until - keep, 0)]:
+            # The new one is complete; on Windows, one that another program has open is deleted by a later call
+            with suppress(PermissionError):
+                _delete(old)
+        for later in known[until:]:
+            _delete(later)
 
 
 @contextmanager
@@ -73,7 +77,7 @@ def _delete(checkpoint: Path) -> None:
     # Renamed first, so that an incomplete one is never found
     deleted = checkpoint.with_name(".deleted")
     shutil.rmtree(deleted, ignore_errors=True)
-    os.rename(checkpoint, deleted)
+    move(checkpoint, deleted)
     shutil.rmtree(deleted, ignore_errors=True)
 
 

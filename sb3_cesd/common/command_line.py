@@ -43,7 +43,7 @@ def output_folder(text: str) -> Path:
     path = Path(text)
     above = path.absolute()
     try:
-        while not above.exists():
+        while not above.exists() and above != above.parent:
             above = above.parent
         writable = bool(text) and above.is_dir() and os.access(above, os.W_OK | os.X_OK)
     except OSError:  # a name that is too long

@@ -8,6 +8,7 @@ import pickle
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,10 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 UNFINISHED = ".unfinished"
 #: Bytes that are read at once
 CHUNK = 1 << 20
+#: Seconds that another program, such as a virus scanner, gets to close a file on Windows, which moves no open files
+PATIENCE = 2.0
+#: Seconds after which an unfinished file is taken for abandoned where files can't be locked
+ABANDONED_AFTER = 60.0
 
 
 @contextmanager
@@ -61,20 +66,40 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 unfinished.chmod(stat.S_IMODE(path.stat().st_mode))
             if fcntl is not None:
-                os.replace(unfinished, path)  # while it is locked
+                move(unfinished, path)  # while it is locked
         if fcntl is None:
-            os.replace(unfinished, path)  # Windows renames no open files
+            move(unfinished, path)  # Windows moves no open files
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
         full = _disk_error(error, before)
         if full is None:
             raise
+        remedy = "free some space, or write to another disk"
+        if isinstance(full, PermissionError):
+            remedy = "close the programs that have it open, or write to a folder that you may write to"
         raise OSError(
-            full.errno,
-            f"{path} could not be written ({full.strerror}). What was there before is untouched: free some space, or write to "
-            "another disk",
+            full.errno, f"{path} could not be written ({full.strerror}). What was there before is untouched: {remedy}"
         ) from error
     sync_folder(path.parent)
+
+
+def move(source: Path, target: Path) -> None:
+    """
+    Move a file or folder. On Windows, wait a moment for other programs to close it.
+
+    :param source: the file or folder
+    :param target: where it goes; a file there is replaced
+    :raises PermissionError: if it can't be moved; on Windows also if another program has it or the target open
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            if fcntl is not None or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
 
 
 def lock(descriptor: int, wait: bool = True) -> bool:
@@ -115,6 +140,12 @@ def _delete_if_abandoned(unfinished: Path) -> None:
 
     :param unfinished: a file of :func:`written_whole`, which is locked while it is written
     """
+    if fcntl is None:
+        # Windows deletes no open files; between being closed and being moved, it is only moments old
+        with suppress(OSError):
+            if time.time() - unfinished.stat().st_mtime > ABANDONED_AFTER:
+                unfinished.unlink()
+        return
     with suppress(FileNotFoundError), open(unfinished, "rb") as file:
         if lock(file.fileno(), wait=False):
             unfinished.unlink()

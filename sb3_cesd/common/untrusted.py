@@ -48,7 +48,7 @@ def read_entry(path: Path, name: str) -> Any:
     :raises ValueError: if the file is damaged, or the entry is made of other objects
     """
     try:
-        root = yaml.compose(path.read_text(), Loader=_DataLoader)
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=_DataLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a yml file, or is damaged: restore or remove it.") from error
     loader = _DataLoader("")

@@ -229,7 +229,10 @@ def explain_no_file(path: object, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except IsADirectoryError as error:
+    except (IsADirectoryError, PermissionError) as error:
+        # Windows has the same error for a folder as for a file that may not be read
+        if not (isinstance(path, str | pathlib.Path) and pathlib.Path(path).is_dir()):
+            raise
         raise ValueError(f"The path {path} is a folder: pass the file {kind}, with its suffix.") from error
     except FileNotFoundError as error:
         raise FileNotFoundError(f"There is no file at the path {path}: pass the path {kind}.") from error

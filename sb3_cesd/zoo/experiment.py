@@ -156,10 +156,10 @@ def warn_of_unused_reward(manager: Any) -> None:
         f"""{"!" * 100}
 WARNING: this continues to discover skills in {env_id} and does not use its reward, as no setting says that it is a task.
 To fine-tune a skill on the reward of {env_id}, add one of
-    -params reward:'"extrinsic"'
+    -params "reward:'extrinsic'"
     --conf-file mine.yml    with  reward: 'extrinsic'  under {env_id}
 (a file to start from is printed by: python -m sb3_cesd.zoo.hyperparams template).
-To continue discovering skills without this warning, add -params reward:'"intrinsic"'.
+To continue discovering skills without this warning, add -params "reward:'intrinsic'".
 {"!" * 100}"""
     )
 

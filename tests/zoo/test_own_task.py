@@ -50,13 +50,13 @@ WARNING = "WARNING: this continues to discover skills in MyTask-v0 and does not 
 
 def test_an_unknown_task_is_warned_of_with_both_remedies(pretrained):
     output = train(pretrained, "--env", "MyTask-v0", "-i", AGENT, "-n", 20, "-f", "unknown", *SMALL)
-    assert WARNING in output and "-params reward:'\"extrinsic\"'" in output and "reward: 'extrinsic'" in output
+    assert WARNING in output and "-params \"reward:'extrinsic'\"" in output and "reward: 'extrinsic'" in output
     assert CeSD.load(pretrained / "unknown/cesd/MyTask-v0_1/MyTask-v0.zip").reward == "intrinsic"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "remedy", [[*SMALL, 'reward:"extrinsic"'], ["--conf-file", "mine.yml", *SMALL]], ids=["params", "yml"]
+    "remedy", [[*SMALL, "reward:'extrinsic'"], ["--conf-file", "mine.yml", *SMALL]], ids=["params", "yml"]
 )
 def test_both_remedies_fine_tune_a_skill(pretrained, tmp_path, remedy):
     output = train(pretrained, "--env", "MyTask-v0", "-i", AGENT, "-n", 20, "-f", tmp_path, *remedy)

@@ -7,7 +7,7 @@ from types import ModuleType
 
 #: Last sentences of error messages about rendering
 REMEDY = (
-    "Without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
+    "On Linux without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
     "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
 )
 #: Error message if dm_control is not installed

@@ -105,7 +105,7 @@ def read_sections(file: str) -> dict[str, Entry]:
     :raises ValueError: if a section is unknown
     """
     path = hyperparams_folder() / f"{file}.yml"
-    sections = (yaml.safe_load(path.read_text()) if path.is_file() else None) or {}
+    sections = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     unknown = [name for name in sections if name not in SECTIONS]
     if unknown:
         raise ValueError(f"{path} has unknown sections, {', '.join(unknown)}: use {', '.join(SECTIONS)}.")
