@@ -49,9 +49,6 @@ class Unlearned:
             return self._random.predict(observation, deterministic=deterministic, skill=skill)
         return self._constant[skill].astype(np.float32) * (self._kind == "constant"), None
 
-    def predict_clusters(self, observations: np.ndarray) -> None:
-        """Return nothing, since there are no clusters."""
-
 
 def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[str, float]]:
     """

@@ -12,7 +12,8 @@ from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.rng import preserve_random_state
-from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training, transpose_like_training
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
 from sb3_cesd.eval_callback import SkillEvalCallback as SkillEvalCallback
 from sb3_cesd.metrics import (
     CumulativeMazeCoverage,

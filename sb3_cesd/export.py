@@ -18,7 +18,7 @@ from gymnasium import spaces
 from safetensors import safe_open
 from safetensors.torch import save
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor, NatureCNN
-from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn.modules import activation
 
@@ -27,7 +27,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
-from sb3_cesd.common.vec_env import observation_statistics
+from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.skill_ddpg.checks import statistics_of_training
 from sb3_cesd.skill_ddpg.networks import SkillActor
@@ -100,9 +100,6 @@ class ExportedPolicy(SkillPolicy):
         self.actor.set_training_mode(mode)
         self.training = mode
 
-    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
-        return self.actor(observation)
-
     def predict(
         self,
         observation: Observation,
@@ -129,15 +126,6 @@ class ExportedPolicy(SkillPolicy):
             else:
                 observation = plain_form(entries)  # type: ignore[assignment]
         return super().predict(observation, state, episode_start, deterministic, skill)
-
-    def predict_clusters(self, observations: Observation) -> None:
-        """
-        Return nothing, since clusters are not exported.
-
-        :param observations: several observations without skills
-        :return: ``None``
-        """
-        return None
 
     def _normalized(self, name: str, value: np.ndarray) -> np.ndarray:
         """Normalise an entry of observations as ``VecNormalize`` does."""

@@ -11,7 +11,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.rules import as_array, is_whole, shown
 from sb3_cesd.common.skills import check_skill
-from sb3_cesd.common.vec_env import normalize_entries
+from sb3_cesd.common.vec_normalize import normalize_entries
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import statistics_of_training

@@ -5,10 +5,27 @@ It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker
 checkpoints, and uses the latest one.
 """
 
+import itertools
 import sys
+from pathlib import Path
 
-from sb3_cesd.checkpoints.folders import with_checkpoints_found
+from sb3_cesd.checkpoints.folders import MODEL, find_checkpoint
 from sb3_cesd.zoo import register
+
+
+def with_checkpoints_found(arguments: list[str]) -> list[str]:
+    """
+    Replace a folder of checkpoints in RL Zoo's command line, which RL Zoo rejects, by the model of its latest checkpoint.
+
+    :param arguments: arguments of the command line
+    :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``
+    :raises FileNotFoundError: if there is no checkpoint in a folder
+    """
+    found = list(arguments)
+    for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
+        if option in ("-i", "--trained-agent") and Path(value).is_dir():
+            found[idx + 1] = str(find_checkpoint(value) / MODEL)
+    return found
 
 
 def main() -> None:

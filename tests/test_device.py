@@ -73,8 +73,8 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
         kwargs["constraint_kwargs"] = {"count": "paper"}
     model, samples = make_meta(**kwargs)
     # What learns in relabelling, but for the steps of optimizers
-    for optimizer in model.intrinsic.optimizer_names:
-        getattr(model.intrinsic, optimizer).step = lambda: None
+    for optimizer in model.intrinsic.optimizers.values():
+        optimizer.step = lambda: None
     model.intrinsic.train()
     model.intrinsic.update(samples)
     samples = model.intrinsic.relabel(samples)

@@ -76,16 +76,15 @@ def test_the_intrinsic_loss_of_every_method_is_checked(name, tiny, monkeypatch):
     del tiny["intrinsic_kwargs"]
     method = registry.METHODS[name]
     model = method("MlpPolicy", "Pendulum-v1", **tiny).learn(60)
-    optimizers = model.intrinsic.optimizer_names
-    for optimizer in optimizers:
-        parameter = getattr(model.intrinsic, optimizer).param_groups[0]["params"][0]
+    for name, optimizer in model.intrinsic.optimizers.items():
+        parameter = optimizer.param_groups[0]["params"][0]
         handle = parameter.register_hook(lambda gradient: gradient * math.inf)
         before = parameter.detach().clone()
         with pytest.raises(TrainingDiverged, match=r"the gradient of intrinsic\.\S+ by the \w+ loss is not finite"):
             model.train(1, model.batch_size)
         handle.remove()
         assert is_finite(model)
-        if optimizer != "prototype_optimizer":  # normalised in place
+        if name != "prototype_optimizer":  # normalised in place
             assert (parameter == before).all()
 
 

@@ -340,9 +340,7 @@ class CeSD(SkillDDPG):
         :return: the batch with pairs
         """
         skills, rewards = replay_data.skills, replay_data.rewards
-        pairs = one_pair_per_transition(skills, skills, rewards)
-        if self.policy.n_heads > 1:
-            pairs = all_heads(self.policy.n_heads, skills, rewards)
+        pairs = all_heads(self.policy.n_heads, skills, rewards)
         return CeSDSamples.from_batch(replay_data, clusters=skills, actor_skills=skills, pairs=pairs)
 
     def _setup_learn(

@@ -25,9 +25,8 @@ def write_with_arrays(folder: Path, value: object, previous: Path | None = None)
     :param previous: folder of the previous call, on the same disk
     """
     folder.mkdir()
-    writer = _ArrayWriter(folder, previous)
     content = io.BytesIO()
-    _ArrayPickler(content, writer).dump(value)
+    _ArrayPickler(content, folder, previous).dump(value)
     with open(folder / "object.pkl", "wb") as file:
         dump_with_checksum(content.getvalue(), file)
         file.flush()
@@ -48,25 +47,27 @@ def read_with_arrays(folder: Path) -> Any:
     return _ArrayUnpickler(io.BytesIO(content), folder).load()
 
 
-class _ArrayWriter:
+class _ArrayPickler(pickle.Pickler):
     """
-    Write arrays in pieces.
+    Pickle an object, and write its large arrays in pieces.
 
-    :param folder: folder to write to
+    :param file: where to write the rest
+    :param folder: folder of the pieces
     :param previous: folder with the pieces of the previous call
     """
 
-    def __init__(self, folder: Path, previous: Path | None) -> None:
+    def __init__(self, file: io.BytesIO, folder: Path, previous: Path | None) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.folder = folder
         self.previous = previous
         self._n_arrays = 0
 
-    def put(self, obj: Any) -> tuple[str, tuple[int, ...], list[tuple[str, str]]] | None:
+    def persistent_id(self, obj: Any) -> tuple[str, tuple[int, ...], list[tuple[str, str]]] | None:
         """
         Write an object if it is a large array of numbers.
 
         :param obj: any object
-        :return: its type, shape, and the names and SHA-256 of its pieces; ``None`` for an object that is not written here
+        :return: its type, shape, and the names and SHA-256 of its pieces; ``None`` for an object that is pickled
         """
         if not isinstance(obj, np.ndarray) or obj.ndim == 0 or obj.nbytes < PIECE or obj.dtype.hasobject:
             return None
@@ -87,23 +88,6 @@ class _ArrayWriter:
                 file.flush()
                 os.fsync(file.fileno())
         return name, hashlib.sha256(content.data).hexdigest()
-
-
-class _ArrayPickler(pickle.Pickler):
-    """
-    Pickle an object without its large arrays.
-
-    :param file: where to write the rest
-    :param writer: writes the arrays
-    """
-
-    def __init__(self, file: io.BytesIO, writer: _ArrayWriter) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._writer = writer
-
-    def persistent_id(self, obj: Any) -> Any:
-        """Write a large array."""
-        return self._writer.put(obj)
 
 
 class _ArrayUnpickler(pickle.Unpickler):

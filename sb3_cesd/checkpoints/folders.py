@@ -1,6 +1,5 @@
 """Folders of checkpoints, which are written completely or not at all."""
 
-import itertools
 import json
 import os
 import shutil
@@ -166,18 +165,3 @@ def read_manifest(checkpoint: Path) -> dict[str, Any]:
         raise ValueError(
             f"{checkpoint / MANIFEST} is damaged ({error}): resume from the checkpoint before this one."
         ) from error
-
-
-def with_checkpoints_found(arguments: list[str]) -> list[str]:
-    """
-    Replace a folder of checkpoints in RL Zoo's command line, which RL Zoo rejects, by the model of its latest checkpoint.
-
-    :param arguments: arguments of the command line
-    :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``
-    :raises FileNotFoundError: if there is no checkpoint in a folder
-    """
-    found = list(arguments)
-    for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in ("-i", "--trained-agent") and Path(value).is_dir():
-            found[idx + 1] = str(find_checkpoint(value) / MODEL)
-    return found

@@ -1,5 +1,6 @@
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import torch as th
@@ -37,9 +38,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     folder = find_checkpoint(path)
     manifest = read_manifest(folder)
     module, name = manifest["class"]
-    model_class: Any = import_module(module)
-    for part in name.split("."):
-        model_class = getattr(model_class, part)
+    model_class = attrgetter(name)(import_module(module))
     wanted = kwargs.get("reward")
     if wanted is not None and wanted != read_saved_data(folder / MODEL).get("reward", "intrinsic"):
         raise ValueError(

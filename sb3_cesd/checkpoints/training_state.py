@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
-from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
 from sb3_cesd.checkpoints.environments import get_env_state, set_env_state
-from sb3_cesd.checkpoints.random_states import get_random_states, set_random_states
+from sb3_cesd.common.rng import get_random_states, set_random_states
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Attributes in which a logger keeps values until they are written
@@ -86,10 +85,7 @@ def restart_episodes(model: SkillDDPG, seed: int | None) -> None:
     if seed is None:
         return
     assert model.env is not None and model.replay_buffer is not None
-    venv = model.env
-    while isinstance(venv, VecEnvWrapper):
-        venv = venv.venv
-    venv.seed(seed)
+    model.env.unwrapped.seed(seed)
     model.replay_buffer.end_trajectories()
     model._last_obs = model.env.reset()  # type: ignore[assignment]
     model._last_episode_starts = np.ones(model.n_envs, dtype=bool)

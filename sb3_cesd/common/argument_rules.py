@@ -18,6 +18,7 @@ from sb3_cesd.common.rules import (
     POSITIVE_INTEGER,
     Rule,
     array,
+    as_array,
     instance,
     is_array,
     is_integer,
@@ -95,10 +96,7 @@ def _is_learning_rate(value: Any) -> bool:
 def _is_truth_values(value: Any) -> bool:
     if not isinstance(value, np.ndarray | list):
         return False
-    try:
-        values = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return False
+    values = as_array(value)
     return (
         values.ndim < 2
         and values.size > 0
@@ -113,18 +111,16 @@ def _is_callback(value: Any) -> bool:
 
 
 def _is_skill(value: Any) -> bool:
-    if is_whole(value):
-        return True
-    try:
-        vector = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        return False
-    return vector.ndim == 1 and isinstance(value, np.ndarray | list | tuple) and is_array(vector)
+    vector = as_array(value)
+    return is_whole(value) or (vector.ndim == 1 and isinstance(value, np.ndarray | list | tuple) and is_array(vector))
 
 
 def _are_skills(value: Any) -> bool:
-    several = value if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) else ()
-    return _is_skill(value) or (len(several) > 0 and all(map(_is_skill, several)))
+    if isinstance(value, np.ndarray):
+        is_list = value.ndim > 0
+    else:
+        is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return _is_skill(value) or (is_list and len(value) > 0 and all(map(_is_skill, value)))
 
 
 ENV = Rule(

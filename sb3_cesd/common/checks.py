@@ -69,29 +69,6 @@ def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], give
     return factory(**kwargs, **given)
 
 
-def choose(
-    name: str,
-    choice: str,
-    options: Mapping[str, Callable[..., T]],
-    kwargs: Mapping[str, Any],
-    given: Mapping[str, Any] | None = None,
-) -> T:
-    """
-    Build one of several named options.
-
-    :param name: name of the argument that chooses, whose arguments are in ``<name>_kwargs``
-    :param choice: the chosen option
-    :param options: factories by name
-    :param kwargs: arguments of the chosen factory, as the user passed them
-    :param given: more of its arguments, which the user can't choose
-    :return: what the factory returns
-    :raises ValueError: if there is no such option or argument
-    """
-    if not isinstance(choice, str) or choice not in options:
-        raise ValueError(f"Unknown {name} {shown(choice)}: choose one of {', '.join(map(repr, options))}.")
-    return build(f"{name}_kwargs", options[choice], kwargs, given)
-
-
 @contextmanager
 def explain_unknown_env(env_id: object) -> Iterator[None]:
     """

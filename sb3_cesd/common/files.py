@@ -2,7 +2,6 @@
 
 import glob
 import hashlib
-import io
 import os
 import pickle
 import secrets
@@ -212,7 +211,7 @@ def with_suffix(path: AnyPath, suffix: str) -> Path:
     return path if path.suffix else path.with_name(path.name + suffix)
 
 
-class _HashingWriter(io.RawIOBase):
+class _HashingWriter:
     """
     Pass on what is written, and compute its SHA-256.
 
@@ -222,10 +221,6 @@ class _HashingWriter(io.RawIOBase):
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.sha256 = hashlib.sha256()
-
-    def writable(self) -> bool:
-        """Say that it can be written to."""
-        return True
 
     def write(self, data: Any) -> int:
         """

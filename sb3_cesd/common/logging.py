@@ -17,23 +17,21 @@ class LogSchedule:
 
     Where the intervals end depends on the number of steps alone, so a resumed training keeps them.
 
-    :param n_logs: number of intervals of a training
-    :param longest_silence: time after which logs are written in the midst of an interval [s]
     """
 
-    def __init__(self, n_logs: int = N_TABLES, longest_silence: float = LONGEST_SILENCE) -> None:
-        self.n_logs = n_logs
-        self.longest_silence = longest_silence
+    def __init__(self) -> None:
         self.begin(0, 1, 0)
 
-    def begin(self, start: int, end: int, now: int) -> None:
+    def begin(self, start: int, end: int, now: int, n_logs: int = N_TABLES) -> None:
         """
         Start the schedule of a training.
 
         :param start: environment steps before its first
         :param end: environment steps after its last
         :param now: environment steps so far, more than ``start`` in a resumed training
+        :param n_logs: number of intervals
         """
+        self._n_logs = n_logs
         self._start, self._n_timesteps = start, max(end - start, 1)
         self._interval = self._interval_of(now)
         self._written_at = time.monotonic()
@@ -46,13 +44,13 @@ class LogSchedule:
         :return: whether an interval is over, or the last log was long ago
         """
         interval, now = self._interval_of(num_timesteps), time.monotonic()
-        if interval == self._interval and now - self._written_at < self.longest_silence:
+        if interval == self._interval and now - self._written_at < LONGEST_SILENCE:
             return False
         self._interval, self._written_at = interval, now
         return True
 
     def _interval_of(self, num_timesteps: int) -> int:
-        return (num_timesteps - self._start) * self.n_logs // self._n_timesteps
+        return (num_timesteps - self._start) * self._n_logs // self._n_timesteps
 
 
 def n_logs_for(logger: Logger) -> int:

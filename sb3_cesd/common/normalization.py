@@ -5,7 +5,7 @@ import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.cuda.device_arrays import DeviceArrays
-from sb3_cesd.common.vec_env import observation_statistics
+from sb3_cesd.common.vec_normalize import observation_statistics
 
 
 class TensorNormalization:

@@ -217,16 +217,3 @@ def joined(observations: Mapping[str, np.ndarray]) -> np.ndarray:
     :return: shape ``(n, obs_dim)``
     """
     return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1)
-
-
-def state_dim(space: spaces.Space) -> int:
-    """
-    Count the numbers in an observation.
-
-    :param space: its space
-    :return: size of the vector that :func:`to_states` makes of it
-    """
-    if isinstance(space, spaces.Dict):
-        return sum(state_dim(child) for child in space.spaces.values())
-    assert space.shape is not None
-    return int(np.prod(space.shape))

@@ -7,21 +7,19 @@ class RunningVariance(nn.Module):
     Running mean and variance of a scalar, merged group by group (Chan et al.'s parallel formula).
 
     Follows the released code of CeSD and URLB: the batch variance is the unbiased one and the statistics
-    start as mean 0, variance 1 with a weight of ``epsilon`` samples. They are buffers, hence saved with the model,
+    start as mean 0, variance 1 with a weight of 1e-4 samples. They are buffers, hence saved with the model,
     in float64 because the count reaches 1e10.
-
-    :param epsilon: weight of the initial statistics, in samples
     """
 
     mean: th.Tensor
     var: th.Tensor
     count: th.Tensor
 
-    def __init__(self, epsilon: float = 1e-4) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.register_buffer("mean", th.zeros((), dtype=th.float64))
         self.register_buffer("var", th.ones((), dtype=th.float64))
-        self.register_buffer("count", th.full((), epsilon, dtype=th.float64))
+        self.register_buffer("count", th.full((), 1e-4, dtype=th.float64))
 
     @th.no_grad()
     def update(self, values: th.Tensor, groups: th.Tensor, n_groups: int, valid: th.Tensor) -> th.Tensor:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import ClassVar, TypeAlias, get_args
+from typing import ClassVar, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import torch as th
@@ -15,6 +15,7 @@ from sb3_cesd.common.tensors import one_hot
 
 #: How users refer to a skill: by an index or, in a continuous space, also by a vector
 SkillName: TypeAlias = int | list[float] | np.ndarray
+ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, th.Tensor)
 
 
 def check_skill(skill: int, n_skills: int) -> int:
@@ -166,7 +167,7 @@ class SkillSpace(ABC):
         """
         return vector
 
-    def decode(self, vectors: np.ndarray) -> np.ndarray:
+    def decode(self, vectors: ArrayOrTensor) -> ArrayOrTensor:
         """
         Convert vectors to skills as stored in the replay buffer.
 
@@ -244,8 +245,8 @@ class DiscreteSkills(SkillSpace):
     def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
         return self.embed(th.randint(self.n_skills, (n,), device=device))
 
-    def decode(self, vectors: np.ndarray) -> np.ndarray:
-        return vectors.argmax(axis=-1)
+    def decode(self, vectors: ArrayOrTensor) -> ArrayOrTensor:
+        return vectors.argmax(-1)
 
     def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
         return one_hot(skills, self.n_skills, dtype)

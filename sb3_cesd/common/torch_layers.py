@@ -59,10 +59,9 @@ def create_orthogonal_mlp(
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer
     :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after each hidden layer
     :return: the network
     """
-    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
+    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch)).apply(orthogonal_init)
 
 
 def xavier_init(module: nn.Module) -> None:
@@ -110,24 +109,18 @@ class SpectralLinear(nn.Linear):
         return nn.functional.linear(inputs, self.weight / largest, self.bias)
 
 
-def create_spectral_mlp(
-    input_dim: int,
-    output_dim: int,
-    net_arch: list[int],
-    activation_fn: type[nn.Module] = nn.ReLU,
-) -> nn.Sequential:
+def create_spectral_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
     """
-    Make a 1-Lipschitz MLP, by spectral normalisation of every layer.
+    Make a 1-Lipschitz MLP with ReLU, by spectral normalisation of every layer.
 
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer
     :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after each hidden layer, itself 1-Lipschitz
     :return: the network
     """
     layers: list[nn.Module] = []
     for size_in, size_out in pairwise([input_dim, *net_arch, output_dim]):
-        layers += [SpectralLinear(size_in, size_out), activation_fn()]
+        layers += [SpectralLinear(size_in, size_out), nn.ReLU()]
     network = nn.Sequential(*layers[:-1]).apply(xavier_init)
     for _ in range(15):
         for layer in network:
@@ -136,19 +129,13 @@ def create_spectral_mlp(
     return network
 
 
-def create_xavier_mlp(
-    input_dim: int,
-    output_dim: int,
-    net_arch: list[int],
-    activation_fn: type[nn.Module] = nn.ReLU,
-) -> nn.Sequential:
+def create_xavier_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
     """
     Make SB3's MLP, initialised as in METRA.
 
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer
     :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after each hidden layer
     :return: the network
     """
-    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(xavier_init)
+    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch)).apply(xavier_init)

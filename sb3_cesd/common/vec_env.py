@@ -2,12 +2,10 @@ import inspect
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from stable_baselines3.common.vec_env import (
     VecEnv,
     VecEnvWrapper,
     VecNormalize,
-    VecTransposeImage,
     unwrap_vec_normalize,
     unwrap_vec_wrapper,
 )
@@ -18,11 +16,7 @@ from sb3_cesd.common.choices import SkillOrder
 from sb3_cesd.common.observations import (
     OBSERVATION,
     SKILL,
-    Observation,
     add_skill,
-    channels_first,
-    entries_of,
-    plain_form,
     shapes_of,
     short,
     skill_observation_space,
@@ -167,139 +161,10 @@ def add_skill_observation(
             )
         assert hasattr(outer, "venv")
         outer = outer.venv
-    if not _same_layout(env.observation_space, wrapper.observation_space):
+    if shapes_of(env.observation_space) != shapes_of(wrapper.observation_space):
         raise ValueError(
             "A wrapper around VecSkillObservation changes the observation space to "
             f"{short(env.observation_space)}: apply it before VecSkillObservation, or pass the environment without "
             "VecSkillObservation (the model adds it)."
         )
     return env
-
-
-def _same_layout(first: spaces.Space, second: spaces.Space) -> bool:
-    """Whether two spaces have equal keys and shapes; VecNormalize changes bounds."""
-    if isinstance(first, spaces.Dict) and isinstance(second, spaces.Dict):
-        return first.spaces.keys() == second.spaces.keys() and all(
-            first[name].shape == second[name].shape for name in first.spaces
-        )
-    return first == second
-
-
-#: What :func:`normalize_like_training` changes of a ``VecNormalize``
-NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
-
-
-def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
-    """
-    Normalise the observations of other environments as in training.
-
-    The statistics of training are shared, so that they are always the latest, and never changed.
-
-    :param env: environments without skill observations, with a ``VecNormalize`` of their own (which is changed) or without
-    :param statistics: ``VecNormalize`` of training, ``None`` if there was none
-    :return: the environments, normalised
-    :raises ValueError: if the statistics are of other observations
-    """
-    normalizer = unwrap_vec_normalize(env)
-    if normalizer is None:
-        if statistics is None:
-            return env
-        keys = None
-        if isinstance(env.observation_space, spaces.Dict) and statistics.norm_obs:
-            # Not all entries, as the space describes images that are normalised as other arrays
-            keys = [name for name in observation_statistics(statistics) if name in env.observation_space.spaces]
-        env = normalizer = VecNormalize(env, norm_obs=statistics.norm_obs, norm_reward=False, norm_obs_keys=keys)
-    normalizer.training = False
-    normalizer.norm_obs = statistics is not None and statistics.norm_obs
-    if statistics is not None and statistics.norm_obs:
-        # The normalizer has none of its own if it did not normalise observations
-        known, trained = shapes_of(normalizer.observation_space), observation_statistics(statistics)
-        shapes = {name: rms.mean.shape for name, rms in trained.items()}
-        if {name: known.get(name) for name in shapes} != shapes:
-            raise ValueError(
-                f"The statistics of VecNormalize are of observations of shape {_shapes(shapes)}, those to "
-                f"normalise are of shape {_shapes(known)}: pass environments wrapped as those of training."
-            )
-        if isinstance(normalizer.observation_space, spaces.Dict):
-            normalizer.obs_rms, normalizer.norm_obs_keys = trained, list(trained)
-        else:
-            normalizer.obs_rms = trained[OBSERVATION]
-        normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
-    return env
-
-
-def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
-    """
-    Put the channels of images first where the model observes them so: Stable-Baselines3 transposes only the environments of
-    training.
-
-    :param env: environments
-    :param space: space that the model observes
-    :return: the environments, in a ``VecTransposeImage`` if that makes their observations those of the model
-    """
-    given, observed = shapes_of(env.observation_space), shapes_of(space)
-    if given == observed or shapes_of(channels_first(env.observation_space)) != observed:
-        return env
-    return VecTransposeImage(env)
-
-
-def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
-    """
-    Return whether observations are not normalised for a model, although ``VecNormalize`` normalised them in training.
-
-    :param model: a model, or an exported policy, which holds its statistics itself
-    :param vec_normalize: ``VecNormalize`` of its environment, if there is one
-    :return: whether the statistics of training are missing
-    """
-    return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
-
-
-def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
-    """
-    Read the statistics of observations.
-
-    :param normalize: the ``VecNormalize``
-    :return: mean and variance by the name of the entry, which is ``"observation"`` for a Box space
-    """
-    return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
-
-
-def has_seen_observations(normalize: VecNormalize) -> bool:
-    """
-    Return whether the statistics of observations include any, or are as initialised.
-
-    :param normalize: the ``VecNormalize``
-    :return: whether each entry has been seen once at least
-    """
-    return all(statistics.count >= 1.0 for statistics in observation_statistics(normalize).values())
-
-
-def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Normalise observations, whether ``VecNormalize`` is inside the skill wrapper or around it.
-
-    :param vec_normalize: the ``VecNormalize``
-    :param entries: entries of observations, without a skill
-    :return: the entries as a model sees them
-    """
-    return entries_of(vec_normalize.normalize_obs(_in_layout_of(vec_normalize, entries)))
-
-
-def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Undo :func:`normalize_entries`.
-
-    :param vec_normalize: the ``VecNormalize``
-    :param entries: entries of observations as a model sees them, without a skill
-    :return: the entries as environments return them
-    """
-    return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
-
-
-def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
-    """Convert entries to the form that ``VecNormalize`` takes: always dictionaries if it is around the skill wrapper."""
-    return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
-
-
-def _shapes(shapes: dict[str, tuple[int, ...] | None]) -> str:
-    return str(shapes[OBSERVATION]) if list(shapes) == [OBSERVATION] else str(shapes)

@@ -145,9 +145,9 @@ class IntrinsicReward(nn.Module, ABC):
         self.gradient_steps.take(name, optimizer, loss)
 
     @property
-    def optimizer_names(self) -> list[str]:
-        """Names of the attributes that are optimizers."""
-        return [name for name, value in vars(self).items() if isinstance(value, th.optim.Optimizer)]
+    def optimizers(self) -> dict[str, th.optim.Optimizer]:
+        """Attributes that are optimizers, by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, th.optim.Optimizer)}
 
     def own_learning_rates(self) -> dict[str, float]:
         """
@@ -164,7 +164,7 @@ class IntrinsicReward(nn.Module, ABC):
         :return: those without a learning rate of their own
         """
         own = self.own_learning_rates()
-        return [getattr(self, name) for name in self.optimizer_names if name not in own]
+        return [optimizer for name, optimizer in self.optimizers.items() if name not in own]
 
     def set_own_learning_rates(self) -> None:
         """Set the learning rates of the other optimizers: loading a model restores those that it was saved with."""

@@ -55,7 +55,7 @@ class CSFReward(DisplacementReward):
         :return: their directions, shape ``(n_negatives, skill_dim)``
         """
         vectors = self.skill_space.draw_tensor(self.n_negatives, device)
-        return self.skill_space.directions(vectors.argmax(dim=1) if self.skill_space.discrete else vectors, dtype)
+        return self.skill_space.directions(self.skill_space.decode(vectors), dtype)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         displacements = self.step_displacements(samples)

@@ -5,10 +5,11 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import episode_length
+from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts
-from sb3_cesd.metrics.summary import ClusterModel, env_layout, play_and_measure
+from sb3_cesd.metrics.summary import env_layout, play_and_measure
 
 #: Number of episodes of an evaluation, whatever the number of skills, and steps of each
 N_EPISODES, N_STEPS = 64, 200
@@ -41,7 +42,7 @@ def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
 
 
 def play_and_score(
-    model: ClusterModel,
+    model: SkillModel,
     env: VecEnv,
     n_episodes: int = N_EPISODES,
     n_steps: int = N_STEPS,
@@ -83,9 +84,7 @@ def play_and_score(
         random = collect_rollouts(
             RandomActions(env.action_space, seed), env, N_RANDOM_EPISODES // 2, n_steps, seed=seed, deterministic=deterministic
         )
-        assert rollouts.observations is not None
-        seen = rollouts._replace(states=rollouts.observations)
-        coverage = float(observation_coverage(seen.per_state()[0], random.per_state()[0]))
+        coverage = float(observation_coverage(rollouts.as_seen().per_state()[0], random.per_state()[0]))
     score = skill_score(metrics["knn_accuracy"], coverage, model.n_skills)
     return {"skill_score": score, "coarse_coverage": coverage, **metrics}, rollouts
 

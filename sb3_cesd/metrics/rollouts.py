@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
-from sb3_cesd.common.vec_env import transpose_like_training
+from sb3_cesd.common.vec_normalize import transpose_like_training
 from sb3_cesd.metrics.places import env_positions
 
 

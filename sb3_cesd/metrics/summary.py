@@ -1,6 +1,6 @@
 """All metrics of the skills of a model at once."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
@@ -28,18 +28,6 @@ ROBOT_BIN, ARM_BIN = 1.0, 0.1
 N_STATES = 51
 #: Number of nearest neighbours for the accuracy, and for the entropy
 N_VOTES, N_NEIGHBORS = 5, 16
-
-
-class ClusterModel(SkillModel, Protocol):
-    """A model that may assign states to clusters."""
-
-    def predict_clusters(self, observations: np.ndarray) -> np.ndarray | None:
-        """
-        Assign states to clusters.
-
-        :param observations: shape ``(n, obs_dim)``
-        :return: cluster of each, shape ``(n,)``; ``None`` for a model without clusters
-        """
 
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
@@ -90,7 +78,7 @@ def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tu
 
 
 def play_and_measure(
-    model: ClusterModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
+    model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any
 ) -> tuple[dict[str, float], SkillRollouts]:
     """
     Play all skills and measure how distinguishable they are, where they go (in mazes and for robots), and whether they move
@@ -108,10 +96,11 @@ def play_and_measure(
     # Random actions are compared with the skills, too
     env = as_model_observes(env, model)
     rollouts, are_places = _play(model, env, seed, **kwargs)
-    seen = rollouts.as_seen()
-    # Models without clusters may not have the attribute
-    averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
-    clusters = model.predict_clusters(averages.per_state()[0])
+    clusters = None
+    if hasattr(model, "predict_clusters"):
+        seen = rollouts.as_seen()
+        averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
+        clusters = model.predict_clusters(averages.per_state()[0])
     layout, robot = env_layout(env), robot_name(env)
     bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
     metrics = skill_metrics(rollouts, clusters, are_places, layout, bin_size)

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import shown
-from sb3_cesd.common.vec_env import lacks_statistics, normalize_like_training
+from sb3_cesd.common.vec_normalize import lacks_statistics, normalize_like_training
 from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
 from sb3_cesd.metrics.rollouts import collect_rollouts

@@ -21,7 +21,8 @@ from stable_baselines3.common.vec_env import (
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import arguments_of, env_spec, without_rendering
-from sb3_cesd.common.vec_env import VecSkillObservation, normalize_like_training
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_normalize import normalize_like_training
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.batching import PLAIN_WRAPPERS, batch_envs
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch as th
 
-from sb3_cesd.common.observations import Observation
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -74,15 +73,6 @@ class UntrainedSkills:
         :return: actions, shape ``(n_envs, *action_shape)``, and the state of the policy
         """
         return self.policy.predict(observation, deterministic=deterministic, skill=skill)
-
-    def predict_clusters(self, observations: Observation) -> None:
-        """
-        Return nothing, since clusters are meaningless before training.
-
-        :param observations: several observations without skills
-        :return: ``None``
-        """
-        return None
 
 
 def method_name(model: ShownModel) -> str:

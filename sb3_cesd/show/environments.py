@@ -21,7 +21,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
 from sb3_cesd.common.observations import channels_first
-from sb3_cesd.common.vec_env import NORMALIZATION, VecSkillObservation, normalize_like_training, transpose_like_training
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_normalize import NORMALIZATION, normalize_like_training, transpose_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.metrics import make_env, make_play_env
 from sb3_cesd.metrics.motion import robot_name

@@ -30,9 +30,8 @@ def find_algorithm(model_path: Path) -> str:
     if model_path.is_file() and model_path.suffix != SUFFIX:
         saved_by = read_saved_data(model_path).get("lineage", [])
         for class_name in saved_by:
-            for name, method in METHODS.items():
-                if method.__name__ == class_name:
-                    return name
+            if class_name.lower() in METHODS:
+                return class_name.lower()
     names = [folder.name for folder in model_path.resolve().parents]
     return next((name for name in names if name in METHODS), "cesd")
 

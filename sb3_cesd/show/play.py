@@ -1,6 +1,7 @@
 """Play the skills of a model, one after another from the same start."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -107,16 +108,13 @@ def play_all(
     if problem is not None:
         n_frames = 0
     side = LONGEST_SIDE if len(skills) <= MANY else LONGEST_SIDE_OF_MANY
-    env = make(n_frames > 0)
-    try:
+    with closing(make(n_frames > 0)) as env:
         rollouts = []
         has_places = has_places_to_play(env)
         for skill in skills:
             rollout = play_skill(model, env, skill, n_steps, seed, n_frames, has_places)
             rollouts.append(rollout._replace(frames=[shrunk(frame, side) for frame in rollout.frames]))
         return rollouts, problem
-    finally:
-        env.close()
 
 
 def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
@@ -126,18 +124,14 @@ def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
     :param make: creates them; its argument says whether they should render
     :return: the reason; ``None`` if they do render
     """
-    env = make(False)
-    modes = env.get_attr("metadata", indices=0)[0].get("render_modes") or [] if env.has_attr("metadata") else []
-    env.close()
+    with closing(make(False)) as env:
+        modes = env.get_attr("metadata", indices=0)[0].get("render_modes") or [] if env.has_attr("metadata") else []
     if "rgb_array" not in modes:
         return f"the environment renders {', '.join(map(str, modes)) or 'nothing'}, not 'rgb_array'."
     try:
-        env = make(True)
-        try:
+        with closing(make(True)) as env:
             env.reset()
             image = env.get_images()[0]
-        finally:
-            env.close()
     except Exception as error:  # graphics libraries raise various errors, e.g. MuJoCo its FatalError
         return f"{error}" or f"drawing an image raised {type(error).__name__} without a message."
     if image is None or np.ndim(image) != 3:

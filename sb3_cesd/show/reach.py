@@ -1,5 +1,6 @@
 """Measure how far the skills of a robot go: coverage as METRA counts it, and goals that they reach."""
 
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from stable_baselines3.common.vec_env import VecEnv
@@ -77,14 +78,11 @@ def measure_reach(envs: PlayEnvs, model: Any, reach: Reach, seed: int) -> dict[s
     if not reach.is_wanted:
         return metrics
     # Enough environments to play all trajectories, or all goals, at once
-    env = envs.many(max(reach.n_trajectories, N_GOALS if reach.goal_range else 0), 1)
-    try:
+    with closing(envs.many(max(reach.n_trajectories, N_GOALS if reach.goal_range else 0), 1)) as env:
         if reach.n_trajectories:
             coverage = policy_coverage(model, env, reach.n_trajectories, reach.n_steps, seed=seed)
             metrics[f"policy_coverage_{reach.n_trajectories}"] = float(coverage)
         if reach.goal_range:
             goals = draw_goals(env, N_GOALS, reach.goal_range, seed)
             metrics |= zero_shot_goals(model, env, goals, reach.n_steps, seed).metrics()
-    finally:
-        env.close()
     return metrics

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from sb3_cesd.common.files import AnyPath, written_whole
+from sb3_cesd.common.files import AnyPath, write_text_whole
 from sb3_cesd.common.versions import installed_versions
 from sb3_cesd.show import html
 from sb3_cesd.show.curves import draw_curves, find_curves
@@ -37,8 +37,7 @@ def write_report(
         sections.append(f"<section>{heading}{name}{shown.html()}{of_training}</section>")
     body.append(f'<div class="models">{"".join(sections)}</div>')
     body.append(_origin(command))
-    with written_whole(path) as file:
-        file.write(html.document(title, "\n".join(body)).encode())
+    write_text_whole(path, html.document(title, "\n".join(body)))
 
 
 def _comparison(shows: Sequence[SkillShow]) -> str:

@@ -1,6 +1,7 @@
 """Show skills from Python, in a notebook or for a report."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted import load_statistics
-from sb3_cesd.common.vec_env import lacks_statistics
+from sb3_cesd.common.vec_normalize import lacks_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
@@ -121,8 +122,7 @@ def show_in(
     :raises ValueError: if the environment does not fit the model, or an argument does not fit the environment
     """
     seed = int(seed)
-    env = envs.one()
-    try:
+    with closing(envs.one()) as env:
         space: spaces.Space = env.observation_space
         if isinstance(space, spaces.Dict) and SKILL in space.spaces:
             space = plain_space(space)
@@ -131,8 +131,6 @@ def show_in(
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
         horizon = episode_length(env)
         reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
-    finally:
-        env.close()
     if mine and layout is None:
         raise ValueError("mine is only for mazes, since robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
@@ -242,28 +240,19 @@ def _measure(
 def _measure_skills(envs: PlayEnvs, model: Any, play: dict[str, Any]) -> dict[str, float]:
     if play["n_rollouts"] == 0:
         return {}
-    env = envs.many(model.n_skills, play["n_rollouts"])
-    try:
+    with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
         return play_and_measure(model, env, **play)[0]
-    finally:
-        env.close()
 
 
 def _measure_task(envs: PlayEnvs, model: SkillModel, play: dict[str, Any]) -> dict[str, float]:
-    env = envs.many(model.n_skills, play["n_rollouts"])
-    try:
+    with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
         rollouts = collect_rollouts(model, env, **play)
-    finally:
-        env.close()
     return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
 
 
 def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> float:
-    env = envs.many(model.n_skills, play["n_rollouts"])
-    try:
+    with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
         rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
-    finally:
-        env.close()
     return mine_mutual_information(*rollouts.per_rollout()).mutual_information
 
 
@@ -281,11 +270,8 @@ def _draw_maze(
     :param labels: names of the skills
     :return: the figure
     """
-    env = envs.many(chosen.n_skills, play["n_rollouts"])
-    try:
+    with closing(envs.many(chosen.n_skills, play["n_rollouts"])) as env:
         drawn = play_places(chosen, env, reset_options={"position": layout.start_cell}, **play)
-    finally:
-        env.close()
     return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
 
 

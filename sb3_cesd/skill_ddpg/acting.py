@@ -7,7 +7,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise
-from stable_baselines3.common.preprocessing import get_action_dim, maybe_transpose
+from stable_baselines3.common.preprocessing import get_action_dim, get_flattened_obs_dim, maybe_transpose
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
@@ -22,14 +22,14 @@ from sb3_cesd.common.observations import (
     entries_of,
     plain_form,
     plain_space,
-    state_dim,
     to_states,
 )
 from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, unnormalize_entries
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_normalize import unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, saved_files
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -82,7 +82,7 @@ class ActingSkillModel(SavedSkillModel):
     @property
     def obs_dim(self) -> int:
         """Number of entries of an observation without the skill."""
-        return state_dim(self.plain_space)
+        return get_flattened_obs_dim(self.plain_space)
 
     @property
     def action_dim(self) -> int:
@@ -108,7 +108,7 @@ class ActingSkillModel(SavedSkillModel):
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         check_arguments("set_env", locals())
         checks.check_env_spaces(env.observation_space, env.action_space)
-        with saved_files.explain_other_spaces(env):
+        with saved_files.explain_other_spaces():
             given = self._wrap_env(env, self.verbose)
             checks.check_normalization(given)
             with_skills = self._add_skills(given)

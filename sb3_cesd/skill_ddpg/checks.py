@@ -20,12 +20,13 @@ from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.common.skills import SkillName
-from sb3_cesd.common.vec_env import VecSkillObservation, lacks_statistics, observation_statistics
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_normalize import lacks_statistics, observation_statistics
 
 
-def check_arguments(model: Any) -> None:
+def check_model(model: Any) -> None:
     """
-    Check the arguments of an algorithm.
+    Check the arguments that a model was made with.
 
     :param model: a model, with its arguments as attributes
     :raises ValueError: if one is out of its range
@@ -112,13 +113,12 @@ def check_changes(model_class: Any, loader: str, values: Mapping[str, Any], othe
     check_constructor_arguments(model_class, values)
 
 
-def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> type[SkillReplayBuffer]:
+def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> None:
     """
     Check that training can use a class of replay buffers.
 
     :param buffer_class: class of the replay buffer
     :param cuda_graph: whether updates are to be captured
-    :return: the same class
     :raises ValueError: if it does not store skills, or overrides a method that training does not call
     """
     if not issubclass(buffer_class, SkillReplayBuffer):
@@ -135,7 +135,6 @@ def check_buffer_class(buffer_class: type[ReplayBuffer], cuda_graph: bool) -> ty
             f"{buffer_class.__name__} overrides sample(), which can't be captured in a CUDA graph: override draw() and "
             "gather(), or leave cuda_graph out."
         )
-    return buffer_class
 
 
 def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:

@@ -130,7 +130,7 @@ def modules_and_optimizers(model: Any) -> tuple[list[th.nn.Module], list[th.opti
     :param model: a model
     :return: networks and optimizers
     """
-    optimizers = [getattr(model.intrinsic, name) for name in model.intrinsic.optimizer_names]
+    optimizers = model.intrinsic.optimizers.values()
     return [model.policy, model.intrinsic], [model.actor.optimizer, model.critic.optimizer, *optimizers]
 
 

@@ -20,7 +20,8 @@ from sb3_cesd.common.observations import shapes_of
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
-from sb3_cesd.common.vec_env import add_skill_observation, has_seen_observations, lacks_statistics
+from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.common.vec_normalize import has_seen_observations, lacks_statistics
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.policies import SkillPolicy

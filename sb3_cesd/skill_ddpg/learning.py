@@ -120,8 +120,8 @@ class LearningSkillModel(ActingSkillModel):
         assert isinstance(self._last_obs, dict) and self.env is not None
         checks.check_finite(self.env, "observation", entries_of(self._last_obs), self.num_timesteps)
         if self._log_schedule is not None:
-            self._log_schedule.n_logs = n_logs_for(self.logger)
-            self._log_schedule.begin(self._num_timesteps_at_start, self._total_timesteps, self.num_timesteps)
+            n_logs = n_logs_for(self.logger)
+            self._log_schedule.begin(self._num_timesteps_at_start, self._total_timesteps, self.num_timesteps, n_logs)
         if self.verbose >= 1:
             self._estimate = Estimate(self)
         return result
@@ -136,9 +136,6 @@ class LearningSkillModel(ActingSkillModel):
             self.dump_logs()
         if self._estimate is not None:
             self._estimate.follow(self)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_is_learning"]
 
     def cost_phases(self) -> list[CostPhase]:
         """

@@ -231,7 +231,7 @@ class SkillCritic(BaseModel):
         :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
         :return: one tensor of shape ``(n, 1)`` per critic
         """
-        return tuple(self.q_values(_plain_part(obs), actions, self._stored_form(obs[SKILL])))
+        return tuple(self.q_values(_plain_part(obs), actions, self.skill_space.decode(obs[SKILL])))
 
     def q1_forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> th.Tensor:
         """
@@ -242,9 +242,6 @@ class SkillCritic(BaseModel):
         :return: shape ``(n, 1)``
         """
         return self(obs, actions)[0]
-
-    def _stored_form(self, vectors: th.Tensor) -> th.Tensor:
-        return vectors.argmax(dim=1) if self.skill_space.discrete else vectors
 
     def extract(self, observations: TensorObservation) -> th.Tensor:
         """

@@ -159,11 +159,10 @@ def with_lists(value: Any) -> Any:
 
 
 @contextmanager
-def explain_other_spaces(env: Any) -> Iterator[None]:
+def explain_other_spaces() -> Iterator[None]:
     """
     Add the remedy to SB3's error about the spaces of an environment.
 
-    :param env: the environment
     :raises ValueError: if the spaces of an environment are not those of the model
     """
     try:

@@ -153,7 +153,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 kwargs.get("skill", saved["skill"]),
             )
         with (
-            saved_files.explain_other_spaces(env),
+            saved_files.explain_other_spaces(),
             saved_files.explain_missing_parameters(path),
             saved_files.explain_other_policy(path, kwargs.get("policy_kwargs")),
         ):
@@ -336,9 +336,10 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_log_schedule",
             "_estimate",
             "_is_saving",
+            "_is_learning",
             "_learns_later_by",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizer_names]
+        optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]
         return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]

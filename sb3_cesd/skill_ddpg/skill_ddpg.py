@@ -135,7 +135,7 @@ class SkillDDPG(LearningSkillModel):
         if passes_on(init):
             cls.__init__ = with_passed_on_defaults(init, signature, defaults)  # type: ignore[method-assign]
         elif "defaults" in own or "__init__" not in own:
-            # Even without own defaults, so that Python's error about a misspelt argument names this class
+            # Even without own defaults, so that Python's error about a missing argument names this class
             cls.__init__ = with_defaults(init, defaults)  # type: ignore[method-assign]
         if cls.__init__ is not init:
             cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
@@ -266,7 +266,7 @@ class SkillDDPG(LearningSkillModel):
         # Not in __init__: load() replaces arguments after it
         self._check_skill_type()
         checks.check_buffer_class(self.replay_buffer_class, self.cuda_graph)  # type: ignore[arg-type]
-        checks.check_arguments(self)
+        checks.check_model(self)
         if self.env is not None:
             self._check_wrapper(self.env)
         self._apply_stats_window_size()
@@ -355,7 +355,7 @@ class SkillDDPG(LearningSkillModel):
         self.policy.set_training_mode(True)
         self.intrinsic.train()
         phase, n_batches = (self._follow_progress(), self._actor_learns), self.intrinsic.n_batches
-        rewards_optimizers = [getattr(self.intrinsic, name) for name in self.intrinsic.optimizer_names]
+        rewards_optimizers = self.intrinsic.optimizers.values()
         self._update_runner.prepare([self.actor.optimizer, self.critic.optimizer, *rewards_optimizers])  # type: ignore[list-item]
         self._update_learning_rate(
             [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]

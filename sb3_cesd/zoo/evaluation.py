@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from stable_baselines3.common.callbacks import EvalCallback
-
 from sb3_cesd.eval_callback import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.metrics.objective import N_EPISODES
 
@@ -14,20 +12,6 @@ class ZooSkillEvalCallback(SkillEvalCallback):
     def n_episodes(self) -> int:
         # RL Zoo passes its default as any other number
         return N_EPISODES if self.n_eval_episodes == FEW_EPISODES else super().n_episodes()
-
-
-def evaluate_skills(callback_class: Any) -> Any:
-    """
-    Make RL Zoo's evaluations during training, and ``best_model.zip``, depend on the skills.
-
-    :param callback_class: ``EvalCallback`` as imported by RL Zoo
-    :return: a callback that evaluates models that discover skills by their skills
-    """
-    return (
-        ZooSkillEvalCallback
-        if callback_class is EvalCallback
-        else type(callback_class.__name__, (callback_class, ZooSkillEvalCallback), {})
-    )
 
 
 def judge_trials_by_skills(callback_class: Any) -> Any:

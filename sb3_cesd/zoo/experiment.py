@@ -148,7 +148,7 @@ def warn_of_unused_reward(manager: Any) -> None:
     env_id = manager.env_name.gym_id
     pretrained_in = [folder.parent.name for folder in Path(manager.trained_agent).parent.glob("*/args.yml")]
     says_reward = "reward" in manager._hyperparams or "reward" in (manager.custom_hyperparams or {})
-    if manager.algo not in METHODS or says_reward or str(manager.env_name) in pretrained_in:
+    if says_reward or str(manager.env_name) in pretrained_in:
         return
     if read_saved_data(manager.trained_agent).get("reward") == "extrinsic":
         return

@@ -99,7 +99,7 @@ def write_card(
     :param video_length: maximum number of steps per skill in pictures and video; ``None`` for no images
     :return: metadata with the tags and metrics of skills
     """
-    # Only needed for a push
+    # Only a push needs Matplotlib
     from sb3_cesd.show.card import EXPORTED_USAGE, ZOO_USAGE, describe_skills
     from sb3_cesd.show.skills import N_STEPS, show_skills
 

@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_no
 
 from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
 from sb3_cesd.common.files import AnyPath, dump_with_checksum, written_whole
-from sb3_cesd.common.vec_env import lacks_statistics
+from sb3_cesd.common.vec_normalize import lacks_statistics
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 

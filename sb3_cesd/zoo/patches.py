@@ -114,7 +114,7 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "hyperparameters_optimization", studies.start_study(exp_manager.ALGOS))
     replace(manager, "load_trial", studies.load_arguments)
     replace(manager, "save_trained_model", normalization.save_model_whole)
-    replace(exp_manager, "EvalCallback", evaluation.evaluate_skills)
+    replace(exp_manager, "EvalCallback", lambda _: evaluation.ZooSkillEvalCallback)
     replace(exp_manager, "TrialEvalCallback", evaluation.judge_trials_by_skills)
 
 

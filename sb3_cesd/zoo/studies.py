@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import wraps
 from pydoc import locate
 from typing import Any
@@ -216,8 +217,7 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     """
     kwargs = {**manager._hyperparams, **arguments}
     n_steps = max(N_STEPS, 2 * manager.n_envs)
-    env = manager.create_envs(manager.n_envs, no_log=True)
-    try:
+    with closing(manager.create_envs(manager.n_envs, no_log=True)) as env:
         short = {"learning_starts": n_steps, "buffer_size": 10 * n_steps, "warm_up": "random"}
         # Without a seed, as trials: it would seed the generators of all devices
         model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
@@ -228,8 +228,6 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
         start = time.perf_counter()
         model.train(N_UPDATES, model.batch_size)
         update_time = (time.perf_counter() - start) / N_UPDATES
-    finally:
-        env.close()
     model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
     model.learning_starts = min(kwargs.get("learning_starts", n_steps), manager.n_timesteps)
     n_updates = n_updates_to_come(model)

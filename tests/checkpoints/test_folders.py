@@ -16,8 +16,9 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints import arrays, remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, checkpoints_in, find_checkpoint, with_checkpoints_found
+from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, checkpoints_in, find_checkpoint
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.train import with_checkpoints_found
 
 
 def train(path, save_freq=100, total=300, **kwargs):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 
 from sb3_cesd.common.observations import (
     add_skill,
@@ -13,7 +14,6 @@ from sb3_cesd.common.observations import (
     plain_space,
     short,
     skill_observation_space,
-    state_dim,
     to_features,
     to_states,
 )
@@ -66,7 +66,7 @@ def test_states_are_flat_numbers_of_all_entries_in_their_order():
     # Images as SB3 scales them; in the order of the space, whatever that of the observation
     expected = th.cat([matrix.flatten(1), image.flatten(1) / 255, box], dim=1)
     th.testing.assert_close(states, expected)
-    assert states.shape == (5, state_dim(DICT)) == (5, 6 + 3 * 40 * 40 + 2)
+    assert states.shape == (5, get_flattened_obs_dim(DICT)) == (5, 6 + 3 * 40 * 40 + 2)
     assert to_states(box, BOX) is box, "vectors stay as they are"
     assert to_states(matrix, MATRIX).shape == (5, 6)
 

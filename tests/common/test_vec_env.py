@@ -14,9 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNorm
 from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills, make_skill_space
-from sb3_cesd.common.vec_env import (
-    VecSkillObservation,
-    add_skill_observation,
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_normalize import (
     normalize_entries,
     normalize_like_training,
     observation_statistics,

@@ -63,6 +63,8 @@ def test_some_skills_are_drawn_and_all_are_measured():
     assert show_skills(model("Pendulum-v1"), "Pendulum-v1", skills=np.int64(2), **NOT_MEASURED).labels == ["2"]
     with pytest.raises(ValueError, match="Unknown skill 4: the model has 4 skills"):
         show_skills(model("Pendulum-v1"), "Pendulum-v1", skills=4)
+    with pytest.raises(ValueError, match=r"skills=array of shape \(\) .* must be a skill or several"):
+        show_skills(model("Pendulum-v1"), "Pendulum-v1", skills=np.array(2))
 
 
 def test_continuous_skills_are_shown_by_index_or_vector():

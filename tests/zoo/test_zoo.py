@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -252,6 +253,11 @@ def test_config_of_another_method_by_its_bare_name(tmp_path):
     run(tmp_path, "--algo", "apt", "--env", "Pendulum-v1", *arguments)
     model = METHODS["apt"].load(tmp_path / "logs/apt/Pendulum-v1_1/Pendulum-v1.zip")
     assert model.batch_size == 256 and model.intrinsic.entropy.k == 8 and model.intrinsic.encoder.features_dim == 256
+
+
+def test_the_hook_does_without_matplotlib():
+    code = "import sys, sb3_cesd.zoo.patches; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_train_without_the_hook(tmp_path):

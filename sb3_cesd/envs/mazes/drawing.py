@@ -6,23 +6,24 @@ from PIL import Image, ImageDraw
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 
 WALL_COLOR, TRAIL_COLOR, AGENT_COLOR = (0, 0, 0), (31, 119, 180), (214, 39, 40)
+#: Size of a cell [pixels]
+PIXELS_PER_CELL = 48
 #: Images are drawn this many times larger and scaled down, for smooth lines
 OVERSAMPLING = 3
 #: Margin around the maze, and sizes of what is drawn [cells]
 MARGIN, WALL_WIDTH, TRAIL_WIDTH, START_RADIUS, AGENT_RADIUS = 0.15, 0.06, 0.04, 0.06, 0.1
 
 
-def draw_trail(layout: MazeLayout, trail: np.ndarray, pixels_per_cell: int = 48) -> np.ndarray:
+def draw_trail(layout: MazeLayout, trail: np.ndarray) -> np.ndarray:
     """
     Draw the walls, the trail of an episode, its start (black) and the agent (red).
 
     :param layout: the maze
     :param trail: positions in the episode, from the start to the current one, shape ``(n, 2)``
-    :param pixels_per_cell: scale
     :return: the image, shape ``(height, width, 3)``, uint8
     """
-    scale = pixels_per_cell * OVERSAMPLING
-    size = np.rint((layout.high - layout.low + 2 * MARGIN) * pixels_per_cell).astype(int)
+    scale = PIXELS_PER_CELL * OVERSAMPLING
+    size = np.rint((layout.high - layout.low + 2 * MARGIN) * PIXELS_PER_CELL).astype(int)
     image = Image.new("RGB", (int(size[0]) * OVERSAMPLING, int(size[1]) * OVERSAMPLING), "white")
     draw = ImageDraw.Draw(image)
 

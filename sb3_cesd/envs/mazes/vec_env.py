@@ -139,7 +139,7 @@ class MazeVecEnv(VecEnv):
         :param state: state that :meth:`get_state` of the other environments returned
         """
         self._positions = np.array(state["positions"])
-        self._has_started = state.get("has_started", True)
+        self._has_started = state["has_started"]
         self._trails = list(state["trails"])
         self._rng = copy.deepcopy(state["rng"])
         self._n_steps = state["n_steps"]

@@ -7,6 +7,8 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 if TYPE_CHECKING:
     from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 
+# SB3 is imported where it is used: single environments work without PyTorch
+
 #: Wrappers of ``gym.make``, which a batch does not need
 PLAIN_WRAPPERS = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 

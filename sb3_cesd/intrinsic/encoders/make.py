@@ -1,6 +1,7 @@
 from typing import Any
 
-from sb3_cesd.common.checks import choose
+from sb3_cesd.common.checks import build
+from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.intrinsic.encoders.base import Encoder
 from sb3_cesd.intrinsic.encoders.contrastive import ContrastiveEncoder
@@ -38,4 +39,7 @@ def make_encoder(
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
-    return choose(argument, name, ENCODERS, kwargs, {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space})
+    if not isinstance(name, str) or name not in ENCODERS:
+        raise ValueError(f"Unknown {argument} {shown(name)}: choose one of {', '.join(map(repr, ENCODERS))}.")
+    given = {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space}
+    return build(f"{argument}_kwargs", ENCODERS[name], kwargs, given)
