@@ -112,7 +112,7 @@ def machine(device: str) -> str:
     :param device: device of the models
     :return: the machine, in words
     """
-    gpu = f", {th.cuda.get_device_name()}" if device.startswith("cuda") else ""
+    gpu = f", {th.cuda.get_device_name(device)}" if device.startswith("cuda") else ""
     return f"{processor()}, {usable_cores()} cores, load {os.getloadavg()[0]:.1f} at the start{gpu}"
 
 

@@ -41,7 +41,7 @@ def peak_of_updates(robot: str, size: str, form: str, device: str) -> dict[str, 
 
     def peak() -> float:
         if device.startswith("cuda"):
-            return float(th.cuda.max_memory_allocated())
+            return float(th.cuda.max_memory_allocated(device))
         if Path("/proc/self/status").is_file():
             # Unlike that of getrusage, it does not start with the peak of the parent
             (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]

@@ -92,7 +92,7 @@ def wait_for(device: th.device) -> None:
     :param device: the device
     """
     if device.type == "cuda":
-        th.cuda.synchronize()
+        th.cuda.synchronize(device)
 
 
 def update_of(model: CeSD) -> Callable[[], None]:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from sb3_cesd.common.cuda.graphed_function import GraphedFunction
+
 #: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
 #: better (faster, smaller) it is than the ``reference``
 Figure = dict[str, Any]
@@ -23,11 +25,11 @@ def interleaved_medians(functions: dict[str, Callable[[], None]], repeats: int) 
     Time functions in turn.
 
     :param functions: functions to time, by name
-    :param repeats: timed calls of each, after two for warm-up
+    :param repeats: timed calls of each, after some for warm-up: a CUDA graph is captured in the last of them
     :return: median seconds of a call, by name
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for repeat in range(-2, repeats):
+    for repeat in range(-GraphedFunction.N_WARM_UP - 1, repeats):
         for name, function in functions.items():
             start = time.perf_counter()
             function()

@@ -21,6 +21,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.gradient_steps import TrainingDiverged
 from sb3_cesd.common.observations import add_skill, skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
+from sb3_cesd.skill_ddpg.parallel import LearnerThread
 
 #: The callback does as many updates as it is told, the model by itself a few
 EPISODES = {"train_freq": (1, "episode"), "gradient_steps": 5}
@@ -197,6 +198,24 @@ def test_the_last_round_of_all_is_kept(make_model):
     model.learn(600, callback=callback)
     assert model._n_updates == callback.learner.learner._n_updates > 0
     assert learns_again(model)
+
+
+def test_the_next_round_leaves_the_moments_of_the_model_alone(make_model, monkeypatch):
+    """A checkpoint of this moment would have the weights of one round and moments of another."""
+    shared, bring_back = [], LearnerThread._bring_back
+
+    def note(self):
+        bring_back(self)
+        moments = [
+            {value.data_ptr() for state in model.critic.optimizer.state.values() for value in state.values()}
+            for model in (self.model, self.learner)
+        ]
+        shared.append(set.intersection(*moments))
+        assert all(moments) or self.learner._n_updates == 0
+
+    monkeypatch.setattr(LearnerThread, "_bring_back", note)
+    make_model(**EPISODES).learn(1000, callback=ParallelTrainCallback(gradient_steps=2))
+    assert len(shared) > 1 and not any(shared)
 
 
 def test_after_an_error_in_the_thread_the_model_learns_again(make_model):

@@ -176,6 +176,40 @@ def test_a_graph_is_captured_anew_with_loaded_parameters(captured, make_model):
     assert len(captured) == 2
 
 
+def test_a_graph_is_captured_anew_with_another_learning_rate_tensor(captured, make_model):
+    """It would go on reading the old one, whose memory may hold something else by then."""
+    model = make_model(cuda_graph=True, buffer_size=50, constraint_kwargs={"start": 0.0}).learn(60)
+    optimizer = model.actor.optimizer
+    for replace in (
+        lambda: optimizer.load_state_dict(optimizer.state_dict()),
+        lambda: optimizer.param_groups[0].update(lr=1e-3),
+    ):
+        n_captured = len(captured)
+        model.learn(60, reset_num_timesteps=False)
+        assert len(captured) == n_captured
+        replace()
+        model.learn(60, reset_num_timesteps=False)
+        assert len(captured) == n_captured + 1
+
+
+def test_a_graph_is_captured_anew_after_a_reset_of_the_buffer(captured, copied, make_model):
+    """New tensors have as many changes behind them as the old ones."""
+    model = make_model(cuda_graph=True, buffer_size=50, constraint_kwargs={"start": 0.0}).learn(60)
+    generation = model.replay_buffer.generation
+    model.replay_buffer.reset()
+    model.learn(60, reset_num_timesteps=False)
+    assert model.replay_buffer.generation[1] == generation[1] and model.replay_buffer.generation != generation
+    assert len(captured) == 2
+
+
+@pytest.mark.parametrize("optimizer_class", [th.optim.SGD, th.optim.Adagrad])
+def test_optimizers_that_no_graph_can_hold_are_refused(captured, make_model, optimizer_class):
+    kwargs = {"policy_kwargs": {"net_arch": [8], "optimizer_class": optimizer_class}}
+    make_model(**kwargs)
+    with pytest.raises(ValueError, match=f"does not work with {optimizer_class.__name__}, .* or leave cuda_graph out"):
+        make_model(cuda_graph=True, **kwargs)
+
+
 def test_the_skill_of_a_task_stays_where_a_graph_reads_it(make_model):
     model = make_model(reward="extrinsic")
     model._follow(1)
@@ -188,14 +222,14 @@ def test_the_skill_of_a_task_stays_where_a_graph_reads_it(make_model):
 def test_learning_rates_of_graphs_are_tensors():
     parameter = th.nn.Parameter(th.ones(1))
     optimizer = th.optim.Adam([parameter], lr=0.1)
-    set_capturable(optimizer, True, th.device("cpu"))
+    set_capturable(optimizer, True)
     group = optimizer.param_groups[0]
     tensor = group["lr"]
     set_learning_rate(optimizer, 0.5)
     assert group["lr"] is tensor and tensor.item() == 0.5 and group["capturable"]
-    set_capturable(optimizer, True, th.device("cpu"))
+    set_capturable(optimizer, True)
     assert group["lr"] is tensor
-    set_capturable(optimizer, False, th.device("cpu"))
+    set_capturable(optimizer, False)
     assert group["lr"] == 0.5 and isinstance(group["lr"], float) and not group["capturable"]
 
 

@@ -1,3 +1,4 @@
+from collections.abc import Hashable
 from threading import RLock
 from typing import Any
 
@@ -105,7 +106,11 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def _make_unsaved(self) -> None:
         """Set what is not saved with the buffer. Tensors are made when they are needed."""
         self._tensors: DeviceArrays | None = None
+        #: That of the last batches, and the last one that was made
         self._normalization: TensorNormalization | None = None
+        self._last_normalization: TensorNormalization | None = None
+        #: Number of rows that are on the device
+        self._n_ready = 0
         #: One thread may sample while another adds
         self._lock = RLock()
         #: Whether the ring is full, so that its last row precedes the first one
@@ -161,7 +166,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer
         state = self.__dict__.copy()
-        for name in ("_tensors", "_normalization", "_lock", "_wrapped"):
+        for name in ("_tensors", "_normalization", "_last_normalization", "_n_ready", "_lock", "_wrapped"):
             del state[name]
         for name in self.ARRAYS:
             state[name] = state[name][: self.size()]
@@ -312,10 +317,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards) of those batches
         """
         self._update_tensors()
-        if env is None:
-            self._normalization = None
-        elif self._normalization is None or self._normalization.env is not env:
-            self._normalization = TensorNormalization(env, th.device(self.device))
+        if env is not None and (self._last_normalization is None or self._last_normalization.env is not env):
+            self._last_normalization = TensorNormalization(env, th.device(self.device))
+        self._normalization = None if env is None else self._last_normalization
         if self._normalization is not None:
             self._normalization.update()
 
@@ -325,23 +329,23 @@ class SkillReplayBuffer(NStepReplayBuffer):
                 self._tensors = DeviceArrays(th.device(self.device))
             self._tensors.set(**self._arrays())
             self._tensors.update()
+            self._n_ready = self.size()
 
     @property
-    def generation(self) -> tuple[int, int]:
-        """Changes with the address of any tensor that :meth:`gather` reads."""
-        return 0 if self._tensors is None else self._tensors.generation, id(self._normalization)
+    def generation(self) -> Hashable:
+        """Changes with the address of any tensor that :meth:`gather` reads; it keeps their owners, so that none is reused."""
+        return self._tensors, 0 if self._tensors is None else self._tensors.generation, self._normalization
 
     def draw(self, batch_size: int) -> th.Tensor:
         """
-        Draw transitions uniformly.
+        Draw transitions uniformly, of those that :meth:`prepare` has found.
 
         :param batch_size: number of transitions
         :return: their rows and environments, on the device, shape ``(2, batch_size)``
         """
         assert self._tensors is not None, "call prepare() first"
-        with self._lock:
-            size = self.size()
-        rows = np.random.randint(0, size, size=batch_size)
+        # Another thread may have added more since
+        rows = np.random.randint(0, self._n_ready, size=batch_size)
         envs = np.random.randint(0, self.n_envs, size=batch_size)
         return self._tensors.upload(np.stack([rows, envs]))
 

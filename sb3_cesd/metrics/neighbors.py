@@ -18,10 +18,10 @@ def nearest_neighbors(
     """
     if len(points) < k:
         raise ValueError(f"k={k} is more than the number of states, {len(points)}: record more states, or pass a smaller k.")
-    tensor = th.as_tensor(points, dtype=th.float32)
+    tensor = th.as_tensor(points, dtype=th.float32, device="cpu")
     nearest = [
         # The inner-product expansion is inaccurate near distance zero
         th.cdist(chunk, tensor, compute_mode="donot_use_mm_for_euclid_dist").topk(k, largest=False)
-        for chunk in th.as_tensor(queries, dtype=th.float32).split(chunk_size)
+        for chunk in th.as_tensor(queries, dtype=th.float32, device="cpu").split(chunk_size)
     ]
     return th.cat([found.values for found in nearest]).numpy(), th.cat([found.indices for found in nearest]).numpy()

@@ -256,5 +256,5 @@ def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:
     if isinstance(observations, dict):
         assert isinstance(space, spaces.Dict)
         # The model sorts the entries, the environment may not
-        return to_states({name: th.as_tensor(value) for name, value in observations.items()}, plain_space(space)).numpy()
+        return to_states({name: th.from_numpy(value) for name, value in observations.items()}, plain_space(space)).numpy()
     return observations.reshape(len(observations), -1).copy()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch as th
 
+from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -57,7 +58,7 @@ class UntrainedSkills:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
         # Networks are shared with the model instead of copied, except for the actor, which is replaced
         self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
-        with th.random.fork_rng():
+        with preserve_random_state():
             th.manual_seed(seed)
             self.policy.actor = self.policy.make_actor()
         self.policy.actor.set_training_mode(False)

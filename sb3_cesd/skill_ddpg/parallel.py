@@ -1,5 +1,6 @@
 """Learning in a thread, in parallel to the environments."""
 
+import copy
 import io
 import warnings
 from threading import Thread
@@ -88,7 +89,9 @@ class LearnerThread:
             return
         self.thread = None
         # After an error as well: what was learned until then is finite
-        self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)  # type: ignore[arg-type]
+        # Copied, as optimizers would share their moments with those of the next round
+        parameters = copy.deepcopy(self.learner.get_parameters())
+        self.model.set_parameters(parameters, device=self.model.device)  # type: ignore[arg-type]
         self.model._n_updates, self.model.n_skipped_steps = self.learner._n_updates, self.learner.n_skipped_steps
         self.learner._mean_logs.flush(self.model.logger)
         error, self.error = self.error, None

@@ -17,7 +17,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import build
 from sb3_cesd.common.choices import OnNonFinite, Reward, SkillType, WarmUp
-from sb3_cesd.common.cuda.graphed_function import set_learning_rate
+from sb3_cesd.common.cuda.graphed_function import check_capturable, set_learning_rate
 from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
@@ -322,10 +322,15 @@ class SkillDDPG(LearningSkillModel):
         self.critic_batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
         self._mean_logs = MeanLogs()
         self._update_runner = UpdateRunner(self._update_from, self.device, self.cuda_graph)
+        if self._update_runner.in_graph:
+            check_capturable(self._optimizers())
         learning = {"policy": self.policy, "intrinsic": self.intrinsic}
         self._gradient_steps = self.intrinsic.gradient_steps = GradientSteps(learning)
         self._running_statistics = RunningStatistics(learning)
         self._skill_rewards = SkillRewards(self.n_skills)
+
+    def _optimizers(self) -> list[th.optim.Optimizer]:
+        return [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.optimizers.values()]  # type: ignore[list-item]
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
         """Arguments of the policy that the algorithm sets."""
@@ -355,8 +360,7 @@ class SkillDDPG(LearningSkillModel):
         self.policy.set_training_mode(True)
         self.intrinsic.train()
         phase, n_batches = (self._follow_progress(), self._actor_learns), self.intrinsic.n_batches
-        rewards_optimizers = self.intrinsic.optimizers.values()
-        self._update_runner.prepare([self.actor.optimizer, self.critic.optimizer, *rewards_optimizers])  # type: ignore[list-item]
+        self._update_runner.prepare(self._optimizers())
         self._update_learning_rate(
             [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
         )

@@ -102,7 +102,9 @@ def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: 
 
     known = standardized(states)
     centred = th.from_numpy(rewards - rewards.mean(dtype=np.float64))
-    weights = th.linalg.solve(_kernel(known, known) + NOISE * th.eye(len(known), dtype=known.dtype), centred)
+    weights = th.linalg.solve(
+        _kernel(known, known) + NOISE * th.eye(len(known), dtype=known.dtype, device=known.device), centred
+    )
     values = [float((_kernel(standardized(of_skill), known) @ weights).mean()) for of_skill in skill_states]
     return np.array(values) + rewards.mean(dtype=np.float64)
 

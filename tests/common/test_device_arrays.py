@@ -112,6 +112,27 @@ def test_normalised_samples_equal_those_of_vec_normalize(copied, make_model):
     assert buffer.generation in generations, "inspection changes nothing"
 
 
+def test_only_what_is_on_the_device_is_drawn(copied, make_model):
+    """Another thread may add transitions between prepare() and draw()."""
+    model = make_model(learning_starts=1000).learn(10)
+    buffer = model.replay_buffer
+    buffer.prepare()
+    model.learn(200, reset_num_timesteps=False)
+    assert buffer.draw(1000)[0].max() < 10 < buffer.size()
+    buffer.prepare()
+    assert buffer.draw(1000)[0].max() >= 10
+
+
+def test_a_batch_that_is_not_normalised_changes_nothing_of_a_graph(copied, make_model):
+    env = VecNormalize(make_vec_env("Pendulum-v1", 2))
+    buffer = make_model(env, learning_starts=1000).learn(60).replay_buffer
+    buffer.prepare(env)
+    generation = buffer.generation
+    buffer.sample(4)
+    buffer.prepare(env)
+    assert buffer.generation == generation
+
+
 def test_training_on_copies_equals_training_in_shared_memory(monkeypatch, make_model):
     expected = make_model(buffer_size=100).learn(200)
     with monkeypatch.context() as context:

@@ -1,6 +1,6 @@
 """Replay a whole update as one CUDA graph."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import torch as th
@@ -35,6 +35,8 @@ class GraphedFunction:
         self.key: Hashable = None
         self.graph: th.cuda.CUDAGraph | None = None
         self.inputs = th.empty(0)
+        #: Where it runs before the capture, and is captured; a library keeps its memory for each stream
+        self.stream: th.cuda.Stream | None = None
         self.n_calls = 0
 
     def __call__(self, inputs: th.Tensor, key: Hashable) -> None:
@@ -59,45 +61,63 @@ class GraphedFunction:
 
     def __getstate__(self) -> dict[str, Any]:
         # A graph belongs to the process that captured it
-        return {**self.__dict__, "key": None, "graph": None, "n_calls": 0}
+        return {**self.__dict__, "key": None, "graph": None, "stream": None, "n_calls": 0}
 
     def _run_aside(self) -> None:
         """Run the function on a side stream, as PyTorch requires before a capture."""
-        stream = th.cuda.Stream()
-        stream.wait_stream(th.cuda.current_stream())
-        with th.cuda.stream(stream):
+        device = self.inputs.device
+        if self.stream is None or self.stream.device != device:
+            # Of this device, which need not be the current one
+            self.stream = th.cuda.Stream(device)
+        self.stream.wait_stream(th.cuda.current_stream(device))
+        with th.cuda.stream(self.stream):
             self.function(self.inputs)
-        th.cuda.current_stream().wait_stream(stream)
+        th.cuda.current_stream(device).wait_stream(self.stream)
 
     def _capture(self) -> th.cuda.CUDAGraph:
         graph = th.cuda.CUDAGraph()
         # Another thread may act meanwhile
-        with th.cuda.graph(graph, capture_error_mode="thread_local"):
+        with th.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
             self.function(self.inputs)
         return graph
 
 
-def set_capturable(optimizer: th.optim.Optimizer, capturable: bool, device: th.device) -> None:
+def check_capturable(optimizers: Iterable[th.optim.Optimizer]) -> None:
+    """
+    Check that a graph can capture the steps of optimizers.
+
+    :param optimizers: those that the function uses
+    :raises ValueError: if one of them reads its learning rate or its number of steps on the host
+    """
+    for optimizer in optimizers:
+        if not all("capturable" in group or group.get("fused") for group in optimizer.param_groups):
+            raise ValueError(
+                f"cuda_graph=True does not work with {type(optimizer).__name__}, whose steps need the host: pass another "
+                "optimizer_class, such as th.optim.Adam, or leave cuda_graph out."
+            )
+
+
+def set_capturable(optimizer: th.optim.Optimizer, capturable: bool) -> None:
     """
     Make the learning rate a tensor, which a graph reads anew in each replay, or a number again.
 
     :param optimizer: changed in place
     :param capturable: whether a graph captures its steps
-    :param device: of its parameters
     """
-    if capturable:
-        for state in optimizer.state.values():
-            if isinstance(state.get("step"), th.Tensor):
-                # On the host, if it was counted there before
-                state["step"] = state["step"].to(device)
     for group in optimizer.param_groups:
         if "capturable" in group:
             group["capturable"] = capturable
-        is_tensor = isinstance(group["lr"], th.Tensor)
-        if capturable and not (is_tensor and group["lr"].device.type == device.type):
-            group["lr"] = th.tensor(float(group["lr"]), device=device)
+        device, rate = group["params"][0].device, group["lr"]
+        is_tensor = isinstance(rate, th.Tensor)
+        if capturable and not (is_tensor and rate.device == device):
+            group["lr"] = th.tensor(float(rate), device=device)
         elif not capturable and is_tensor:
-            group["lr"] = float(group["lr"])
+            group["lr"] = float(rate)
+        for parameter in group["params"] if device.type != "cpu" else ():
+            state = optimizer.state.get(parameter, {})
+            if isinstance(state.get("step"), th.Tensor):
+                # Counted on the host unless a graph, or a fused optimizer, does so on the device
+                state["step"] = state["step"].to(device if capturable or group.get("fused") else "cpu")
 
 
 def set_learning_rate(optimizer: th.optim.Optimizer, learning_rate: float) -> None:

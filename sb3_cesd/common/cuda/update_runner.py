@@ -23,6 +23,8 @@ class UpdateRunner:
         self.device = device
         self.in_graph = cuda_graph and can_capture(device)
         self._buffer: Any = None
+        #: Learning rates that the graph reads
+        self._learning_rates: list[Any] = []
         self._graphed_update = GraphedFunction(self._gather_and_update)
 
     def prepare(self, optimizers: Iterable[th.optim.Optimizer]) -> None:
@@ -31,8 +33,14 @@ class UpdateRunner:
 
         :param optimizers: those that the update uses
         """
+        rates = []
         for optimizer in optimizers:
-            set_capturable(optimizer, self.in_graph, self.device)
+            set_capturable(optimizer, self.in_graph)
+            rates += [group["lr"] for group in optimizer.param_groups]
+        if [id(rate) for rate in rates] != [id(rate) for rate in self._learning_rates]:
+            # Replaced by a callback, or by a state that was loaded
+            self.forget()
+        self._learning_rates = rates
 
     def forget(self) -> None:
         """Have the update captured anew, because tensors that it reads were replaced."""
