@@ -11,7 +11,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_cesd import CeSD
+from sb3_cesd import DIAYN, CeSD
 
 DEFAULTS_OF_THE_PAPER = {
     "n_skills": 16,
@@ -275,3 +275,13 @@ def test_noise_starts_afresh_at_every_end_of_an_episode(make_model):
     infos = [{"terminal_observation": {name: value[0] for name, value in obs.items()}}, {}]
     model._store_transition(model.replay_buffer, np.zeros((2, 1)), original, np.zeros(2), np.array([True, False]), infos)
     assert noise.tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("algorithm", [CeSD, DIAYN])
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_all_networks_have_the_activation_of_policy_kwargs(algorithm, layer_norm):
+    kwargs = {"net_arch": [8, 8], "activation_fn": th.nn.ELU, "layer_norm": layer_norm}
+    policy = algorithm("MlpPolicy", "Pendulum-v1", n_skills=4, buffer_size=100, policy_kwargs=kwargs).policy
+    for network in (policy.actor, policy.critic, policy.critic_target):
+        kinds = {type(module) for module in network.modules()}
+        assert th.nn.ELU in kinds and th.nn.ReLU not in kinds

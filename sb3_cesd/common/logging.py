@@ -16,7 +16,6 @@ class LogSchedule:
     Decides when logs are written: at equal intervals of environment steps, and after a minute without any.
 
     Where the intervals end depends on the number of steps alone, so a resumed training keeps them.
-
     """
 
     def __init__(self) -> None:

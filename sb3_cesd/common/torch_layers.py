@@ -59,9 +59,10 @@ def create_orthogonal_mlp(
     :param input_dim: size of the input
     :param output_dim: size of the linear output layer
     :param net_arch: sizes of the hidden layers
+    :param activation_fn: activation after each hidden layer
     :return: the network
     """
-    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch)).apply(orthogonal_init)
+    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
 
 
 def xavier_init(module: nn.Module) -> None:
