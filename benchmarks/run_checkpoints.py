@@ -53,19 +53,22 @@ def gathered_file(folder: Path, n_timesteps: int | str) -> Path:
     return folder / f"gathered_{n_timesteps}.pkl"
 
 
-def start_or_resume(folder: Path, make_model: Callable[[], SkillDDPG], env: VecEnv | str) -> tuple[SkillDDPG, Any]:
+def start_or_resume(
+    folder: Path, make_model: Callable[[], SkillDDPG], env: VecEnv | str, device: str
+) -> tuple[SkillDDPG, Any]:
     """
     Create the model of a run, or load that of its last checkpoint.
 
     :param folder: folder of the checkpoints of the run
     :param make_model: creates the model
     :param env: its environment, or the id of one
+    :param device: its device
     :return: the model, and the additional data of the run; ``None`` if it is new
     """
     found = checkpoints_in(folder)
     if not found:
         return make_model(), None
-    model = resume(found[-1], env, device="cpu")
+    model = resume(found[-1], env, device=device)
     path = gathered_file(folder, model.num_timesteps)
     with open(path, "rb") as file:
         return model, load_with_checksum(file, path, f"Delete {folder} to do the run again.")

@@ -31,7 +31,7 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
     :param size: one of ``SIZES``
     :param buffer_size: size of the replay buffers
     :param device: device of the models
-    :return: models by name, with the sizes of the yml file; CeSD once per phase of its training
+    :return: models by name, with the sizes of the yml file; CeSD once per phase of its training, on a GPU also with graphs
     """
     # One environment and an update per two steps, whatever the entry has
     changed = {"buffer_size": buffer_size, "learning_starts": WARM_UP, "train_freq": 2}
@@ -40,6 +40,8 @@ def make_models(env_id: str, size: str, buffer_size: int, device: str = "cpu") -
     for phase, start in PHASES.items():
         arguments = merge(entry, {"intrinsic_kwargs": {"constraint_kwargs": {"start": start, "freeze_clusters": False}}})
         models[f"CeSD, {phase}"] = CeSD(env=env_id, seed=0, device=device, **arguments)
+        if device.startswith("cuda"):
+            models[f"CeSD, {phase}, cuda_graph"] = CeSD(env=env_id, seed=0, device=device, cuda_graph=True, **arguments)
     cesd = models["CeSD, exploring"]
     assert isinstance(cesd, CeSD)
     shared: dict[str, Any] = {
@@ -91,7 +93,9 @@ def measure(env_id: str, size: str, threads: int, repeats: int, n_steps: int, de
     for model in models.values():
         model.learn(WARM_UP, log_interval=10**9)
     seconds = interleaved_medians({name: learn_of(model, n_steps) for name, model in models.items()}, repeats)
-    seconds["CeSD"] = EXPLORING * seconds["CeSD, exploring"] + (1 - EXPLORING) * seconds["CeSD, constrained"]
+    for graph in [", cuda_graph", ""] if device.startswith("cuda") else [""]:
+        exploring, constrained = (seconds[f"CeSD, {phase}{graph}"] for phase in PHASES)
+        seconds[f"CeSD{graph}"] = EXPLORING * exploring + (1 - EXPLORING) * constrained
     return [
         {
             "part": "training", "setting": f"{env_id}, {size}", "threads": threads, "variant": name, "value": n_steps / value,

@@ -7,7 +7,8 @@ The benchmark of robots: learn skills without a reward, then tasks from them, an
     python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 SkillHalfCheetah-v0  # coverage and goals
 
 Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. Runs that are in a CSV file are not repeated: stop at
-any time, and continue with the same command. Each run has one thread. Runs with other steps or evaluations are other runs.
+any time, and continue with the same command. Each run has one thread, unless told otherwise. Runs with other steps or
+evaluations are other runs.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
-from arguments import at_least, make_folder, output_folder
+from arguments import at_least, device_name, make_folder, output_folder
 from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, read_rows, run_missing, runs_left
@@ -148,6 +149,10 @@ def main() -> None:
         "--n-eval-episodes", type=at_least(1), default=10, help="episodes per evaluation, and per skill to score the best"
     )
     parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
+    parser.add_argument(
+        "--device", type=device_name, default="cpu", help="device of the models: cpu, or cuda for updates as graphs"
+    )
+    parser.add_argument("--env-threads", type=at_least(1), default=1, help="threads of a run that step parallel environments")
     parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
     parser.add_argument("--address", help="address of the Ray cluster, e.g. auto (default: start one on this machine)")
     parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="folder shared by all machines")
@@ -239,7 +244,14 @@ def main() -> None:
             print("Pre-training: ", end="")
             run_missing(
                 pretraining,
-                partial(pretrain, models=models, save_at=args.save_at, n_task_episodes=max(2, args.n_eval_episodes)),
+                partial(
+                    pretrain,
+                    models=models,
+                    save_at=args.save_at,
+                    n_task_episodes=max(2, args.n_eval_episodes),
+                    device=args.device,
+                    n_env_threads=args.env_threads,
+                ),
                 output / "pretraining.csv",
                 args.jobs,
                 args.dry_run,
@@ -254,6 +266,8 @@ def main() -> None:
                     learn_task,
                     models=models,
                     evaluations=output / "evaluations",
+                    device=args.device,
+                    n_env_threads=args.env_threads,
                 ),
                 output / "runs.csv",
                 args.jobs,

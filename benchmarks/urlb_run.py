@@ -101,6 +101,7 @@ def settings(model: SkillDDPG) -> Row:
         "learning_rate": model.lr_schedule(1.0),
         "n_updates": model._n_updates,
         "n_envs": model.n_envs,
+        "device": th.cuda.get_device_name(model.device) if model.device.type == "cuda" else model.device.type,
     }
 
 
@@ -133,7 +134,24 @@ class Training(BaseCallback):
         return True
 
 
-def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episodes: int = 10) -> Row:
+def on_device(device: str) -> Row:
+    """
+    Choose how updates are computed.
+
+    :param device: device of the model
+    :return: arguments of the constructor; on a GPU an update is one graph
+    """
+    return {"device": device, "cuda_graph": th.device(device).type == "cuda"}
+
+
+def pretrain(
+    run: Row,
+    models: Path,
+    save_at: Collection[int] = (),
+    n_task_episodes: int = 10,
+    device: str = "cpu",
+    n_env_threads: int = 1,
+) -> Row:
     """
     Learn skills without a reward, then measure them.
 
@@ -141,17 +159,19 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     :param models: folder of the models
     :param save_at: steps at which the model is saved before the end
     :param n_task_episodes: episodes per skill and task; the first half chooses the best skill, the second half measures it
+    :param device: device of the model
+    :param n_env_threads: threads that step the environments
     :return: the measures, see :func:`measure`; and as JSON ``coverage_steps``, environment steps at which the values of
         ``total_coverage_curve`` and ``queue_coverage_curve`` were taken
     """
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
     entry = of_constructor(method.arguments(run["scale"], run["domain"]))
-    env = run["domain"] if run["n_envs"] == 1 else make_batched(run["domain"], run["n_envs"], n_threads=1)
+    env = run["domain"] if run["n_envs"] == 1 else make_batched(run["domain"], run["n_envs"], n_threads=n_env_threads)
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
-    make_model = partial(registry.METHODS[method.algo], env=env, seed=run["seed"], device="cpu", **entry)
-    model, resumed = start_or_resume(folder, make_model, env)
+    make_model = partial(registry.METHODS[method.algo], env=env, seed=run["seed"], **on_device(device), **entry)
+    model, resumed = start_or_resume(folder, make_model, env, device)
     files = {step: model_file(models, run, step) for step in save_at if model.num_timesteps < step < n_timesteps}
     training = Training(files, in_hand=run["domain"] == "Jaco-v0", every=max(1, n_timesteps // N_CURVE))
     seconds = 0.0
@@ -160,13 +180,13 @@ def pretrain(run: Row, models: Path, save_at: Collection[int] = (), n_task_episo
     seconds = learn(model, n_timesteps, training, folder, lambda: (training.coverage, training.curves), seconds)
     model.save(model_file(models, run, n_timesteps))
     curves = {column: json.dumps(values) for column, values in training.curves.items()}
-    measures = measure(model, run["domain"], training.coverage, n_task_episodes)
+    measures = measure(model, run["domain"], training.coverage, n_task_episodes, n_env_threads)
     row = {"seconds": round(seconds, 1), **settings(model), **measures, **curves}
     forget(folder)
     return row
 
 
-def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_episodes: int) -> Row:
+def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_episodes: int, n_env_threads: int) -> Row:
     """
     Measure pre-trained skills.
 
@@ -174,6 +194,7 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
     :param domain: its environment
     :param coverage: coverage of its training
     :param n_task_episodes: see :func:`pretrain`
+    :param n_env_threads: see :func:`pretrain`
     :return: the measures: those of :func:`~sb3_cesd.metrics.play_and_measure`; ``skill_score``, the objective of a study, and
         its factor ``coarse_coverage``; as JSON lists over skills ``moves`` (0 or 1) and ``<part>_speeds``; the
         ``random_speeds`` of random actions; ``best_skill_<task>``, the score of the best skill without training, and
@@ -182,7 +203,7 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
         of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the observations of
         training
     """
-    env = make_batched(domain, N_ROLLOUTS, n_threads=1)
+    env = make_batched(domain, N_ROLLOUTS, n_threads=n_env_threads)
     metrics, rollouts = play_and_measure(
         model, env, n_rollouts=N_ROLLOUTS, n_steps=N_STEPS, noise_std=model.exploration_noise, seed=0
     )
@@ -196,7 +217,7 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
         metrics["policy_coverage_48"] = policy_coverage(model, env)
         metrics |= zero_shot_goals(model, env, draw_goals(env)).metrics()
     else:
-        returns = task_returns(model, domain, n_task_episodes, n_threads=1)
+        returns = task_returns(model, domain, n_task_episodes, n_threads=n_env_threads)
         metrics |= score_best_skills(returns, domain)
         of_skills |= {
             f"{task}_returns": json.dumps(of_task.mean(axis=1).round(1).tolist()) for task, of_task in returns.items()
@@ -215,7 +236,7 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
     }
 
 
-def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
+def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n_env_threads: int = 1) -> Row:
     """
     Learn a task, from skills or from scratch.
 
@@ -227,6 +248,8 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
         ``warm_up`` and ``transfer`` (joined by +), as for ``from_pretrained``
     :param models: folder of the pre-trained models
     :param evaluations: folder for the returns of all evaluation episodes (``evaluations.npz``, as SB3's EvalCallback writes)
+    :param device: device of the model
+    :param n_env_threads: threads that step the environments of evaluations
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings; ``chosen_by``, how
         the skill was chosen in the warm-up (by ``"states"`` of skills, their ``"rewards"``, or ``"features"``), 0 if it was
         known before; ``zero_shot_steps`` of choosing the best skill, which are not part of ``steps``
@@ -253,14 +276,14 @@ def learn_task(run: Row, models: Path, evaluations: Path) -> Row:
             run["transfer"].split("+"),
             n_eval_episodes=run["n_skill_episodes"],
             seed=seed,
-            device="cpu",
+            **on_device(device),
             **{**arguments, "warm_up": run["warm_up"]},
         )
     else:
-        make_model = partial(model_class, env=run["task"], seed=seed, device="cpu", **entry)
-    model, resumed = start_or_resume(folder / "checkpoints", make_model, run["task"])
+        make_model = partial(model_class, env=run["task"], seed=seed, **on_device(device), **entry)
+    model, resumed = start_or_resume(folder / "checkpoints", make_model, run["task"], device)
     n_eval_episodes = run["n_eval_episodes"]
-    eval_env = make_batched(run["task"], n_eval_episodes, seed=OF_EVALUATION + seed, n_threads=1)
+    eval_env = make_batched(run["task"], n_eval_episodes, seed=OF_EVALUATION + seed, n_threads=n_env_threads)
     callback = EvalCallback(
         eval_env, n_eval_episodes=n_eval_episodes, eval_freq=run["eval_freq"], log_path=str(folder), verbose=0, warn=False
     )
