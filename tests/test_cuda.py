@@ -177,7 +177,7 @@ def test_skills_are_measured_and_exported(on_cuda, tmp_path):
     metrics, _ = play_and_measure(model, env, n_rollouts=2, n_steps=20, seed=0)
     assert all(value == value for value in metrics.values())
     export_policy(model, tmp_path / "policy.safetensors")
-    policy = import_policy(tmp_path / "policy.safetensors", device=DEVICE)
+    policy = import_policy(tmp_path / "policy.safetensors")
     observation = env.observation_space.sample()
     expected, _ = model.predict(observation, deterministic=True)
     assert expected == pytest.approx(policy.predict(observation, deterministic=True)[0], abs=1e-5)

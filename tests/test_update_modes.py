@@ -156,7 +156,8 @@ def test_addresses_stay_the_same(captured, copied, make_model):
         states = [model.actor.optimizer, model.critic.optimizer, model.intrinsic.prototype_optimizer]
         moments = [value for optimizer in states for state in optimizer.state.values() for value in state.values()]
         tensors = [*model.policy.parameters(), *model.intrinsic.parameters(), *model.intrinsic.buffers(), *moments]
-        tensors += [*model._mean_logs._sums.values(), *model.replay_buffer._tensors._tensors.values()]
+        tensors += [tensor for sums in model._mean_logs._sums.values() for tensor in (sums.entries, sums.counts)]
+        tensors += model.replay_buffer._tensors._tensors.values()
         return [tensor.data_ptr() for tensor in tensors]
 
     before, generation = addresses(), model.replay_buffer.generation

@@ -60,7 +60,7 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     set_env_state(model.env, state["env_state"], state["reset_seed"] is None)
     model.action_space._np_random = state["action_space"]
     model.action_noise, model._unit_noise = state["noise"]
-    model._mean_logs.set_state(state["mean_logs"], model.device)
+    model._mean_logs.set_state(state["mean_logs"])
     model._skill_rewards.rewards, model._skill_rewards.steps = state["skill_rewards"]
     for name in LOGGED:
         getattr(model.logger, name).update(state["logger"][name])

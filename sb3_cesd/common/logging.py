@@ -62,6 +62,48 @@ def n_logs_for(logger: Logger) -> int:
     return N_TABLES if all(isinstance(out, HumanOutputFormat) for out in logger.output_formats) else N_ROWS
 
 
+class _Sums:
+    """
+    Sums of values that are always added together, in one tensor, so that adding them takes a GPU few operations.
+
+    :param shapes: shape of each value, by name
+    :param carried: what :meth:`totals` of other sums returned, to start with
+    :param device: where updates run
+    """
+
+    def __init__(self, shapes: dict[str, th.Size], carried: dict[str, th.Tensor], device: th.device) -> None:
+        self.shapes = shapes
+        self.sizes = [shape.numel() for shape in shapes.values()]
+        owners = [idx for idx, size in enumerate(self.sizes) for _ in range(size)]
+        #: Index of the value to which each entry belongs
+        self.owners = th.tensor(owners, device=device)
+        totals = [carried.get(name, th.zeros(size + 1)) for name, size in zip(shapes, self.sizes, strict=True)]
+        self.entries = th.cat([total[:-1] for total in totals]).to(device)
+        #: How often each value was added
+        self.counts = th.cat([total[-1:] for total in totals]).to(device)
+
+    def add(self, values: Iterable[th.Tensor]) -> None:
+        entries = th.cat([value.reshape(-1).float() for value in values])
+        is_bad = th.zeros_like(self.counts).index_add(0, self.owners, (~entries.isfinite()).float()) > 0
+        self.entries.add_(entries.masked_fill(is_bad.index_select(0, self.owners), 0.0))
+        self.counts.add_(~is_bad)
+
+    def totals(self) -> dict[str, th.Tensor]:
+        """
+        Copy the sums to the CPU.
+
+        :return: entries of each value, and how often it was added, by name
+        """
+        both = th.cat([self.entries, self.counts]).cpu()
+        entries = both[: len(self.entries)].split(self.sizes)
+        counts = both[len(self.entries) :].split(1)
+        return {name: th.cat(total) for name, total in zip(self.shapes, zip(entries, counts, strict=True), strict=True)}
+
+    def reset(self) -> None:
+        self.entries.zero_()
+        self.counts.zero_()
+
+
 class MeanLogs:
     """
     Means of scalars and vectors over many updates, kept on their device until they are written.
@@ -71,9 +113,10 @@ class MeanLogs:
     """
 
     def __init__(self) -> None:
-        #: Sums by name; the last entry of each is the number of values
-        self._sums: dict[str, th.Tensor] = {}
-        self._shapes: dict[str, th.Size] = {}
+        #: By the names of the values that are added together
+        self._sums: dict[tuple[str, ...], _Sums] = {}
+        #: Of another instance, until values of these names are added
+        self._carried: dict[str, tuple[th.Tensor, th.Size]] = {}
 
     def add(self, values: dict[str, th.Tensor]) -> None:
         """
@@ -81,13 +124,14 @@ class MeanLogs:
 
         :param values: detached scalars, or vectors with one entry per skill, by name
         """
-        for name, value in values.items():
-            entry = th.cat([value.reshape(-1).float(), th.ones(1, device=value.device)])
-            entry = th.where(entry.isfinite().all(), entry, th.zeros_like(entry))
-            if name in self._sums:
-                self._sums[name].add_(entry)
-            else:
-                self._sums[name], self._shapes[name] = entry, value.shape
+        if not values:
+            return
+        names = tuple(values)
+        if names not in self._sums:
+            device = next(iter(values.values())).device
+            carried = {name: self._carried.pop(name)[0] for name in names if name in self._carried}
+            self._sums[names] = _Sums({name: value.shape for name, value in values.items()}, carried, device)
+        self._sums[names].add(values.values())
 
     def get_state(self) -> dict[str, tuple[th.Tensor, th.Size]]:
         """
@@ -95,17 +139,19 @@ class MeanLogs:
 
         :return: what :meth:`set_state` takes
         """
-        return {name: (total.cpu().clone(), self._shapes[name]) for name, total in self._sums.items()}
+        state = dict(self._carried)
+        for sums in self._sums.values():
+            for name, total in sums.totals().items():
+                state[name] = (state[name][0] + total if name in state else total, sums.shapes[name])
+        return state
 
-    def set_state(self, state: dict[str, tuple[th.Tensor, th.Size]], device: th.device) -> None:
+    def set_state(self, state: dict[str, tuple[th.Tensor, th.Size]]) -> None:
         """
         Continue with what another instance has added.
 
         :param state: what :meth:`get_state` of the other instance returned
-        :param device: where updates run
         """
-        self._sums = {name: total.to(device, copy=True) for name, (total, _) in state.items()}
-        self._shapes = {name: shape for name, (_, shape) in state.items()}
+        self._sums, self._carried = {}, dict(state)
 
     def flush(self, logger: Logger) -> None:
         """
@@ -113,16 +159,14 @@ class MeanLogs:
 
         :param logger: where to record
         """
-        if not self._sums:
-            return
-        sizes = [len(total) for total in self._sums.values()]
-        totals = th.cat(list(self._sums.values())).cpu().numpy()
-        for name, total in zip(self._sums, np.split(totals, np.cumsum(sizes)[:-1]), strict=True):
-            self._sums[name].zero_()
+        state, self._carried = self.get_state(), {}
+        for sums in self._sums.values():
+            sums.reset()
+        for name, (total, shape) in state.items():
             if total[-1] == 0:
                 continue
-            mean = total[:-1] / total[-1]
-            if self._shapes[name] == ():
+            mean = (total[:-1] / total[-1]).numpy()
+            if shape == ():
                 logger.record(name, float(mean[0]))
             else:
                 record_per_skill(logger, name, mean)
