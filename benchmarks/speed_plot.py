@@ -60,7 +60,7 @@ def draw_breakdown(axes: Axes, figures: pd.DataFrame) -> None:
     axes.set_yticks(range(len(shares)), shares.index, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("share of an update")
-    axes.legend(fontsize=6, ncol=3, loc="upper center", bbox_to_anchor=(0.4, 1.16))
+    axes.legend(fontsize=6, ncol=4, loc="upper center", bbox_to_anchor=(0.4, -0.13))
 
 
 def draw_steps(axes: Axes, figures: pd.DataFrame) -> None:

@@ -48,14 +48,6 @@ RELEASED = {
 OWN = tuple(name for name in inspect.signature(CeSDReward).parameters if name not in ("obs_dim", "action_dim", "skill_space"))
 
 
-def pytest_addoption(parser):
-    parser.addoption("--device", default="cpu", help="device of small models: cpu, or cuda to test a GPU")
-
-
-def pytest_configure(config):
-    TINY["device"] = config.getoption("--device")
-
-
 def pytest_collection_modifyitems(items):
     """What all methods share is tested with each of them, but in the fast tests only with those that differ."""
     others = [each for name, method in METHODS.items() if name not in REPRESENTATIVES for each in (name, method)]
@@ -120,7 +112,7 @@ def finetune(pretrained):
     """Make a model to fine-tune of the pre-trained one."""
 
     def make(env="Pendulum-v1", seed=3, model=pretrained, **kwargs):
-        kwargs = {"device": TINY["device"], "learning_starts": 40, "warm_up": "random", **kwargs}
+        kwargs = {"device": "cpu", "learning_starts": 40, "warm_up": "random", **kwargs}
         return type(model).from_pretrained(saved(model), env, seed=seed, **kwargs)
 
     return make

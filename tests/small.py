@@ -2,8 +2,6 @@
 
 import inspect
 
-from conftest import TINY
-
 #: Arguments that make the networks of a reward small, as far as it has them
 SMALL_REWARD = {
     "net_arch": [16],
@@ -34,6 +32,6 @@ def make_small(method, env="Pendulum-v1", policy="MlpPolicy", **kwargs):
         "policy_kwargs": {"net_arch": [16, 16]},
         "intrinsic_kwargs": small_reward(method.reward_class),
         "seed": 0,
-        "device": TINY["device"],
+        "device": "cpu",
     }
     return method(policy, env, **{**arguments, **kwargs})
