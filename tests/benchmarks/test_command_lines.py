@@ -28,6 +28,8 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--eval-freq 2000 --finetune-steps 1000", "tasks end after 1000 steps, pass no more"),
         ("urlb", "--eval-freq 0", "pass 1 or more"),
         ("urlb", "--n-eval-episodes 0", "pass 1 or more"),
+        ("urlb", "--device nonsense", "pass cpu"),
+        ("urlb", "--env-threads 0", "pass 1 or more"),
         ("urlb", "--jobs 0", "pass 1 or more"),
         ("urlb", "--jobs x", "pass 1 or more"),
         ("urlb", "--pretrain-steps 0", "pass 1 or more"),

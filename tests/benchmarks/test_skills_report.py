@@ -144,6 +144,8 @@ def test_versions_and_processors_of_all_rows_are_told():
     other = json.dumps({"torch": "2.14.0", "python": "3.11", "processor": "B"})
     rows = pd.DataFrame({"versions": [VERSIONS, other, VERSIONS, None]})
     assert made_with(rows) == "one thread of A or B, torch 2.13.0 or 2.14.0, python 3.11"
+    on_gpu = rows.assign(device=["cpu", "NVIDIA H200", None, None])
+    assert made_with(on_gpu).startswith("one thread of A or B with an NVIDIA H200, torch")
 
 
 def test_ratios_are_of_what_is_known():

@@ -30,7 +30,7 @@ def run(output, *arguments):
 def test_whole_benchmark_in_small(tmp_path):
     methods = ["cesd", "apt", "scratch"]
     from_earlier = ["--save-at", "2056", "--from-steps", "2056"]
-    first = run(tmp_path, "--methods", *methods, *from_earlier)
+    first = run(tmp_path, "--methods", *methods, *from_earlier, "--env-threads", "2")
     assert first.returncode == 0, first.stderr
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
     assert set(skills.index) == {"cesd", "apt"} and (skills.n_updates == 16).all() and (skills.n_envs == 8).all()
@@ -48,7 +48,7 @@ def test_whole_benchmark_in_small(tmp_path):
         assert CeSD.load(tmp_path / f"models/cesd_Walker-v0_laptop_0_{steps}.zip").num_timesteps == steps
 
     tasks = pd.read_csv(tmp_path / "runs.csv").set_index("method")
-    assert set(tasks.index) == set(methods) and (tasks.n_updates == 4).all()
+    assert set(tasks.index) == set(methods) and (tasks.n_updates == 4).all() and {*skills.device, *tasks.device} == {"cpu"}
     assert tasks.pretrain_steps["cesd"] == 2056 and tasks.pretrain_steps["scratch"] == 0
     for method, row in tasks.iterrows():
         (file,) = tmp_path.glob(f"evaluations/{method}_*/evaluations.npz")
