@@ -186,6 +186,17 @@ def test_hint_at_fewer_threads(make_model, monkeypatch, capsys):
     assert estimate.use_fewer_threads(model) == ""
 
 
+@pytest.mark.parametrize("on_gpu", [True, False])
+@pytest.mark.parametrize("cuda_graph", [True, False])
+def test_hint_at_a_graph(make_model, monkeypatch, capsys, on_gpu, cuda_graph):
+    model = make_model(verbose=1, cuda_graph=cuda_graph)
+    monkeypatch.setattr(estimate, "can_capture", lambda device: on_gpu)
+    model.learn(10)
+    printed = capsys.readouterr().out
+    is_told = on_gpu and not cuda_graph
+    assert [hint in printed for hint in ("-params cuda_graph:True", "cuda_graph=True in Python")] == [is_told] * 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "n_parameters", "is_told"), [(86400.0, 10**7, True), (3600.0, 10**7, False), (86400.0, 10**5, False)]
 )
