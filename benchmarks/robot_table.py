@@ -1,7 +1,7 @@
 """
 Tables of a robot: metrics of skills per seed, and returns of the tasks that are learned from them.
 
-``make docs`` inserts them into ``results/urlb/README.md``.
+``make docs`` inserts them into the pages of ``results/urlb``.
 """
 
 from collections.abc import Iterable, Sequence

@@ -5,6 +5,7 @@ What was measured of the methods, from the rows of the benchmarks: nothing is co
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -27,9 +28,9 @@ README = ROOT / "README.md"
 ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
 #: Where README.md has the table
 BEGIN, END = "<!-- maze table, written by make docs -->\n", "<!-- end of the maze table -->\n"
-#: Folder of rows of tasks, with a page that has the tables of these robots
-TASKS = ROOT / "benchmarks" / "results" / "urlb"
-ROBOTS_WITH_TASKS = ("Quadruped-v0", "Jaco-v0", "Walker-v0")
+#: Folder of rows of tasks -> robots whose tables are on its page
+_OF_ROBOTS = ROOT / "benchmarks" / "results" / "urlb"
+WITH_TASKS = {_OF_ROBOTS: ("Quadruped-v0", "Jaco-v0", "Walker-v0"), _OF_ROBOTS / "longer": ("Quadruped-v0",)}
 BEGIN_ROBOT, END_ROBOT = "<!-- tables of {}, written by make docs -->\n", "<!-- end of the tables of {} -->\n"
 
 #: What the page of a method shows beside the methods of :data:`~maze_methods.MAIN`, by name in the rows
@@ -128,15 +129,16 @@ def with_table(text: str) -> str:
     return replaced(text, BEGIN, END, maze_table(read_runs(), list(MAIN)))
 
 
-def with_robots(text: str) -> str:
+def with_robots(text: str, folder: Path) -> str:
     """
     Put the tables of robots into the page of their results.
 
     :param text: its text
+    :param folder: its folder
     :return: the same with the tables as the rows are now
     """
-    for domain in ROBOTS_WITH_TASKS:
-        text = replaced(text, BEGIN_ROBOT.format(domain), END_ROBOT.format(domain), robot_tables(TASKS, domain))
+    for domain in WITH_TASKS[folder]:
+        text = replaced(text, BEGIN_ROBOT.format(domain), END_ROBOT.format(domain), robot_tables(folder, domain))
     return text
 
 
@@ -158,7 +160,8 @@ def replaced(text: str, begin: str, end: str, table: str) -> str:
 
 def update_readmes() -> None:
     """Bring the pages that hold tables up to date with the rows."""
-    for path, with_tables in ((README, with_table), (TASKS / "README.md", with_robots)):
+    of_robots = {folder / "README.md": partial(with_robots, folder=folder) for folder in WITH_TASKS}
+    for path, with_tables in {README: with_table, **of_robots}.items():
         text = path.read_text()
         updated = with_tables(text)
         if updated != text:
