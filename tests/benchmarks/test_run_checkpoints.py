@@ -32,7 +32,7 @@ class Stopped(Exception):
     """What ends a run in its midst."""
 
 
-def measured(_model, _domain, coverage, _n_task_episodes):
+def measured(_model, _domain, coverage, _n_task_episodes, _n_env_threads):
     return {"total": coverage.total, "queue": coverage.queue}
 
 
