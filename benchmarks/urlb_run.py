@@ -17,6 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
+from sb3_cesd.common.cuda.graphed_function import can_capture
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import (
@@ -141,7 +142,7 @@ def on_device(device: str) -> Row:
     :param device: device of the model
     :return: arguments of the constructor; on a GPU an update is one graph
     """
-    return {"device": device, "cuda_graph": th.device(device).type == "cuda"}
+    return {"device": device, "cuda_graph": can_capture(th.device(device))}
 
 
 def pretrain(

@@ -28,8 +28,8 @@ README = ROOT / "README.md"
 ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
 #: Where README.md has the table
 BEGIN, END = "<!-- maze table, written by make docs -->\n", "<!-- end of the maze table -->\n"
-#: Folder of rows of tasks -> robots whose tables are on its page
 _OF_ROBOTS = ROOT / "benchmarks" / "results" / "urlb"
+#: Folder of rows of tasks -> robots whose tables are on its page
 WITH_TASKS = {_OF_ROBOTS: ("Quadruped-v0", "Jaco-v0", "Walker-v0"), _OF_ROBOTS / "longer": ("Quadruped-v0",)}
 BEGIN_ROBOT, END_ROBOT = "<!-- tables of {}, written by make docs -->\n", "<!-- end of the tables of {} -->\n"
 
