@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +248,8 @@ class Finished:
 def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
     """Do a run. Its failure must not affect the others."""
     try:
-        finished.add(run, {**run_one(run), "versions": json.dumps(versions())}, "")
+        used = json.dumps(versions())  # an error here must not cost hours of learning
+        finished.add(run, {**run_one(run), "versions": used}, "")
     except Exception:
         finished.add(run, {}, traceback.format_exc())
 
@@ -395,9 +396,14 @@ def versions() -> dict[str, str]:
     List the versions of packages on which results depend.
 
     :return: versions by name, including Python's, and the processor
+    :raises RuntimeError: if one of them is not installed
     """
     names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
-    return {**{name: version(name) for name in names}, "python": platform.python_version(), "processor": processor()}
+    try:
+        found = {name: version(name) for name in names}
+    except PackageNotFoundError as error:
+        raise RuntimeError(f"{error.name} is not installed: pip install -e .[benchmarks] installs all of {names}.") from error
+    return {**found, "python": platform.python_version(), "processor": processor()}
 
 
 def processor() -> str:

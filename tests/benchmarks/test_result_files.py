@@ -1,6 +1,7 @@
 """CSV files and those of finished runs that were not written to their end."""
 
 import os
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pandas as pd
@@ -131,3 +132,14 @@ def test_runs_whose_results_are_lost_are_told(tmp_path, monkeypatch):
     remedy = pytest.raises(RuntimeError, match=r"its results are not in .*: see that nothing else works there")
     with pytest.warns(UserWarning, match="is damaged: it was removed"), remedy:
         runs.run_missing(RUNS[:1], lambda run: {"score": 1.0}, tmp_path / "runs.csv", 1)
+
+
+def test_a_package_that_is_not_installed_shows_before_the_run(tmp_path, monkeypatch):
+    import runs
+
+    def not_found(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(runs, "version", not_found)
+    with pytest.raises(RuntimeError, match=r"sb3_cesd is not installed: pip install -e \.\[benchmarks\]"):
+        runs.run_missing(RUNS, pytest.fail, tmp_path / "runs.csv", n_jobs=1)
