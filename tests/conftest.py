@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import torch as th
+from every_method import OTHERS
 from stable_baselines3.common.utils import set_random_seed
 from tuning import saved
 
@@ -19,10 +20,6 @@ th.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell lets processes in the background ignore Ctrl-C, and so would those that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-#: Methods that differ in what the rest of the package sees of them: an ensemble of critics; discrete skills; continuous ones;
-#: a critic and a task of its own; single steps and several optimizers
-REPRESENTATIVES = ("cesd", "diayn", "dads", "aps", "metra")
 
 #: A model that trains in a second
 TINY = {
@@ -50,7 +47,7 @@ OWN = tuple(name for name in inspect.signature(CeSDReward).parameters if name no
 
 def pytest_collection_modifyitems(items):
     """What all methods share is tested with each of them, but in the fast tests only with those that differ."""
-    others = [each for name, method in METHODS.items() if name not in REPRESENTATIVES for each in (name, method)]
+    others = [each for name in OTHERS for each in (name, METHODS[name])]
     for item in items:
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if any(value in others for value in values if isinstance(value, str | type)):

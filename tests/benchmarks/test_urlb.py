@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,15 @@ def run(output, *arguments):
 
 
 @pytest.mark.slow
-def test_whole_benchmark_in_small(tmp_path):
+def test_whole_benchmark_in_small(tmp_path, monkeypatch):
+    import urlb_run
+
+    monkeypatch.setattr(urlb_run, "N_ROLLOUTS", 2)
+    monkeypatch.setattr(urlb_run, "N_STEPS", 60)
+    monkeypatch.setattr(urlb_run, "play_and_score", partial(urlb_run.play_and_score, n_episodes=8, n_steps=60))
     methods = ["cesd", "apt", "scratch"]
     from_earlier = ["--save-at", "2056", "--from-steps", "2056"]
-    first = run(tmp_path, "--methods", *methods, *from_earlier, "--env-threads", "2")
+    first = call("urlb", *arguments_of(tmp_path, "--methods", *methods, *from_earlier, "--env-threads", "2"))
     assert first.returncode == 0, first.stderr
     skills = pd.read_csv(tmp_path / "pretraining.csv").set_index("method")
     assert set(skills.index) == {"cesd", "apt"} and (skills.n_updates == 16).all() and (skills.n_envs == 8).all()
@@ -59,19 +65,20 @@ def test_whole_benchmark_in_small(tmp_path):
 
     # A run that is missing is done again, and no other
     (tmp_path / "runs.csv").write_text("\n".join((tmp_path / "runs.csv").read_text().splitlines()[:-1]) + "\n")
-    again = run(tmp_path, "--methods", *methods, *from_earlier)
+    again = call("urlb", *arguments_of(tmp_path, "--methods", *methods, *from_earlier))
     assert "2 runs, 2 of them done already" in again.stdout and "3 runs, 2 of them done already" in again.stdout
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 3
 
     # Steps spent on the choice of a skill are told, and not counted among those of the task
-    best = run(tmp_path, "--methods", "cesd", *from_earlier, "--skill", "best")
+    best = call("urlb", *arguments_of(tmp_path, "--methods", "cesd", *from_earlier, "--skill", "best"))
     assert best.returncode == 0, best.stderr
     rows = pd.read_csv(tmp_path / "runs.csv").set_index("skill_choice")
     assert rows.zero_shot_steps["best"] == 8 * 1000 and pd.isna(rows.zero_shot_steps["random"]).all()
     assert json.loads(rows.steps["best"]) == [1004, 2008]
 
     # Another way from the same model to the task
-    other = run(tmp_path, "--methods", "cesd", *from_earlier, "--warm-up", "policy", "--transfer", "actor")
+    another_way = ["--warm-up", "policy", "--transfer", "actor"]
+    other = call("urlb", *arguments_of(tmp_path, "--methods", "cesd", *from_earlier, *another_way))
     assert other.returncode == 0, other.stderr
     rows = pd.read_csv(tmp_path / "runs.csv").query("method == 'cesd' and skill_choice == 'random'").set_index("warm_up")
     assert rows.transfer.to_dict() == {"random": "actor+critic_trunk", "policy": "actor"}

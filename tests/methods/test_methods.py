@@ -9,6 +9,7 @@ import make_method_names
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method, every_method_with
 from learned import differences
 from small import make_small, small_reward
 from stable_baselines3.common.env_util import make_vec_env
@@ -21,7 +22,6 @@ from sb3_cesd.common.skills import SKILL_TYPES
 from sb3_cesd.registry import METHODS, find_methods
 from sb3_cesd.skill_ddpg.saved_files import merged_intrinsic_kwargs
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 #: With all skills that a method has, not only those of its paper
 every_skill_type = pytest.mark.parametrize(
     ("method", "skill_type"),
@@ -91,8 +91,7 @@ def test_trains_everything_it_has(method):
     assert bool(own_losses) == bool(learned)
 
 
-@every_method
-@pytest.mark.parametrize("n_envs", [1, 3])
+@every_method_with(n_envs=[1, 3])
 def test_loaded_model_learns_on_to_the_last_bit(method, n_envs, tmp_path):
     model = make_small(method, make_vec_env("Pendulum-v1", n_envs)).learn(120)
     model.save(tmp_path / "model")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method, every_method_with
 from learned import differences, state_of
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -10,8 +11,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.registry import METHODS
-
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def everything(model):
@@ -26,8 +25,7 @@ def in_training_mode(model):
     return model
 
 
-@every_method
-@pytest.mark.parametrize("normalized", [False, True])
+@every_method_with(normalized=[False, True])
 def test_sampling_changes_no_tensor_even_in_training_mode(method, normalized):
     env = make_vec_env("Pendulum-v1", 2)
     model = in_training_mode(make_small(method, VecNormalize(env) if normalized else env).learn(100))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from every_method import every_method_with
 from gymnasium import spaces
 from small import make_small
 from spaces_to_learn_in import RandomEnv
@@ -12,7 +13,6 @@ from tuning import saved
 
 from sb3_cesd.registry import METHODS
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 SPACES = {
     "matrix": spaces.Box(-1, 1, (2, 2)),
     "row": spaces.Box(-1, 1, (1, 2)),
@@ -23,9 +23,7 @@ SPACES = {
 OBS = np.array([0.1, -0.5, 0.3], np.float32)
 
 
-@every_method
-@pytest.mark.parametrize("n_envs", [1, 3])
-@pytest.mark.parametrize("name", SPACES)
+@every_method_with(n_envs=[1, 3], name=SPACES)
 def test_any_shape_trains_predicts_and_loads(method, n_envs, name):
     """The environment itself checks shape, type and bounds of every action."""
     space = SPACES[name]

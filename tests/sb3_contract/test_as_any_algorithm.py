@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method, every_method_with
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_checker import check_env
@@ -13,9 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from tuning import Push, saved
 
 from sb3_cesd import CeSD, VecSkillObservation
-from sb3_cesd.registry import METHODS
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
 
@@ -72,9 +71,7 @@ def test_critics_are_those_of_td3(method):
     assert (model.critic(double, actions)[0] == values[0]).all()
 
 
-@every_method
-@pytest.mark.parametrize("noise_class", [None, OrnsteinUhlenbeckActionNoise])
-@pytest.mark.parametrize("train_freq", [4, (4, "step"), (1, "episode")])
+@every_method_with(noise_class=[None, OrnsteinUhlenbeckActionNoise], train_freq=[4, (4, "step"), (1, "episode")])
 def test_noise_and_frequencies_of_training(method, noise_class, train_freq):
     noise = None if noise_class is None else noise_class(np.zeros(1), 0.1 * np.ones(1))
     model = make_small(method, Push(), train_freq=train_freq, gradient_steps=1, action_noise=noise, learning_starts=20).learn(
@@ -97,8 +94,7 @@ def test_arguments_can_change_when_loading(method):
     assert all(optimizer.param_groups[0]["lr"] == 0.5 for optimizer in (loaded.actor.optimizer, loaded.critic.optimizer))
 
 
-@every_method
-@pytest.mark.parametrize("wrap", [VecMonitor, lambda env: VecFrameStack(env, 2)])
+@every_method_with(wrap=[VecMonitor, lambda env: VecFrameStack(env, 2)])
 def test_wrappers_of_vectorised_environments(method, wrap):
     env = wrap(DummyVecEnv([Push] * 2))
     model = make_small(method, env).learn(80)

@@ -7,6 +7,7 @@ import cloudpickle
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method, every_method_with
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -14,9 +15,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
 
 from sb3_cesd import CeSD, VecSkillObservation
-from sb3_cesd.registry import METHODS
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 COPY = {
     "deepcopy": copy.deepcopy,
@@ -33,8 +32,7 @@ def learn_on(model):
     return model.learn(40, reset_num_timesteps=False)
 
 
-@every_method
-@pytest.mark.parametrize("how", COPY)
+@every_method_with(how=COPY)
 def test_a_copy_learns_on_as_the_model_does(method, how):
     """Environments, clock and replay buffer are copied, too, and nothing is shared."""
     model = make_small(method, make_vec_env("Pendulum-v1", 3), skill_duration=5).learn(90)
@@ -119,9 +117,7 @@ def test_a_saved_policy_keeps_the_skill(method, tmp_path):
     np.testing.assert_allclose(policy.predict(OBS, deterministic=True)[0], expected, atol=1e-5)
 
 
-@every_method
-@pytest.mark.parametrize("warm_up", ["random", "skills"])
-@pytest.mark.parametrize("skill", ["best", 2])
+@every_method_with(warm_up=["random", "skills"], skill=["best", 2])
 def test_a_saved_policy_of_a_task_keeps_its_skill(method, warm_up, skill, tmp_path):
     pretrained = make_small(method).learn(60)
     kwargs = {"skill": skill, "warm_up": warm_up, "learning_starts": 40, "n_eval_episodes": 1, "seed": 1, "device": "cpu"}
@@ -138,8 +134,7 @@ def test_a_saved_policy_of_a_task_keeps_its_skill(method, warm_up, skill, tmp_pa
 # The replay buffer
 
 
-@every_method
-@pytest.mark.parametrize("emptied", [True, False])
+@every_method_with(emptied=[True, False])
 def test_a_buffer_is_loaded_in_place_of_none(method, emptied, tmp_path):
     model = make_small(method, make_vec_env("Pendulum-v1", 2)).learn(80)
     model.save_replay_buffer(tmp_path / "buffer.pkl")

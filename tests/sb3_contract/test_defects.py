@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method, every_method_with
 from small import make_small
 from stable_baselines3 import DDPG, PPO, TD3
 from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EveryNTimesteps
@@ -15,15 +16,13 @@ from tuning import saved
 from sb3_cesd import APT, DIAYN, CeSD, SkillDDPG, VecSkillObservation
 from sb3_cesd.registry import METHODS
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
 
 # Small batches
 
 
-@every_method
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+@every_method_with(batch_size=[1, 2, 3, 5])
 def test_any_number_of_transitions_can_be_sampled(method, batch_size):
     model = make_small(method).learn(60)
     samples = model.replay_buffer.sample(batch_size)
@@ -164,8 +163,7 @@ def test_a_file_of_another_method_names_the_class_to_load_with(method):
         other.from_pretrained(saved(make_small(method).learn(60)), "Pendulum-v1")
 
 
-@every_method
-@pytest.mark.parametrize("algorithm", [TD3, DDPG])
+@every_method_with(algorithm=[TD3, DDPG])
 def test_algorithms_of_sb3_say_what_loads_our_files(method, algorithm):
     model = make_small(method)
     for env in (None, VecSkillObservation(make_vec_env("Pendulum-v1"), model.skill_space)):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from every_method import every_method_with
 from learned import differences, parameters_of
 from small import make_small
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
@@ -13,9 +14,6 @@ from tuning import Push, saved
 
 from sb3_cesd import CeSD, VecSkillObservation
 from sb3_cesd.common.normalization import TensorNormalization
-from sb3_cesd.registry import METHODS
-
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def inside(env, skill_space, **kwargs):
@@ -27,8 +25,7 @@ def outside(env, skill_space, **kwargs):
     return VecNormalize(env, norm_obs_keys=["observation"], **kwargs)
 
 
-@every_method
-@pytest.mark.parametrize("norm_reward", [True, False])
+@every_method_with(norm_reward=[True, False])
 def test_both_learn_the_same(method, norm_reward):
     """To the last bit; the skill is left alone by either."""
     skill_space = make_small(method).skill_space

@@ -1,11 +1,13 @@
 """Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
 
 import csv
+import itertools
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from every_method import OTHERS, REPRESENTATIVES, every_method
 from gymnasium import spaces
 from learned import differences
 from small import make_small
@@ -23,7 +25,6 @@ from sb3_cesd.callbacks import SkillEvalCallback, SkillMetricsCallback
 from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_and_score
 from sb3_cesd.registry import METHODS
 
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 FIRST = spaces.Box(0, 255, (3, 36, 36), np.uint8)
 LAST = spaces.Box(0, 255, (36, 36, 3), np.uint8)
 SPACES = {
@@ -50,9 +51,12 @@ SIZES = {
 }
 
 
-#: All spaces for one method, all methods for some spaces
-METHODS_AND_SPACES = [(CeSD, name) for name in SPACES] + [
-    (method, name) for method in METHODS.values() if method is not CeSD for name in ("vectors", "image and vector")
+SEVERAL = ("vectors", "image and vector")
+#: All spaces for one method, some for those that differ, one for each other
+METHODS_AND_SPACES = [
+    *((CeSD, name) for name in SPACES),
+    *((METHODS[method], name) for method in REPRESENTATIVES if method != "cesd" for name in SEVERAL),
+    *((METHODS[method], name) for method, name in zip(OTHERS, itertools.cycle(SEVERAL), strict=False)),
 ]
 TINY = {"buffer_size": 200, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}}
 

@@ -3,13 +3,13 @@
 import inspect
 
 import pytest
+from every_method import every_method
 from small import make_small
 from tuning import saved
 
 from sb3_cesd import DADS, DIAYN, CeSD, SkillDDPG
 from sb3_cesd.intrinsic import IntrinsicReward
 from sb3_cesd.methods.rnd import RNDReward
-from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments, with_defaults
 
 
@@ -61,7 +61,7 @@ def test_fine_tuning_loses_no_argument_of_a_method_with_defaults(method):
     assert (model.n_steps, model.replay_buffer.n_steps, model.batch_size) == (2, 2, pretrained.batch_size)
 
 
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@every_method
 def test_arguments_of_a_model_make_another_like_it(method):
     """Each argument of the constructor, changed from its default, is told again."""
     changed = {

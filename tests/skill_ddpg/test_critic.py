@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import torch as th
 from batches import random_samples
+from every_method import every_method, every_method_with
 from gymnasium import spaces
 from small import make_small
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from sb3_cesd import APT, DADS, DIAYN, CeSD
-from sb3_cesd.registry import METHODS
-
-every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def observe(model, n=4, seed=0):
@@ -93,8 +91,7 @@ def batch_norm_of(network):
     return {name: value.clone() for name, value in network.state_dict().items() if "running_" in name}
 
 
-@every_method
-@pytest.mark.parametrize("share", [False, True])
+@every_method_with(share=[False, True])
 def test_statistics_of_batch_normalisation_reach_the_target(method, share):
     """They are no parameters, so that Polyak averaging leaves them out."""
     kwargs = {"net_arch": [16, 16], "features_extractor_class": Normalized, "share_features_extractor": share}
