@@ -1,6 +1,6 @@
 import torch as th
 
-from sb3_cesd.cesd.type_aliases import CeSDSamples, one_pair_per_transition
+from sb3_cesd.cesd.type_aliases import CeSDSamples, SkillPairs
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 
@@ -34,7 +34,7 @@ def random_samples(clusters, n_skills, seed=1):
         skills=skills,
         clusters=clusters,
         actor_skills=th.randint(n_skills, (n,)),
-        pairs=one_pair_per_transition(clusters, skills, rewards),
+        pairs=SkillPairs.one_per_transition(clusters, skills, rewards),
     )
 
 

@@ -9,7 +9,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.cesd.relabelling import CriticRelabelling
-from sb3_cesd.cesd.type_aliases import CeSDSamples, all_heads, one_pair_per_transition
+from sb3_cesd.cesd.type_aliases import CeSDSamples, SkillPairs
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import build, check_names
 from sb3_cesd.common.choices import DistanceEncoderName, EncoderName
@@ -180,7 +180,7 @@ class CeSDReward(IntrinsicReward):
             # Exploration, before the constraint: each skill on its own transitions, with the entropy of the whole batch
             entropy, _ = self.entropy(positions, th.zeros_like(clusters), self.n_skills)
             bonus = th.zeros_like(entropy)
-            pairs = one_pair_per_transition(skills, skills, entropy[:, None])
+            pairs = SkillPairs.one_per_transition(skills, skills, entropy[:, None])
             actor_skills = skills
 
         self._log_rewards(skills, clusters, entropy, bonus)
@@ -340,7 +340,7 @@ class CeSD(SkillDDPG):
         :return: the batch with pairs
         """
         skills, rewards = replay_data.skills, replay_data.rewards
-        pairs = all_heads(self.policy.n_heads, skills, rewards)
+        pairs = SkillPairs.for_all_heads(self.policy.n_heads, skills, rewards)
         return CeSDSamples.from_batch(replay_data, clusters=skills, actor_skills=skills, pairs=pairs)
 
     def _setup_learn(

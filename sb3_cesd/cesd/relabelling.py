@@ -1,6 +1,6 @@
 import torch as th
 
-from sb3_cesd.cesd.type_aliases import SkillPairs, one_pair_per_transition
+from sb3_cesd.cesd.type_aliases import SkillPairs
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import ActorSkills, CriticPairs
 from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
@@ -62,7 +62,7 @@ class CriticRelabelling:
         """
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
         if self.critic == "cluster":
-            return one_pair_per_transition(clusters, skills, on_cluster)
+            return SkillPairs.one_per_transition(clusters, skills, on_cluster)
 
         n_random = self.n_random_heads if self.critic == "hindsight" else 0
         batch_size = len(skills)

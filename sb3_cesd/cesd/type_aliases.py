@@ -24,6 +24,38 @@ class SkillPairs(NamedTuple):
     rewards: th.Tensor
     weights: th.Tensor
 
+    @classmethod
+    def one_per_transition(cls, skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
+        """
+        Train only the value of ``skills[j]`` on transition j.
+
+        :param skills: shape ``(batch_size,)``
+        :param target_skills: shape ``(batch_size,)``
+        :param rewards: shape ``(batch_size, 1)``
+        :return: ``batch_size`` pairs, all of weight 1
+        """
+        rows = th.arange(len(skills), device=skills.device)
+        return cls(rows, skills, target_skills, rewards, th.ones_like(rewards))
+
+    @classmethod
+    def for_all_heads(cls, n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
+        """
+        Train all heads on every transition, with the actions of the skill that learns the task (the released code).
+
+        Head i is paired with skill i, except that the head of the skill that learns the task is paired with that skill, as
+        skills are also an input of the trunk.
+
+        :param n_heads: number of heads
+        :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``
+        :param rewards: shape ``(batch_size, 1)``
+        :return: ``n_heads * batch_size`` pairs, all of weight 1
+        """
+        rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
+        heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
+        skills, rewards = skills.repeat(n_heads), rewards.repeat(n_heads, 1)
+        pair_skills = th.where(heads == skills % n_heads, skills, heads)
+        return cls(rows, pair_skills, skills, rewards, th.ones_like(rewards))
+
 
 class CeSDSamples(NamedTuple):
     """
@@ -65,35 +97,3 @@ class CeSDSamples(NamedTuple):
         """
         shared = {name: value for name, value in batch._asdict().items() if name in cls._fields}
         return cls(**shared, **added)
-
-
-def one_pair_per_transition(skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> SkillPairs:
-    """
-    Train only the value of ``skills[j]`` on transition j.
-
-    :param skills: shape ``(batch_size,)``
-    :param target_skills: shape ``(batch_size,)``
-    :param rewards: shape ``(batch_size, 1)``
-    :return: ``batch_size`` pairs, all of weight 1
-    """
-    rows = th.arange(len(skills), device=skills.device)
-    return SkillPairs(rows, skills, target_skills, rewards, th.ones_like(rewards))
-
-
-def all_heads(n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> SkillPairs:
-    """
-    Train all heads on every transition, with the actions of the skill that learns the task (the released code).
-
-    Head i is paired with skill i, except that the head of the skill that learns the task is paired with that skill, as skills
-    are also an input of the trunk.
-
-    :param n_heads: number of heads
-    :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``
-    :param rewards: shape ``(batch_size, 1)``
-    :return: ``n_heads * batch_size`` pairs, all of weight 1
-    """
-    rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
-    heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
-    skills, rewards = skills.repeat(n_heads), rewards.repeat(n_heads, 1)
-    pair_skills = th.where(heads == skills % n_heads, skills, heads)
-    return SkillPairs(rows, pair_skills, skills, rewards, th.ones_like(rewards))

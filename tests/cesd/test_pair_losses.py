@@ -6,7 +6,7 @@ from batches import random_samples
 from torch.nn import functional as F
 
 from sb3_cesd.cesd.relabelling import CriticRelabelling
-from sb3_cesd.cesd.type_aliases import one_pair_per_transition
+from sb3_cesd.cesd.type_aliases import SkillPairs
 from sb3_cesd.common import ensembles
 from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
 
@@ -133,7 +133,7 @@ def test_padding_counts_for_nothing(make_model):
     """On a GPU, pairs that do not count stay in the list with weight 0, so that its length does not depend on the data."""
     model = double(make_model(n_skills=N_SKILLS, target_policy_noise=0.0))
     batch = make_batch()
-    padding = one_pair_per_transition(batch.skills, batch.skills, th.full_like(batch.rewards, 1e3))
+    padding = SkillPairs.one_per_transition(batch.skills, batch.skills, th.full_like(batch.rewards, 1e3))
     padding = padding._replace(weights=th.zeros_like(batch.rewards))
     padded = [th.cat(entries) for entries in zip(batch.pairs, padding, strict=True)]
     padded = batch._replace(pairs=type(padding)(*padded))
