@@ -14,17 +14,18 @@ OTHERS = tuple(name for name in METHODS if name not in REPRESENTATIVES)
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
+def in_turn(choices):
+    """Pairs of a method's name and a choice: all choices for the representatives, one for each other method, in turn."""
+    return [*itertools.product(REPRESENTATIVES, choices), *zip(OTHERS, itertools.cycle(choices), strict=False)]
+
+
 def every_method_with(**choices):
     """
-    Parametrise with methods, and with choices that matter to code that methods share.
-
-    The representatives meet every combination of choices, each other method one of them, in turn.
+    Parametrise with methods, and with combinations of choices that matter to code that methods share, by :func:`in_turn`.
 
     :param choices: values of each argument, by its name
     """
-    combinations = list(itertools.product(*choices.values()))
-    met = [(name, each) for name in REPRESENTATIVES for each in combinations]
-    met += zip(OTHERS, itertools.cycle(combinations), strict=False)
+    met = in_turn(list(itertools.product(*choices.values())))
     values = [pytest.param(METHODS[name], *each, id="-".join([name, *map(_shown, each)])) for name, each in met]
     return pytest.mark.parametrize(("method", *choices), values)
 

@@ -1,13 +1,12 @@
 """Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
 
 import csv
-import itertools
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from every_method import OTHERS, REPRESENTATIVES, every_method
+from every_method import every_method, in_turn
 from gymnasium import spaces
 from learned import differences
 from small import make_small
@@ -52,11 +51,10 @@ SIZES = {
 
 
 SEVERAL = ("vectors", "image and vector")
-#: All spaces for one method, some for those that differ, one for each other
+#: All spaces for one method, some for the others
 METHODS_AND_SPACES = [
-    *((CeSD, name) for name in SPACES),
-    *((METHODS[method], name) for method in REPRESENTATIVES if method != "cesd" for name in SEVERAL),
-    *((METHODS[method], name) for method, name in zip(OTHERS, itertools.cycle(SEVERAL), strict=False)),
+    *((CeSD, name) for name in SPACES if name not in SEVERAL),
+    *((METHODS[method], name) for method, name in in_turn(SEVERAL)),
 ]
 TINY = {"buffer_size": 200, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}}
 
