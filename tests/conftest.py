@@ -64,6 +64,12 @@ def arguments(**kwargs):
     return merged
 
 
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_loggers(tmp_path_factory):
+    """Loggers of SB3 share a folder that pytest removes, instead of leaving one each in the folder for temporary files."""
+    os.environ["SB3_LOGDIR"] = str(tmp_path_factory.mktemp("loggers"))
+
+
 @pytest.fixture
 def tiny():
     """Arguments of a model that trains in a second; they may be changed."""
