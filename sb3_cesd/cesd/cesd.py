@@ -327,10 +327,7 @@ class CeSD(SkillDDPG):
         :param replay_data: a relabelled batch
         :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b
         """
-        actions, log_densities = self._improved_actions(replay_data.observations, replay_data.actor_skills)
-        q_values = minimum(self.critic.q_values(replay_data.observations, actions, replay_data.actor_skills))
-        loss = -self._with_entropy(q_values, log_densities).sum() / (self.policy.n_heads * len(actions))
-        return loss + self._ent_coef_loss(log_densities)
+        return self._loss_of_actions(replay_data.observations, replay_data.actor_skills, self.policy.n_heads)
 
     def _task_batch(self, replay_data: SkillReplayBufferSamples) -> CeSDSamples:
         """

@@ -107,6 +107,7 @@ _ALGORITHM: dict[str, Rule | Choice] = {
     "buffer_size": POSITIVE_INTEGER,
     "learning_starts": WHOLE,
     "actor_learning_starts": SHARE_OR_STEPS,
+    "bc_coef": NOT_NEGATIVE,
     "batch_size": POSITIVE_INTEGER,
     "tau": SHARE,
     "gamma": SHARE,

@@ -37,6 +37,25 @@ def check_model(model: Any) -> None:
             f"{type(model).__name__} has no intrinsic reward: use a method that has one, such as CeSD, or pass "
             "reward='extrinsic'."
         )
+    if model.reward == "intrinsic" and model.bc_coef > 0:
+        raise ValueError(
+            f"bc_coef={model.bc_coef}, but there is no pre-trained skill to clone while skills are discovered: leave it out, "
+            "and pass it to from_pretrained(path, env, bc_coef=...) for a task."
+        )
+
+
+def check_reference(model: Any) -> None:
+    """
+    Check that a model that clones its pre-trained skill has it.
+
+    :param model: a model that is about to learn
+    :raises ValueError: if it has none
+    """
+    if model.bc_coef > 0 and model.reference_actor is None:
+        raise ValueError(
+            f"bc_coef={model.bc_coef}, but this model has no pre-trained skill to clone: start from a pre-trained model, "
+            "from_pretrained(path, env, bc_coef=...), or leave bc_coef out."
+        )
 
 
 #: Arguments of a constructor that loaders do not change: they have another argument for it, or the saved model keeps it

@@ -219,6 +219,8 @@ def make_task_model(
         chosen = draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
     try:
         transfer(pretrained.policy, model.policy, chosen, parts)
+        if model.bc_coef > 0:
+            model._keep_reference(pretrained.actor)
     except (KeyError, RuntimeError) as error:  # missing tensors, or other shapes
         raise ValueError(
             f"policy_kwargs={shown(kwargs.get('policy_kwargs'))} makes networks of other shapes than those of {path}: leave "

@@ -31,6 +31,7 @@ class LearningSkillModel(ActingSkillModel):
 
     noise_correlation: float
     actor_learning_starts: float
+    bc_coef: float
     #: Returns of all skills, if they were played to find the best one
     zero_shot: ZeroShot | None
     #: During ``learn``: contexts and clean-ups of callbacks, which are closed however it ends
@@ -72,10 +73,12 @@ class LearningSkillModel(ActingSkillModel):
         :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
         :param progress_bar: Display a progress bar using tqdm and rich.
         :return: the trained model
+        :raises ValueError: if ``bc_coef`` asks for a pre-trained skill to imitate, and there is none
         :raises TrainingDiverged: if a loss, gradient or running statistic is not finite, unless such steps are skipped; or if
             actions or weights are not
         """
         check_arguments("learn", locals())
+        checks.check_reference(self)
         self._log_schedule = LogSchedule() if log_interval == "auto" else None
         self._is_learning = True
         try:

@@ -23,6 +23,7 @@ from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
+from sb3_cesd.skill_ddpg.networks import SkillActor
 
 SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
 
@@ -43,6 +44,11 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
     skill_states: th.Tensor
+
+    #: Actor of the pre-trained model, which a task with ``bc_coef`` imitates
+    reference_actor: SkillActor | None
+    #: Whether there is one
+    keeps_reference: bool = False
 
     _update_runner: UpdateRunner
     #: Whether ``save`` is running, which writes equal tensors only once
@@ -324,6 +330,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "critic_batch_norm_stats",
             "critic_batch_norm_stats_target",
             "intrinsic",
+            "reference_actor",
             "_mean_logs",
             "_gradient_steps",
             "_running_statistics",
@@ -342,4 +349,5 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]
-        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]
+        references = ["reference_actor"] if self.keeps_reference else []
+        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers, *references], ["skill_states"]

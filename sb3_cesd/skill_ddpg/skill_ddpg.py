@@ -39,6 +39,7 @@ from sb3_cesd.skill_ddpg.arguments import (
     with_defaults,
     with_passed_on_defaults,
 )
+from sb3_cesd.skill_ddpg.cloning import cloning_loss, make_reference
 from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
@@ -73,6 +74,9 @@ class SkillDDPG(LearningSkillModel):
     :param actor_learning_starts: when the actor starts to learn; until then only the critic learns. Up to 1 a fraction of the
         training budget, above 1 a number of environment steps. Keeps a pre-trained actor from following a critic that knows
         nothing about the task yet
+    :param bc_coef: for tasks that start from a pre-trained model: coefficient of behaviour cloning of the skill as it was
+        pre-trained, in states where the critic prefers its action to that of the actor (the Q-filter of Nair et al., 2018),
+        relative to the mean absolute Q-value; 0 for none
     :param batch_size: number of transitions per gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor, between 0 and 1
@@ -157,6 +161,7 @@ class SkillDDPG(LearningSkillModel):
         buffer_size: int = 1_000_000,  # 1e6
         learning_starts: int = 4000,
         actor_learning_starts: float = 0.0,
+        bc_coef: float = 0.0,
         batch_size: int = 1024,
         tau: float = 0.01,
         gamma: float = 0.99,
@@ -236,6 +241,7 @@ class SkillDDPG(LearningSkillModel):
             support_multi_env=True,
         )
         self.actor_learning_starts = plain(actor_learning_starts)
+        self.bc_coef = plain(bc_coef)
         self.n_steps = n_steps
         self.exploration_noise = exploration_noise
         self.noise_correlation = noise_correlation
@@ -298,6 +304,7 @@ class SkillDDPG(LearningSkillModel):
         # In training mode only within train()
         self.intrinsic = self._make_intrinsic().to(self.device).eval()
         self.intrinsic.check_batch_size(self.batch_size)
+        self.reference_actor = make_reference(self.policy) if self.keeps_reference else None
         assert isinstance(self.replay_buffer, SkillReplayBuffer)
         self.replay_buffer.average_window = self.intrinsic.average_window
         if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
@@ -476,12 +483,27 @@ class SkillDDPG(LearningSkillModel):
         Compute the actor loss, for the skills that collected the states.
 
         :param replay_data: a batch of transitions
-        :return: ``- sum min(q1, q2) / b`` for batch size b; for a stochastic policy the loss of SAC, including that of the
-            entropy coefficient
+        :return: ``- sum min(q1, q2) / b`` for batch size b, plus the loss of ``bc_coef``; for a stochastic policy the loss of
+            SAC, including that of the entropy coefficient
         """
-        actions, log_densities = self._improved_actions(replay_data.observations, replay_data.skills)
-        q_values = minimum(self.critic.q_values(replay_data.observations, actions, replay_data.skills))
-        loss = -self._with_entropy(q_values, log_densities).sum() / len(actions)
+        return self._loss_of_actions(replay_data.observations, replay_data.skills)
+
+    def _loss_of_actions(self, observations: TensorObservation, skills: th.Tensor, n_heads: int = 1) -> th.Tensor:
+        """
+        Compute the loss of the actor's actions under the critic.
+
+        :param observations: observations without skills
+        :param skills: skills as stored in the replay buffer
+        :param n_heads: divisor of the loss
+        :return: as :meth:`actor_loss`, plus that of cloning the pre-trained skill
+        """
+        actions, log_densities = self._improved_actions(observations, skills)
+        q_values = minimum(self.critic.q_values(observations, actions, skills))
+        loss = -self._with_entropy(q_values, log_densities).sum() / (n_heads * len(actions))
+        if self.bc_coef > 0 and self.reference_actor is not None:
+            cloning, share = cloning_loss(self.policy, self.reference_actor, observations, skills)
+            loss = loss + self.bc_coef * q_values.detach().abs().mean() * cloning / n_heads
+            self._mean_logs.add({"train/cloned_share": share})
         return loss + self._ent_coef_loss(log_densities)
 
     def _target_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
@@ -582,6 +604,16 @@ class SkillDDPG(LearningSkillModel):
         self.logger.record("train/learning_rate", learning_rate)
         for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
             set_learning_rate(optimizer, learning_rate)
+
+    def _keep_reference(self, pretrained: SkillActor) -> None:
+        """
+        Keep the pre-trained actor, for ``bc_coef``.
+
+        :param pretrained: actor to copy
+        """
+        self.keeps_reference = True
+        self.reference_actor = make_reference(self.policy)
+        self.reference_actor.load_state_dict(pretrained.state_dict())
 
     def _take_over(self, pretrained: "SkillDDPG") -> None:
         """
