@@ -102,8 +102,9 @@ def test_a_saved_model_moves_between_devices(on_cuda, tmp_path, graph):
 
 
 @pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("bc_coef", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["cesd", "diayn", "metra", "aps"])
-def test_a_task_is_learned_from_skills(on_cuda, name, graph, tmp_path):
+def test_a_task_is_learned_from_skills(on_cuda, name, bc_coef, graph, tmp_path):
     on_cuda(name).learn(80).save(tmp_path / "model")
     model = METHODS[name].from_pretrained(
         tmp_path / "model",
@@ -111,6 +112,7 @@ def test_a_task_is_learned_from_skills(on_cuda, name, graph, tmp_path):
         skill="best",
         warm_up="skills",
         learning_starts=40,
+        bc_coef=bc_coef,
         seed=1,
         device=DEVICE,
         cuda_graph=graph,
