@@ -325,7 +325,7 @@ class CeSD(SkillDDPG):
         Compute the actor loss of each skill under its own value function (eq. 2).
 
         :param replay_data: a relabelled batch
-        :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b
+        :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b, plus the loss of ``bc_coef`` in a task
         """
         return self._loss_of_actions(replay_data.observations, replay_data.actor_skills, self.policy.n_heads)
 

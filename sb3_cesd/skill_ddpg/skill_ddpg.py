@@ -495,12 +495,13 @@ class SkillDDPG(LearningSkillModel):
         :param observations: observations without skills
         :param skills: skills as stored in the replay buffer
         :param n_heads: divisor of the loss
-        :return: as :meth:`actor_loss`, plus that of cloning the pre-trained skill
+        :return: see :meth:`actor_loss`
         """
         actions, log_densities = self._improved_actions(observations, skills)
         q_values = minimum(self.critic.q_values(observations, actions, skills))
         loss = -self._with_entropy(q_values, log_densities).sum() / (n_heads * len(actions))
-        if self.bc_coef > 0 and self.reference_actor is not None:
+        if self.bc_coef > 0:
+            assert self.reference_actor is not None  # learn() checks it
             cloning, share = cloning_loss(self.policy, self.reference_actor, observations, skills)
             loss = loss + self.bc_coef * q_values.detach().abs().mean() * cloning / n_heads
             self._mean_logs.add({"train/cloned_share": share})

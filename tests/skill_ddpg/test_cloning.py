@@ -81,7 +81,8 @@ def test_it_is_saved_and_goes_on():
 
 def test_without_it_nothing_changes():
     """No random numbers are drawn for it, and nothing is saved."""
-    with_it, without = task_of(CeSD, 1.0)[0], task_of(CeSD, 0.0)[0]
+    (with_it, random_state), (without, same) = ((task_of(CeSD, each)[0], th.get_rng_state()) for each in (1.0, 0.0))
+    assert th.equal(random_state, same)
     assert without.reference_actor is None and "reference_actor" not in without.get_parameters()
     of_both = {name: value for name, value in state_of(with_it).items() if not name.startswith(".reference_actor")}
     assert not differences(of_both, state_of(without))
