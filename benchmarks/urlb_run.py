@@ -49,7 +49,7 @@ LOST = (
     "pass another --output."
 )
 #: Arguments that a loaded model brings with it
-FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "reward", "intrinsic_kwargs")
+FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "ent_coef", "reward", "intrinsic_kwargs")
 
 
 def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:

@@ -115,7 +115,8 @@ class ExportedPolicy(SkillPolicy):
         :param state: skills of the running episodes, as returned by the previous call
         :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
         :param deterministic: not used, the policy is deterministic
-        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one
+        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; by default, that
+            which learned the task, if one did
         :return: actions and the state to pass to the next call
         """
         if self.statistics and not isinstance(observation, tuple):
@@ -125,6 +126,9 @@ class ExportedPolicy(SkillPolicy):
                 observation = {**entries, SKILL: observation[SKILL]}
             else:
                 observation = plain_form(entries)  # type: ignore[assignment]
+        if skill is None and self.reward == "extrinsic":
+            # The one that learned the task, even if the observation contains another one
+            skill = self.skill  # type: ignore[assignment]
         return super().predict(observation, state, episode_start, deterministic, skill)
 
     def _normalized(self, name: str, value: np.ndarray) -> np.ndarray:

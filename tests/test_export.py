@@ -134,10 +134,23 @@ def test_statistics_around_the_skill(make_model, tmp_path):
     assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all() and (normalized != OBS).any()
 
 
-def test_statistics_of_other_observations(trained, tmp_path):
+def test_statistics_of_other_observations(make_model, trained, tmp_path):
     other = VecNormalize(make_vec_env("MountainCarContinuous-v0"))
+    normalized = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
     with pytest.raises(ValueError, match="pass those it was trained with"):
-        export_policy(trained, tmp_path, other)
+        export_policy(normalized, tmp_path, other)
+    with pytest.raises(ValueError, match=r"learned without VecNormalize, .*: leave vec_normalize out"):
+        export_policy(trained, tmp_path, VecNormalize(make_vec_env("Pendulum-v1")))
+
+
+def test_the_skill_of_a_task_acts_whatever_the_observation_says(trained, tmp_path):
+    trained.save(tmp_path / "model.zip")
+    task = CeSD.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", skill=1, seed=0, device="cpu").learn(60)
+    policy = import_policy(export_policy(task, tmp_path))
+    with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
+    for observation in (OBS, with_skill):
+        assert (policy.predict(observation)[0] == task.predict(OBS, skill=1)[0]).all()
+    assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,22 @@ def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
 
 
+def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> None:
+    """
+    Check that given statistics do not distort what a model observes.
+
+    :param model: anything with skills; a model that has not learned yet takes any statistics
+    :param vec_normalize: the statistics; ``None`` for none
+    :raises ValueError: if the model takes observations as they are
+    """
+    takes_plain = not getattr(model, "trained_normalized", False) and getattr(model, "num_timesteps", 0) > 0
+    if vec_normalize is not None and vec_normalize.norm_obs and takes_plain:
+        raise ValueError(
+            "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
+            "holds its statistics itself: leave vec_normalize out."
+        )
+
+
 def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     """
     Read the statistics of observations.

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import shown
-from sb3_cesd.common.vec_normalize import lacks_statistics, normalize_like_training
+from sb3_cesd.common.vec_normalize import check_needs_statistics, lacks_statistics, normalize_like_training
 from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
 from sb3_cesd.metrics.rollouts import collect_rollouts
@@ -63,10 +63,11 @@ def task_returns(
     :param vec_normalize: training statistics, if observations were normalised
     :param n_threads: threads of the simulation; ``None`` for one per core
     :return: task -> returns of the skills, shape ``(n_skills, n_episodes)``
-    :raises ValueError: if the environment is not a robot with tasks, or observations were normalised and the statistics are
-        missing
+    :raises ValueError: if the environment is not a robot with tasks, observations were normalised and the statistics are
+        missing, or they were not and there are statistics
     """
     check_arguments("task_returns", locals())
+    check_needs_statistics(model, vec_normalize)
     if lacks_statistics(model, vec_normalize):
         raise ValueError("The model was trained with VecNormalize: pass its statistics as vec_normalize.")
     returns = {}

@@ -21,7 +21,7 @@ from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, 
 from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.common.vec_env import VecSkillObservation
-from sb3_cesd.common.vec_normalize import lacks_statistics, observation_statistics
+from sb3_cesd.common.vec_normalize import check_needs_statistics, lacks_statistics, observation_statistics
 
 
 def check_model(model: Any) -> None:
@@ -345,8 +345,10 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
     :param model: the model, or an exported policy, which holds its statistics itself
     :param vec_normalize: the statistics; ``None`` for those of its environment
     :return: the statistics; ``None`` if the model was trained on observations that were not normalised
-    :raises ValueError: if they are missing, or of other observations, for instance before frames are stacked
+    :raises ValueError: if they are missing, given for a model that needs none, or of other observations, for instance before
+        frames are stacked
     """
+    check_needs_statistics(model, vec_normalize)
     found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
     if lacks_statistics(model, found):
         raise ValueError(

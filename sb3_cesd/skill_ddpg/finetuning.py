@@ -16,6 +16,7 @@ from torch import nn
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Part
 from sb3_cesd.common.logging import listed
+from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import shapes_of
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
@@ -194,15 +195,13 @@ def make_task_model(
     check_env_spaces(venv.observation_space, venv.action_space)
     venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
     check_task_env(venv, pretrained)
-    shapes: dict[str, Any] = {name: kwargs[name] for name in ("n_skills", "skill_type", "skill_dim") if name in kwargs}
-    check_fixed(model_class, path, saved, shapes)
+    check_fixed(model_class, path, saved, {name: kwargs[name] for name in model_class.fixed_by_save if name in kwargs})
     skill = check_skill_choice(skill, pretrained.skill_space)
 
     arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], **TASK_DEFAULTS}
     arguments["learning_starts"] = min(pretrained.learning_starts, LONGEST_WARM_UP)
     arguments.update({**kwargs, "reward": "extrinsic"})
-    # A yml file of RL Zoo may name others, but these shaped the pre-trained model
-    arguments.update({name: getattr(pretrained, name) for name in model_class.fixed_by_save})
+    arguments["policy_kwargs"] = merge(pretrained.policy_kwargs, kwargs.get("policy_kwargs") or {})
     wanted = kwargs.get("intrinsic_kwargs") or {}
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}

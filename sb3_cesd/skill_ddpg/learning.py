@@ -13,7 +13,7 @@ from sb3_cesd.common.choices import LogInterval
 from sb3_cesd.common.logging import LogSchedule, MeanLogs, n_logs_for
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import entries_of
-from sb3_cesd.common.progress import step_of
+from sb3_cesd.common.progress import has_come, step_of
 from sb3_cesd.skill_ddpg import checks
 from sb3_cesd.skill_ddpg.acting import ActingSkillModel
 from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
@@ -32,6 +32,8 @@ class LearningSkillModel(ActingSkillModel):
     noise_correlation: float
     actor_learning_starts: float
     bc_coef: float
+    #: Whether the actor learned in an earlier ``learn``: it then goes on, whatever the progress of the next one
+    actor_learned: bool = False
     #: Returns of all skills, if they were played to find the best one
     zero_shot: ZeroShot | None
     #: During ``learn``: contexts and clean-ups of callbacks, which are closed however it ends
@@ -114,6 +116,7 @@ class LearningSkillModel(ActingSkillModel):
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, without telling the buffer
             self.replay_buffer.end_trajectories()
+        self.actor_learned = not reset_num_timesteps and (self.actor_learned or self._actor_is_due)
         goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._note_normalization()
@@ -128,6 +131,11 @@ class LearningSkillModel(ActingSkillModel):
         if self.verbose >= 1:
             self._estimate = Estimate(self)
         return result
+
+    @property
+    def _actor_is_due(self) -> bool:
+        """Whether the actor learns by now, as far as the progress of the training tells."""
+        return has_come(self.actor_learning_starts, self._current_progress_remaining, self.num_timesteps)
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         assert self.env is not None
@@ -146,7 +154,7 @@ class LearningSkillModel(ActingSkillModel):
 
         :return: later phases of the training, in their order
         """
-        step = step_of(self.actor_learning_starts, self._total_timesteps)
+        step = 0 if self.actor_learned else step_of(self.actor_learning_starts, self._total_timesteps)
         return [CostPhase(step, COST_OF_ACTOR, "the actor")] if step > self.learning_starts else []
 
     def dump_logs(self) -> None:

@@ -22,7 +22,6 @@ from sb3_cesd.common.cuda.update_runner import UpdateRunner
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import TensorObservation, to_states
-from sb3_cesd.common.progress import has_come
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import check_n_skills
@@ -72,8 +71,8 @@ class SkillDDPG(LearningSkillModel):
     :param buffer_size: size of the replay buffer, in transitions
     :param learning_starts: number of environment steps to collect before learning starts
     :param actor_learning_starts: when the actor starts to learn; until then only the critic learns. Up to 1 a fraction of the
-        training budget, above 1 a number of environment steps. Keeps a pre-trained actor from following a critic that knows
-        nothing about the task yet
+        training budget, above 1 a number of environment steps. Once it learns, it goes on when training continues. Keeps a
+        pre-trained actor from following a critic that knows nothing about the task yet
     :param bc_coef: for tasks that start from a pre-trained model: coefficient of behaviour cloning of the skill as it was
         pre-trained, in states where the critic prefers its action to that of the actor (the Q-filter of Nair et al., 2018),
         relative to the mean absolute Q-value; 0 for none
@@ -443,7 +442,7 @@ class SkillDDPG(LearningSkillModel):
     @property
     def _actor_learns(self) -> bool:
         """Whether the actor learns already, or only the critic."""
-        return has_come(self.actor_learning_starts, self._current_progress_remaining, self.num_timesteps)
+        return self.actor_learned or self._actor_is_due
 
     def _improve_actor(self, batch: Any) -> None:
         """

@@ -7,7 +7,7 @@ from sb3_cesd import APT, CeSD
 from sb3_cesd.skill_ddpg.estimate import CostPhase
 
 
-def first_changes(model, n_timesteps):
+def first_changes(model, n_timesteps, **kwargs):
     """Environment steps after which actor and critic differ from what they were at first."""
     networks = {"actor": model.actor.mu[-1].weight, "critic": model.critic.trunk[0].weight}
     before = {name: weight.detach().clone() for name, weight in networks.items()}
@@ -19,7 +19,7 @@ def first_changes(model, n_timesteps):
                 steps.setdefault(name, model.num_timesteps - 1)
         return True
 
-    model.learn(n_timesteps, callback=note)
+    model.learn(n_timesteps, callback=note, **kwargs)
     return steps
 
 
@@ -35,6 +35,14 @@ def test_a_pretrained_skill_acts_as_it_was_until_then(tmp_path):
     model = CeSD.from_pretrained(tmp_path / "model.zip", "Pendulum-v1", skill=1, actor_learning_starts=0.5, seed=0)
     assert first_changes(model, 160) == {"critic": 42, "actor": 80}
     assert CeSD.load(_saved(model, tmp_path), env="Pendulum-v1").actor_learning_starts == 0.5
+
+
+def test_once_it_has_started_the_actor_goes_on(tmp_path):
+    model = make_small(APT, actor_learning_starts=0.6).learn(100)
+    loaded = APT.load(_saved(model, tmp_path), env="Pendulum-v1", device="cpu")
+    # At the first update, although 60 % of the steps of both runs are not over
+    assert first_changes(loaded, 100, reset_num_timesteps=False)["actor"] == 102
+    assert first_changes(loaded, 200) == {"critic": 42, "actor": 120}, "a new run"
 
 
 def _saved(model, folder):

@@ -117,6 +117,16 @@ def test_arguments_are_those_of_the_pretraining_unless_changed(make_model, finet
     assert tuned.seed == 3 and tuned.verbose == 0
 
 
+def test_arguments_of_the_policy_add_to_those_of_the_pretraining(make_model, finetune):
+    policy_kwargs = {"net_arch": [8, 8], "activation_fn": th.nn.ELU, "optimizer_kwargs": {"eps": 1e-6}}
+    model = make_model(policy_kwargs=policy_kwargs).learn(60)
+    task = finetune(model=model, skill=1, policy_kwargs={"task_ensemble_size": 2})
+    assert task.policy_kwargs == {**policy_kwargs, "task_ensemble_size": 2} and task.policy.n_heads == 2
+    assert (task.predict(OBS)[0] == model.predict(OBS, skill=1)[0]).all()
+    with pytest.raises(ValueError, match=r"makes networks of other shapes than those of .*: leave policy_kwargs out"):
+        finetune(model=model, policy_kwargs={"net_arch": [8, 4]})
+
+
 def test_task_has_the_updates_of_urlb_whatever_the_pretraining_had(make_model, tmp_path):
     model = make_model(env=make_vec_env("Pendulum-v1", 4), train_freq=16, gradient_steps=3, learning_starts=8).learn(64)
     model.learning_starts = 5000
@@ -426,6 +436,7 @@ def test_a_fine_tuned_model_has_one_skill(finetune):
         ({"transfer": "actor"}, "choose some of .*, as a list"),
         ({"n_eval_episodes": 0}, "set n_eval_episodes above 0"),
         ({"n_skills": 8}, "n_skills=8 does not fit .* pass n_skills=4 or leave it out"),
+        ({"ent_coef": 0.1}, "ent_coef=0.1 does not fit .* pass ent_coef=None or leave it out"),
         ({"reward": "intrinsic"}, r"leave reward out, or use load\(\) to go on pre-training"),
         ({"warm_up": "none"}, "Unknown warm_up 'none': choose 'random', 'policy' or 'skills'"),
         (
