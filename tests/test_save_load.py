@@ -13,6 +13,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.utils import set_random_seed
 from tuning import Push
 from tuning import saved as saved_file
@@ -262,6 +263,34 @@ def test_relabelling_survives_a_copy_of_the_buffer(trained, tmp_path, monkeypatc
 
 
 # Bad input
+
+
+class Wide(FlattenExtractor):
+    """A features extractor whose code may change."""
+
+    width = 8
+
+    def __init__(self, observation_space):
+        super().__init__(observation_space)
+        self._features_dim, self.layer = self.width, th.nn.Linear(self.features_dim, self.width)
+
+    def forward(self, observations):
+        return self.layer(super().forward(observations))
+
+
+def test_a_features_extractor_that_has_changed(monkeypatch):
+    file = saved_file(make_small(APT, policy_kwargs={"net_arch": [8], "features_extractor_class": Wide}).learn(60))
+    monkeypatch.setattr(Wide, "width", 9)
+    with pytest.raises(
+        ValueError, match=r"(?s)networks of other shapes than the model has here .*: load it with the policy and"
+    ):
+        APT.load(file, device="cpu")
+
+
+def test_a_tuple_in_policy_kwargs_is_the_list_that_is_saved_of_it():
+    policy_kwargs = {"net_arch": (16, 16)}
+    model = make_small(CeSD, policy_kwargs=policy_kwargs).learn(50)
+    assert CeSD.load(saved_file(model), device="cpu", policy_kwargs=policy_kwargs).policy.actor_arch == [16, 16]
 
 
 def test_truncated_file(trained, tmp_path):

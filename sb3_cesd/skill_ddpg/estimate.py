@@ -132,7 +132,8 @@ def modules_and_optimizers(model: Any) -> tuple[list[th.nn.Module], list[th.opti
     :return: networks and optimizers
     """
     optimizers = model.intrinsic.optimizers.values()
-    return [model.policy, model.intrinsic], [model.actor.optimizer, model.critic.optimizer, *optimizers]
+    references = [] if model.reference_actor is None else [model.reference_actor]
+    return [model.policy, model.intrinsic, *references], [model.actor.optimizer, model.critic.optimizer, *optimizers]
 
 
 def n_bytes(tensors: Any) -> int:

@@ -19,6 +19,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import SKILL
 from sb3_cesd.common.rules import shown
+from sb3_cesd.common.skill_clock import SkillTurns
 
 #: What to do if a replay buffer can't be loaded
 BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another checkpoint, or go on without a replay buffer."
@@ -124,16 +125,53 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
     :return: all arguments
     :raises ValueError: if one shapes the networks and differs from the saved one
     """
-    kept, fixed = saved["intrinsic_kwargs"], model_class.reward_class.fixed_by_save
-    if ":serialized:" in kept:
-        # Something in it is not plain, such as a class
-        kept = json_to_data(json.dumps({"kept": kept}))["kept"]
+    kept, fixed = restored(saved["intrinsic_kwargs"]), model_class.reward_class.fixed_by_save
     parameters = inspect.signature(model_class.reward_class).parameters
     for name, value in wanted.items():
         if fixed is None or name in fixed:
             default = parameters[name].default if name in parameters else None
             _check_kept(path, name, value, kept.get(name, default))
     return merge(kept, wanted)
+
+
+def restored(kept: Any) -> Any:
+    """
+    Restore arguments that something in them, such as a class, kept from being saved as JSON.
+
+    :param kept: arguments of a saved model, as :func:`read_saved_data` returns them
+    :return: the arguments
+    """
+    return json_to_data(json.dumps({"kept": kept}))["kept"] if isinstance(kept, dict) and ":serialized:" in kept else kept
+
+
+def is_same(value: Any, kept: Any) -> bool:
+    """
+    Check whether an argument is that of a saved model.
+
+    :param value: the argument
+    :param kept: that of a saved model, as :func:`read_saved_data` returns it
+    :return: whether they are equal, a tuple and the list that is saved of it, too
+    """
+    return with_lists(value) == with_lists(restored(kept))
+
+
+def check_warm_up(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """
+    Check that arguments do not change the warm-up of a task once skills act in it, or leave out one that chooses a skill.
+
+    :param path: the file
+    :param saved: what is saved in it
+    :param arguments: what to change when it is loaded
+    :raises ValueError: if they do
+    """
+    changed = [name for name in ("warm_up", "learning_starts") if name in arguments]
+    turns = restored(saved.get("skill_turns") or {}) if changed else {}
+    if not isinstance(turns, SkillTurns) or turns.over:
+        return
+    if turns.n_done == 0:
+        changed = ["warm_up"] if "warm_up" in arguments and turns.then is None else []
+    for name in changed:
+        _check_kept(path, name, arguments[name], saved[name])
 
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
@@ -256,10 +294,10 @@ def explain_parameters() -> Iterator[None]:
 @contextmanager
 def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> Iterator[None]:
     """
-    Explain SB3's error about a file without all parameters.
+    Explain SB3's error about a file without all parameters, or with others.
 
     :param path: the zip file that is loaded within the context
-    :raises ValueError: if a network or an optimizer is missing in it
+    :raises ValueError: if a network or an optimizer is missing in it, or of another shape
     """
     try:
         yield
@@ -267,6 +305,12 @@ def explain_missing_parameters(path: str | pathlib.Path | io.BufferedIOBase) -> 
         # SB3 then takes the file for that of an old DQN, and fails to find its optimizer
         if error.args != ("policy.optimizer",):
             raise
+        cause = error.__context__ and error.__context__.__cause__
+        if isinstance(cause, RuntimeError):
+            raise ValueError(
+                f"{path} holds networks of other shapes than the model has here ({cause}): load it with the policy and "
+                "features extractor that it was saved with, or train a new model."
+            ) from error
         raise ValueError(
             f"{path} lacks some of the parameters of the model: save it again, or load another checkpoint."
         ) from error

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.save_util import open_path
+from stable_baselines3.common.save_util import load_from_zip_file, open_path
 from stable_baselines3.common.type_aliases import GymEnv, TensorDict
 
 from sb3_cesd.common.allowed import check_arguments
@@ -141,10 +141,14 @@ class SavedSkillModel(OffPolicyAlgorithm):
             return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
         finetuning.check_is_task(path, saved, kwargs)
+        saved_files.check_warm_up(path, saved, kwargs)
         warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}
             kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)
+        if "policy_kwargs" in kwargs and saved_files.is_same(kwargs["policy_kwargs"], saved.get("policy_kwargs")):
+            # SB3 compares tuples with the lists that were saved
+            del kwargs["policy_kwargs"]
         if saved.get("reward") == "extrinsic":
             kwargs = finetuning.arguments_to_go_on(path, saved, kwargs)
         if "gradient_steps" in kwargs:
@@ -250,13 +254,20 @@ class SavedSkillModel(OffPolicyAlgorithm):
         Load parameters. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.set_parameters`.
 
         :param load_path_or_dict: file of a model, or what ``get_parameters`` returned
-        :param exact_match: whether all parameters of the model must be among them
+        :param exact_match: whether they must be all parameters of the model, and no others
         :param device: Device on which the code should run.
         :raises ValueError: if they are not those of such a model
         """
         check_arguments("set_parameters", locals())
         with saved_files.explain_parameters(), saved_files.explain_no_file(load_path_or_dict, "of a model"):
-            super().set_parameters(load_path_or_dict, exact_match, device)
+            parameters = load_path_or_dict
+            if not isinstance(parameters, dict):
+                _, parameters, _ = load_from_zip_file(parameters, device=device, load_data=False)
+            if not self.keeps_reference and "reference_actor" in parameters:
+                if exact_match:
+                    raise ValueError("reference_actor is only part of tasks with bc_coef: exact_match=False leaves it out")
+                parameters = {name: value for name, value in parameters.items() if name != "reference_actor"}
+            super().set_parameters(parameters, exact_match, device)
         # The states of optimizers were replaced
         self._update_runner.forget()
 

@@ -306,8 +306,9 @@ class SkillDDPG(LearningSkillModel):
         self.reference_actor = make_reference(self.policy) if self.keeps_reference else None
         assert isinstance(self.replay_buffer, SkillReplayBuffer)
         self.replay_buffer.average_window = self.intrinsic.average_window
-        if self.warm_up == "skills" and self.reward == "extrinsic" and self.num_timesteps == 0 and self.skill_turns is None:
-            self.skill_turns = SkillTurns(self.n_skills, self.learning_starts)
+        if self.reward == "extrinsic" and self.num_timesteps == 0:
+            # Also after loading, which may change both arguments
+            self.skill_turns = SkillTurns(self.n_skills, self.learning_starts) if self.warm_up == "skills" else None
         self.skill_states = th.empty(0, device=self.device)
         self._follow(self.skill)
         self._create_aliases()

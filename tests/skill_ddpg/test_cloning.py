@@ -9,6 +9,7 @@ from tuning import saved
 
 from sb3_cesd import APT, METRA, SMM, CeSD
 from sb3_cesd.skill_ddpg.cloning import cloning_loss
+from sb3_cesd.skill_ddpg.estimate import model_bytes
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -77,6 +78,22 @@ def test_it_is_saved_and_goes_on():
     file.seek(0)
     off = CeSD.load(file, "Pendulum-v1", device="cpu", bc_coef=0.0).learn(60)
     CeSD.load(saved(off), "Pendulum-v1", device="cpu", bc_coef=1.0).learn(60)
+
+
+def test_its_parameters_fit_a_task_without_it():
+    parameters = task_of(APT, 1.0)[0].learn(60).get_parameters()
+    model = task_of(APT, 0.0)[0]
+    with pytest.raises(ValueError, match=r"reference_actor is only part of tasks with bc_coef: exact_match=False leaves it"):
+        model.set_parameters(parameters)
+    model.set_parameters(parameters, exact_match=False)
+    for name, value in model.policy.state_dict().items():
+        assert th.equal(value, parameters["policy"][name])
+
+
+def test_the_estimated_size_counts_the_reference():
+    sizes = [model_bytes(task_of(APT, bc_coef)[0]) for bc_coef in (1.0, 0.0)]
+    actor = task_of(APT, 0.0)[0].actor
+    assert sizes[0] - sizes[1] == 4 * sum(value.numel() for value in actor.state_dict().values())
 
 
 def test_without_it_nothing_changes():

@@ -5,7 +5,7 @@ import pytest
 from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
-from tuning import Push
+from tuning import Push, saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.common.skill_clock import SkillTurns
@@ -134,3 +134,24 @@ def test_a_model_that_was_saved_in_the_step_that_ends_them_has_a_skill(finetune,
     assert loaded.skill == loaded.skill_turns.best() == model.skill
     loaded.learn(60, reset_num_timesteps=False)
     assert loaded.skill == model.skill and learning_skills(loaded) == {model.skill}
+
+
+def test_arguments_of_the_warm_up_can_change_before_it_begins(finetune):
+    task = finetune(skill="best", warm_up="skills", learning_starts=40)
+    file = saved(task)
+    loaded = CeSD.load(file, "Pendulum-v1", device="cpu", learning_starts=80).learn(60)
+    assert loaded.skill is None and loaded.skill_turns.n_done == 60 and loaded._n_updates == 0
+    file.seek(0)
+    with pytest.raises(ValueError, match=r"warm_up='policy' does not fit .* pass warm_up='skills' or leave it out"):
+        CeSD.load(file, "Pendulum-v1", device="cpu", warm_up="policy")
+    chosen = saved(finetune(skill=1, warm_up="skills", learning_starts=40))
+    assert CeSD.load(chosen, "Pendulum-v1", device="cpu", warm_up="policy").skill_turns is None
+    begun = saved(task.learn(20))
+    with pytest.raises(ValueError, match=r"learning_starts=80 does not fit .* pass learning_starts=40 or leave it out"):
+        CeSD.load(begun, "Pendulum-v1", device="cpu", learning_starts=80)
+    begun.seek(0)
+    with pytest.raises(ValueError, match=r"warm_up='random' does not fit .* pass warm_up='skills' or leave it out"):
+        CeSD.load(begun, "Pendulum-v1", device="cpu", warm_up="random")
+    begun.seek(0)
+    loaded = CeSD.load(begun, "Pendulum-v1", device="cpu", learning_starts=40).learn(60, reset_num_timesteps=False)
+    assert loaded.skill is not None and loaded.skill_turns.n_timesteps == 40
