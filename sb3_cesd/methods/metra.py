@@ -125,7 +125,7 @@ class METRA(SkillDDPG):
     As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, there is one
     update per 32 steps (the released code makes 50 updates after 8 episodes of 200 steps; here they are spread evenly), and
     the policy is SAC's (``ent_coef``). The paper has 4 dimensions for the quadruped and 16 discrete skills for the
-    half-cheetah. To learn a task sooner, with more updates, pass ``train_freq=2`` to ``from_pretrained``.
+    half-cheetah.
 
     Unlike in the released code, actions are uniformly random in the first ``learning_starts`` steps, and values are
     bootstrapped at time limits. To undo this, pass ``warm_up="policy"`` and
