@@ -144,15 +144,16 @@ def restored(kept: Any) -> Any:
     return json_to_data(json.dumps({"kept": kept}))["kept"] if isinstance(kept, dict) and ":serialized:" in kept else kept
 
 
-def is_same(value: Any, kept: Any) -> bool:
+def adds_nothing(arguments: dict[str, Any] | None, kept: Any) -> bool:
     """
-    Check whether an argument is that of a saved model.
+    Check whether arguments are among those of a saved model.
 
-    :param value: the argument
-    :param kept: that of a saved model, as :func:`read_saved_data` returns it
-    :return: whether they are equal, a tuple and the list that is saved of it, too
+    :param arguments: arguments by name
+    :param kept: those of a saved model, as :func:`read_saved_data` returns them
+    :return: whether they are the same there; a tuple is the same as the list that is saved of it
     """
-    return with_lists(value) == with_lists(restored(kept))
+    kept = with_lists(restored(kept or {}))
+    return merge(kept, with_lists(arguments or {})) == kept
 
 
 def check_warm_up(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:

@@ -146,8 +146,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}
             kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)
-        if "policy_kwargs" in kwargs and saved_files.is_same(kwargs["policy_kwargs"], saved.get("policy_kwargs")):
-            # SB3 compares tuples with the lists that were saved
+        if "policy_kwargs" in kwargs and saved_files.adds_nothing(kwargs["policy_kwargs"], saved.get("policy_kwargs")):
+            # SB3 wants all of them, and tuples as the lists that were saved
             del kwargs["policy_kwargs"]
         if saved.get("reward") == "extrinsic":
             kwargs = finetuning.arguments_to_go_on(path, saved, kwargs)

@@ -1,21 +1,21 @@
 """Extensions of the methods of RL Zoo's ``ExperimentManager``."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
-from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
-from sb3_cesd.common.rules import plain
+from sb3_cesd.checkpoints.folders import is_checkpoint
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import find_config, make_module
-from sb3_cesd.zoo.nested import has, look_up, walk
-from sb3_cesd.zoo.without_fixed import tell_what_is_kept, without_fixed
+from sb3_cesd.zoo.same_run import check_same_run
+from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 
 def find_entries(init: Any) -> Any:
@@ -59,29 +59,53 @@ def take_batched(preprocess: Any) -> Any:
     return preprocess_batched
 
 
-def resume_checkpoint(load_pretrained: Any) -> Any:
+def resume_checkpoint(algos: dict[str, Any]) -> Callable[[Any], Any]:
     """
     Make RL Zoo resume a run: with ``-i`` and the model of a checkpoint, it continues as if it had never stopped, whatever the
-    yml file says. A task starts from the checkpoint of a pre-training as from any other model.
+    yml file says. A task starts from the checkpoint of a pre-training as from any other model. A model that is not resumed is
+    also loaded with ``policy_kwargs`` from ``-params``, which RL Zoo leaves out.
 
-    :param load_pretrained: ``ExperimentManager._load_pretrained_agent``
-    :return: the extended method
+    :param algos: RL Zoo's algorithms by name
+    :return: function that extends ``ExperimentManager._load_pretrained_agent``
     """
 
-    @wraps(load_pretrained)
-    def load_or_resume(self: Any, hyperparams: dict[str, Any], env: Any) -> Any:
-        if self.algo not in METHODS:
-            return load_pretrained(self, hyperparams, env)
-        if not is_resumed(self, hyperparams):
-            warn_of_unused_reward(self)
-            method, given = METHODS[self.algo], self.custom_hyperparams or {}
-            tell_what_is_kept(method, self.trained_agent, hyperparams, given)
-            return load_pretrained(self, without_fixed(method, hyperparams, given), env)
-        check_same_run(self)
-        print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
-        return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose)
+    def extend(load_pretrained: Any) -> Any:
+        @wraps(load_pretrained)
+        def load_or_resume(self: Any, hyperparams: dict[str, Any], env: Any) -> Any:
+            if self.algo not in METHODS:
+                return load_pretrained(self, hyperparams, env)
+            if not is_resumed(self, hyperparams):
+                warn_of_unused_reward(self)
+                method, given = METHODS[self.algo], self.custom_hyperparams or {}
+                tell_what_is_kept(method, self.trained_agent, hyperparams, given)
+                with loaded_with(algos, self.algo, of_policy(given)):
+                    return load_pretrained(self, without_fixed(method, hyperparams, given), env)
+            check_same_run(self)
+            print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
+            return resume(
+                self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose
+            )
 
-    return load_or_resume
+        return load_or_resume
+
+    return extend
+
+
+@contextmanager
+def loaded_with(algos: dict[str, Any], name: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """
+    Make RL Zoo load models of an algorithm with further arguments.
+
+    :param algos: RL Zoo's algorithms by name
+    :param name: name of the algorithm
+    :param arguments: arguments of ``load``
+    """
+    method = algos[name]
+    algos[name] = SimpleNamespace(load=partial(method.load, **arguments))
+    try:
+        yield
+    finally:
+        algos[name] = method
 
 
 def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
@@ -96,46 +120,6 @@ def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
         return False
     is_of_skills = read_saved_data(manager.trained_agent).get("reward", "intrinsic") == "intrinsic"
     return not (is_of_skills and hyperparams.get("reward") == "extrinsic")
-
-
-def check_same_run(manager: Any) -> None:
-    """
-    Check that a checkpoint is resumed by the same run.
-
-    :param manager: RL Zoo's ``ExperimentManager``, of a method, with ``-i``
-    :raises ValueError: if the checkpoint is of another method, or ``-params`` gives other hyperparameters
-    """
-    folder = Path(manager.trained_agent).parent
-    method, module_and_name = METHODS[manager.algo], read_manifest(folder)["class"]
-    if module_and_name != [method.__module__, method.__qualname__]:
-        raise ValueError(
-            f"{folder} is a checkpoint of {module_and_name[1]}, not of {method.__name__}: pass its name in lower case to "
-            "--algo."
-        )
-    saved = read_saved_data(manager.trained_agent)
-    changed = [
-        f"{'.'.join(path)} was {look_up(saved, path)!r}"
-        for path, value in walk(plain(manager.custom_hyperparams or {}))
-        if has(saved, path) and differs(look_up(saved, path), value)
-    ]
-    if changed:
-        raise ValueError(
-            f"A resumed run keeps its hyperparameters ({', '.join(changed)}): leave that out of -params, or start from the "
-            "model that a run saves at its end."
-        )
-
-
-def differs(saved: Any, given: Any) -> bool:
-    """
-    Check whether an argument differs from that of a saved model, as far as the two can be compared.
-
-    :param saved: value in the model
-    :param given: given value
-    :return: whether both are numbers or both are strings, and they differ: a model stores a number for the skill ``"best"``,
-        and for some other strings and ``None``
-    """
-    kinds = [kind for kind in (int | float, str) if isinstance(saved, kind) and isinstance(given, kind)]
-    return bool(kinds) and saved != given
 
 
 def warn_of_unused_reward(manager: Any) -> None:

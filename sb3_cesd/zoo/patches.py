@@ -10,7 +10,7 @@ from huggingface_hub import repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, hub, normalization, studies
+from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, studies
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -98,17 +98,18 @@ def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
 
 def extend_experiments(exp_manager: Any) -> None:
     """
-    Extend experiments: find our hyperparameters, step environments in batches, normalise a task like its pre-training,
-    continue from loaded models, and evaluate skills by the skill score.
+    Extend experiments: find our hyperparameters, add those of ``-params`` to nested ones, step environments in batches,
+    normalise a task like its pre-training, continue from loaded models, and evaluate skills by the skill score.
 
     :param exp_manager: ``rl_zoo3.exp_manager``
     """
     manager = exp_manager.ExperimentManager
     replace(manager, "__init__", experiment.find_entries)
+    replace(manager, "read_hyperparameters", given.add_to_entry)
     replace(manager, "_preprocess_hyperparams", experiment.take_batched)
     replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
     replace(manager, "_save_config", normalization.save_normalize)
-    replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint)
+    replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint(exp_manager.ALGOS))
     replace(manager, "learn", experiment.go_on)
     replace(manager, "objective", studies.search_by_settings)
     replace(manager, "hyperparameters_optimization", studies.start_study(exp_manager.ALGOS))

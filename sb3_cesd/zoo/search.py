@@ -8,6 +8,7 @@ from sb3_cesd.common.merging import merge
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
+from sb3_cesd.zoo.given import ENCODERS, replaced_encoders
 from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
 
 #: Maximum ratio of a draw to the value of the entry
@@ -111,8 +112,9 @@ class SearchSpace:
         kept, drawn = dict(self.entry.get("intrinsic_kwargs") or {}), dict(drawn)
         if has_own_sizes:
             drawn.pop("net_arch", None)
-        for name in ("encoder", "distance_encoder"):
-            if drawn.get(name) != self.entry_draws.get(name, self.fixed.get(name)):
+        replaced = replaced_encoders(self.method, kept, drawn)
+        for name in ENCODERS:
+            if name in replaced:
                 kept.pop(f"{name}_kwargs", None)
             elif has_own_sizes:
                 drawn.pop(f"{name}_kwargs", None)
@@ -229,7 +231,8 @@ class SearchTrial:
         arguments = self._space.draw(self._trial)
         if self._trial.user_attrs.get(OF_ENTRY):
             arguments = {}
-        self._keep({**self._space.given, **arguments})
+        given = {name: self._space.entry.get(name, value) for name, value in self._space.given.items()}
+        self._keep({**given, **arguments})
         return arguments
 
     def _keep(self, arguments: Params) -> None:

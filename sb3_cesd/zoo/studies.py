@@ -22,10 +22,11 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import warn_of_unused_reward
+from sb3_cesd.zoo.given import NESTED
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
-from sb3_cesd.zoo.without_fixed import tell_what_is_kept, without_fixed
+from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
@@ -39,7 +40,10 @@ def space_of(manager: Any) -> SearchSpace:
     :return: the search space
     """
     entry = manager._hyperparams
-    given = {name: entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()}
+    # As RL Zoo converts them, but without the arguments of the entry beside nested ones
+    given = {
+        name: value if name in NESTED else entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()
+    }
     is_task = entry.get("reward") == "extrinsic"
     return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
 
@@ -167,11 +171,11 @@ def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[.
     :param method: class of the method
     :param path: path of the model
     :param given: arguments from ``-params``
-    :return: a function of the arguments of the constructor, which ignores those that shape networks
+    :return: a function of the arguments of the constructor, which ignores those that shape networks unless they are given
     """
 
     def load(policy: Any = None, policy_kwargs: Any = None, **kwargs: Any) -> SkillDDPG:
-        return method.load(path, **without_fixed(method, kwargs, given))
+        return method.load(path, **without_fixed(method, kwargs, given), **of_policy(given))
 
     return load
 

@@ -27,6 +27,16 @@ def without_fixed(method: type[SkillDDPG], hyperparams: Params, given: Params) -
     return kept
 
 
+def of_policy(given: Params) -> Params:
+    """
+    Select what ``-params`` changes of the policy, which RL Zoo leaves out when it loads a model.
+
+    :param given: arguments from ``-params``
+    :return: ``policy_kwargs``, if they are among them
+    """
+    return {name: value for name, value in given.items() if name == "policy_kwargs"}
+
+
 def tell_what_is_kept(method: type[SkillDDPG], path: Any, hyperparams: Params, given: Params) -> None:
     """
     Print where a model differs from the arguments that :func:`without_fixed` removes.

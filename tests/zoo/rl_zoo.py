@@ -25,7 +25,7 @@ SMALL = [
     "batch_size:32",
     "buffer_size:2000",
     "policy_kwargs:dict(net_arch=[16,16])",
-    "intrinsic_kwargs:dict(encoder_kwargs=dict(net_arch=[16]),entropy_kwargs=dict(k=3))",
+    "intrinsic_kwargs:dict(encoder='contrastive',encoder_kwargs=dict(net_arch=[16]),entropy_kwargs=dict(k=3))",
 ]
 
 #: Seconds that a command may take, and how much of its output a failed test shows

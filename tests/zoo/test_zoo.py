@@ -88,12 +88,14 @@ def test_a_task_starts_from_skills(trained):
     agent = folder / "logs/cesd/Walker-v0_1/Walker-v0.zip"
     options = ["-n", 140, "--eval-freq", 140, "--eval-episodes", 1, "--seed", 3, "-f", "tuned", "--save-replay-buffer"]
     output = run(
-        folder, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", agent, *options, *SMALL, "learning_rate:1e-9", "skill:2"
+        folder, "--algo", "cesd", "--env", "WalkerRun-v0", "-i", agent, *options, *SMALL, "learning_rate:1e-9", "skill:2",
+        "policy_kwargs:dict(optimizer_kwargs=dict(eps=1e-5))",
     )  # fmt: skip
     assert "Fine-tuning skill 2 of" in output and "holds the pre-training, not the task" in output
     run_folder = folder / "tuned/cesd/WalkerRun-v0_1"
     model = CeSD.load(run_folder / "WalkerRun-v0.zip")
     assert (model.reward, model.skill, model.num_timesteps, model._n_updates) == ("extrinsic", 2, 140, 20)
+    assert model.policy_kwargs == {"net_arch": [16, 16], "optimizer_kwargs": {"eps": 1e-5}}
     # After 20 tiny steps
     before, after = tensors(agent), model.policy.state_dict()
     close = {name: bool((after[name] - before[name]).abs().max() < 1e-4) for name in after if name in before}

@@ -14,7 +14,8 @@ from rl_zoo import SMALL, run
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
-from sb3_cesd.zoo.experiment import check_same_run, go_on, is_resumed
+from sb3_cesd.zoo.experiment import go_on, is_resumed
+from sb3_cesd.zoo.same_run import check_same_run
 
 OPTIONS = ["--algo", "cesd", "--env", "MazeSquareA-v0", "--seed", 1, "--eval-freq", -1]
 CALLBACK = "callback:[{'sb3_cesd.callbacks.ResumableCheckpoint':{'save_freq':150,'keep':3}}]"

@@ -1,0 +1,125 @@
+"""What ``-params`` adds to an entry, and what it may not change in a resumed run."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from rl_zoo3.exp_manager import ExperimentManager
+from rl_zoo3.utils import EnvironmentName
+
+from sb3_cesd import DIAYN, METHODS, CeSD
+from sb3_cesd.checkpoints import ResumableCheckpoint
+from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.zoo.given import added
+from sb3_cesd.zoo.hyperparams import make_module, read_entry
+from sb3_cesd.zoo.same_run import check_same_run
+from sb3_cesd.zoo.studies import space_of
+
+
+def read_by_zoo(given, env_id="Walker-v0", config="cesd_laptop"):
+    """A manager that has read its hyperparameters."""
+    manager = SimpleNamespace(
+        algo="cesd", config=make_module(config), env_name=EnvironmentName(env_id), custom_hyperparams=given,
+        storage=None, study_name=None, trial_id=None, env_kwargs={}, _is_atari=False, trained_agent="",
+    )  # fmt: skip
+    manager._hyperparams, _ = ExperimentManager.read_hyperparameters(manager)
+    return manager
+
+
+def test_nested_arguments_add_to_those_of_the_entry(capsys):
+    given = {"n_skills": 4, "intrinsic_kwargs": {"alpha": 0.5}, "policy_kwargs": {"task_ensemble_size": 2}}
+    manager, entry = read_by_zoo(given), read_entry("cesd_laptop", "Walker-v0")
+    assert manager._hyperparams == {
+        **entry,
+        "n_skills": 4,
+        "intrinsic_kwargs": {**entry["intrinsic_kwargs"], "alpha": 0.5},
+        "policy_kwargs": {**entry["policy_kwargs"], "task_ensemble_size": 2},
+    }
+    assert capsys.readouterr().out.count("Loading hyperparameters from") == 1
+    # Only what was given is not searched
+    assert manager.custom_hyperparams is given and space_of(manager).given == given
+    assert read_by_zoo(None)._hyperparams == entry
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "expected"),
+    [
+        ({"encoder_kwargs": {"net_arch": [8]}, "k": 1}, {"encoder": "contrastive"}, {"net_arch": [8]}),
+        ({"encoder_kwargs": {"net_arch": [8]}, "k": 1}, {"encoder": "fourier"}, None),
+        ({"encoder": "fourier", "encoder_kwargs": {"length_scale": 2}},
+         {"encoder": "icm", "encoder_kwargs": {"net_arch": [4]}}, {"net_arch": [4]}),
+        ({"encoder_kwargs": {"net_arch": [8], "features_dim": 2}}, {"encoder_kwargs": {"features_dim": 3}},
+         {"net_arch": [8], "features_dim": 3}),
+    ],
+)  # fmt: skip
+def test_another_encoder_takes_no_arguments_of_the_former(kept, given, expected):
+    assert added(CeSD, kept, given).get("encoder_kwargs") == expected
+
+
+def test_other_values_replace_those_of_the_entry():
+    assert added(CeSD, "dict(net_arch=[8])", {"net_arch": [4]}) == {"net_arch": [4]}
+    assert added(CeSD, None, {"net_arch": [4]}) == {"net_arch": [4]} and added(CeSD, {"net_arch": [8]}, None) is None
+    assert all(added(method, {}, {"encoder": 1}) == {"encoder": 1} for method in METHODS.values())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of RL Zoo that was stopped after 60 steps of 80."""
+    folder = tmp_path_factory.mktemp("logs") / "Pendulum-v1_1"
+    settings = {"n_skills": 3, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}, "intrinsic_kwargs": {"net_arch": [8]}}
+    callback = ResumableCheckpoint(folder / "checkpoints", save_freq=60)
+    DIAYN("MlpPolicy", "Pendulum-v1", learning_starts=20, device="cpu", **settings).learn(80, callback)
+    (folder / "Pendulum-v1").mkdir()
+    config = {**settings, "learning_rate": "lin_1e-4", "train_freq": 2, "normalize": False, "callback": "mine.Callback"}
+    (folder / "Pendulum-v1/config.yml").write_text(yaml.dump(config))
+    (folder / "Pendulum-v1/args.yml").write_text(yaml.dump({"env": "Pendulum-v1", "env_kwargs": {"g": 9.8}}))
+    return folder
+
+
+def resumed(folder, given=None, env_id="Pendulum-v1", env_kwargs=None):
+    agent = str(checkpoints_in(folder / "checkpoints")[0] / "model.zip")
+    check_same_run(
+        SimpleNamespace(
+            algo="diayn", trained_agent=agent, custom_hyperparams=given, env_name=EnvironmentName(env_id),
+            env_kwargs={"g": 9.8} if env_kwargs is None else env_kwargs,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"learning_rate": "lin_1e-4", "train_freq": 2, "policy_kwargs": {"net_arch": (8,)}, "callback": "other.Callback"},
+            None,
+        ),
+        ({"n_skills": 3, "skill_duration": 50, "n_timesteps": 200}, None),
+        ({"learning_rate": 0.01}, r"learning_rate was 'lin_1e-4'"),
+        ({"train_freq": 1}, "train_freq was 2"),
+        ({"skill_duration": None}, "skill_duration was 50"),
+        ({"policy_kwargs": {"net_arch": [16]}}, r"policy_kwargs\.net_arch was \[8\]"),
+        ({"intrinsic_kwargs": {"scale": 2.0}}, r"intrinsic_kwargs\.scale was not given"),
+        ({"normalize": True}, "normalize was False"),
+    ],
+)
+def test_a_run_of_rl_zoo_is_resumed_with_what_its_config_says(run, given, message):
+    if message is None:
+        resumed(run, given)
+        return
+    with pytest.raises(ValueError, match=rf"A resumed run keeps its hyperparameters \({message}\): leave that out of -params"):
+        resumed(run, given)
+
+
+def test_a_run_of_rl_zoo_is_resumed_in_its_environment(run, tmp_path):
+    for changed in ({"env_kwargs": {}}, {"env_kwargs": {"g": 1.6}}, {"env_id": "MountainCarContinuous-v0"}):
+        with pytest.raises(ValueError, match=r"of --env Pendulum-v1 with --env-kwargs g:9\.8: resume it with the same, or"):
+            resumed(run, **changed)
+    # RL Zoo stores them in config.yml where they come from a yml file
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "Pendulum-v1/args.yml").write_text(yaml.dump({"env": "Pendulum-v1", "env_kwargs": None}))
+    resumed(copy, env_kwargs={})
+    with pytest.raises(ValueError, match="without --env-kwargs: resume it with the same"):
+        resumed(copy)
+    (copy / "Pendulum-v1/config.yml").write_text(yaml.dump({"env_kwargs": {"g": 9.8}}))
+    resumed(copy)
