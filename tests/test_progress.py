@@ -1,5 +1,7 @@
 """What a run tells while it learns: logs by steps, and what it takes."""
 
+from types import SimpleNamespace
+
 import pytest
 from learned import differences
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
@@ -141,6 +143,28 @@ def test_phases_that_set_in_before_the_first_measurement_are_measured_not_guesse
     model.learn(200)
     estimated = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Estimated time")]
     assert len(estimated) == 1 and "at step" not in estimated[0]
+
+
+@pytest.mark.parametrize(("train_freq", "expected"), [(1, "11"), (2, "6"), (8, "2.25")])
+@pytest.mark.parametrize("eval_freq", [3, 4, 1000])
+def test_evaluations_are_no_part_of_the_estimate(make_model, monkeypatch, capsys, quick, train_freq, expected, eval_freq):
+    """A step takes 1 ms, an update 10 ms, an evaluation a minute."""
+    now = [0.0]
+    monkeypatch.setattr(estimate, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    model = make_model(verbose=1, train_freq=train_freq)
+    model.set_logger(Logger(None, []))
+
+    def train(gradient_steps, batch_size):
+        model._n_updates += gradient_steps
+        now[0] += 0.01 * gradient_steps
+
+    def play(_locals, _globals):
+        now[0] += 0.001 if model.num_timesteps % eval_freq else 60.0
+        return True
+
+    monkeypatch.setattr(model, "train", train)
+    model.learn(200, play)
+    assert f"({expected} ms per step, measured over 4 updates" in capsys.readouterr().out
 
 
 def test_estimate_changes_nothing_and_is_for_verbose_runs(make_model, capsys, quick):

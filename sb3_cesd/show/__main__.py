@@ -6,7 +6,8 @@ Show what each skill of a model does: pictures, a video, metrics compared with u
     python -m sb3_cesd.show --compare logs/cesd/Walker-v0_1/Walker-v0.zip logs/diayn/Walker-v0_1/Walker-v0.zip
 
 Writes skills.html (which needs no other file), skills.png, metrics.json and skills.gif (or .mp4) to a folder next to the
-model, e.g. Walker-v0_skills. In mazes, a video is only made if --video is given.
+model, e.g. Walker-v0_skills. In mazes, a video is only made if --video is given. --compare writes one page next to the first
+model, e.g. Walker-v0_cesd_diayn_compared.html.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from typing import Any
 
 from sb3_cesd.common.command_line import at_least, output_folder
 from sb3_cesd.registry import METHODS
+from sb3_cesd.show.comparison import comparison_page
 from sb3_cesd.show.report import write_report
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.saved import show_saved
@@ -154,8 +156,7 @@ def compare(args: argparse.Namespace) -> None:
     for path in paths:
         shows.append(show_model(args, path))
         print(f"{path}: {shows[-1].title}\n{shows[-1]}\n")
-    page = "_vs_".join(dict.fromkeys(path.stem for path in paths)) + "_compared.html"
-    target = (args.output or paths[0].parent) / page
+    target = comparison_page(args.output or paths[0].parent, paths, [shown.method for shown in shows])
     write_report(target, shows, paths, command())
     print(f"Saved {target}")
 

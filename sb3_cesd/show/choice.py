@@ -56,11 +56,17 @@ class UntrainedSkills:
 
     def __init__(self, model: ShownModel, seed: int = 0) -> None:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
-        # Networks are shared with the model instead of copied, except for the actor, which is replaced
+        # Networks are shared with the model instead of copied, except for those that are replaced
         self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
+        self._model = None if isinstance(model, ExportedPolicy) else copy.copy(model)
         with preserve_random_state():
             th.manual_seed(seed)
-            self.policy.actor = self.policy.make_actor()
+            if self._model is None:
+                self.policy.actor = self.policy.make_actor()
+            else:
+                # The critics as well, since features are drawn after them
+                self.policy._build(self._model.lr_schedule)
+                self._model.intrinsic = self._model._make_intrinsic().to(self._model.device).eval()
         self.policy.actor.set_training_mode(False)
         self.n_skills, self.skill_space = policy.n_skills, policy.skill_space
 
@@ -74,6 +80,16 @@ class UntrainedSkills:
         :return: actions, shape ``(n_envs, *action_shape)``, and the state of the policy
         """
         return self.policy.predict(observation, deterministic=deterministic, skill=skill)
+
+    def goal_skill(self, observations: Any, goals: Any) -> np.ndarray | None:
+        """
+        Find the skills that lead from states to goals by features that have not learned either.
+
+        :param observations: see :meth:`~sb3_cesd.skill_ddpg.acting.ActingSkillModel.goal_skill`
+        :param goals: observation to reach from each
+        :return: the skills; ``None`` if the trained model does not know them
+        """
+        return None if self._model is None else self._model.goal_skill(observations, goals)
 
 
 def method_name(model: ShownModel) -> str:

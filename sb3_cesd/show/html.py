@@ -38,16 +38,18 @@ QUALITY = 60
 MIN_COLUMNS = 4
 
 
-def document(title: str, body: str) -> str:
+def document(title: str, body: str, mark: str = "") -> str:
     """
     Return a page with some content.
 
     :param title: title of the page, plain text
     :param body: HTML
+    :param mark: text by which a program recognises the page, which is not shown
     :return: HTML of the whole page, in UTF-8
     """
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        f'<meta name="sb3_cesd" content="{escape(mark)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 from sb3_cesd.common.files import AnyPath, write_text_whole
 from sb3_cesd.common.versions import installed_versions
 from sb3_cesd.show import html
+from sb3_cesd.show.comparison import mark_of
 from sb3_cesd.show.curves import draw_curves, find_curves
 from sb3_cesd.show.labels import meaning
 from sb3_cesd.show.result import SkillShow
@@ -37,7 +38,7 @@ def write_report(
         sections.append(f"<section>{heading}{name}{shown.html()}{of_training}</section>")
     body.append(f'<div class="models">{"".join(sections)}</div>')
     body.append(_origin(command))
-    write_text_whole(path, html.document(title, "\n".join(body)))
+    write_text_whole(path, html.document(title, "\n".join(body), mark_of(model_paths)))
 
 
 def _comparison(shows: Sequence[SkillShow]) -> str:

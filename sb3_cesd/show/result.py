@@ -43,6 +43,7 @@ class SkillShow:
     :param kind: kind of the environment, see ``sb3_cesd.show.labels``
     :param filmed: whether images were recorded for a video, not just for film strips
     :param notes: remarks, such as why there are no images
+    :param method: name of the method of the model
     """
 
     title: str
@@ -55,6 +56,7 @@ class SkillShow:
     kind: str = OTHER
     filmed: bool = True
     notes: list[str] = field(default_factory=list)
+    method: str = ""
 
     @property
     def columns(self) -> dict[str, dict[str, float]]:

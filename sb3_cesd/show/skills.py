@@ -160,14 +160,15 @@ def show_in(
         metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
         if CHANCE in baselines:
             baselines[CHANCE] = by_chance(metrics, model.n_skills)
-    title = f"{method_name(model)} on {envs.name}, {model.num_timesteps} steps of training"
+    method = method_name(model)
+    title = f"{method} on {envs.name}, {model.num_timesteps} steps of training"
     if layout is None:
         figure = draw_strips(rollouts, labels, f"{title}\n{_lengths(rollouts)}", n_frames)
     else:
         drawn = {**play, "n_rollouts": max(play["n_rollouts"], 1)}
         figure = _draw_maze(envs, chosen, layout, drawn, title, labels)
     n_measured = 1 if is_task else model.n_skills
-    return SkillShow(title, labels, rollouts, figure, metrics, baselines, n_measured, kind, bool(video), notes)
+    return SkillShow(title, labels, rollouts, figure, metrics, baselines, n_measured, kind, bool(video), notes, method)
 
 
 def _names(model: ShownModel, skills: SkillName | Sequence[SkillName] | None) -> list[SkillName]:
@@ -229,7 +230,8 @@ def _measure(
     metrics = measure(chosen if is_task else model)
     baselines = {}
     if n_untrained > 0:
-        untrained = [UntrainedSkills(model, seed) for seed in range(n_untrained)]
+        # One at a time: critics are large
+        untrained = (UntrainedSkills(model, seed) for seed in range(n_untrained))
         each = [measure(ChosenSkills(other, chosen.skills) if is_task else other) for other in untrained]
         baselines[UNTRAINED] = {name: float(np.mean([values[name] for values in each])) for name in each[0]}
     if not is_task:

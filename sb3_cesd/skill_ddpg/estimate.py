@@ -2,6 +2,7 @@
 
 import math
 import time
+from statistics import median_low
 from typing import Any, NamedTuple
 
 import torch as th
@@ -32,6 +33,52 @@ class CostPhase(NamedTuple):
     name: str
 
 
+class StepTimes:
+    """
+    Durations of environment steps, those with updates apart from the others. The median of each kind counts, so an evaluation
+    during a few of them does not.
+
+    :param model: a model in ``learn``, whose next steps are measured
+    """
+
+    def __init__(self, model: Any) -> None:
+        #: Numbers of environment steps and updates that were measured
+        self.n_steps = self.n_updates = 0
+        #: Seconds of each step without updates and, for the others, seconds per update
+        self._without: list[float] = []
+        self._per_update: list[float] = []
+        self._remember(model)
+
+    def _remember(self, model: Any) -> None:
+        self._before = (model.num_timesteps, model._n_updates)
+        # Last, so that only the training is measured
+        self._since = time.perf_counter()
+
+    def add(self, model: Any) -> int:
+        """
+        Add a step, with the updates before it.
+
+        :param model: the model, after the step
+        :return: number of these updates
+        """
+        seconds = time.perf_counter() - self._since
+        n_steps, n_updates = model.num_timesteps - self._before[0], model._n_updates - self._before[1]
+        self.n_steps += n_steps
+        self.n_updates += n_updates
+        if n_updates:
+            self._per_update.append(seconds / n_updates)
+        else:
+            self._without.append(seconds)
+        self._remember(model)
+        return n_updates
+
+    @property
+    def seconds(self) -> float:
+        """Time that the steps took, if each took as long as the median of its kind."""
+        without = median_low(self._without) * len(self._without) if self._without else 0.0
+        return without + median_low(self._per_update) * self.n_updates
+
+
 class Estimate:
     """
     Prints what the training of a model takes: steps, updates, memory and file size at the start, and the remaining time
@@ -53,8 +100,8 @@ class Estimate:
     def _begin(self, model: Any) -> None:
         self._warm_from = model._n_updates + WARM_UP
         self._is_told = False
-        #: Updates, environment steps and time [s] when the measurement began
-        self._begun: tuple[int, int, float] | None = None
+        #: What was measured since the warm-up
+        self._times: StepTimes | None = None
 
     def follow(self, model: Any) -> None:
         """
@@ -69,14 +116,13 @@ class Estimate:
         elif self._is_told:
             return
         elif model._n_updates >= self._warm_from:
-            now = (model._n_updates, model.num_timesteps, time.perf_counter())
-            if self._begun is None:
-                self._begun = now
-                return
-            n_updates, n_steps, seconds = (end - start for end, start in zip(now, self._begun, strict=True))
-            if n_updates >= MEASURED and seconds >= SHORTEST:
-                self._is_told = True
-                self._tell(model, int(n_updates), seconds / n_steps)
+            if self._times is None:
+                self._times = StepTimes(model)
+            elif self._times.add(model) and self._times.n_updates >= MEASURED:
+                seconds = self._times.seconds
+                if seconds >= SHORTEST:
+                    self._is_told = True
+                    self._tell(model, self._times.n_updates, seconds / self._times.n_steps)
 
     def _tell(self, model: Any, n_updates: int, step_time: float) -> None:
         remaining = remaining_time(model.num_timesteps, model._total_timesteps, step_time, self._phases)

@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, saved, show
 
 from sb3_cesd.common import files
 from sb3_cesd.envs.robots.gl import egl_works
+from sb3_cesd.show import html
+from sb3_cesd.show.comparison import comparison_page, mark_of
 from sb3_cesd.show.video import even_columns, grid_frames, write_video
 
 
@@ -77,11 +81,69 @@ def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
     paths = [saved("Pendulum-v1"), saved("Pendulum-v1", "diayn")]
     show(monkeypatch, "--compare", *paths, "--output", tmp_path, *QUICK)
     (page,) = tmp_path.iterdir()
-    assert page.name == "Pendulum-v1_compared.html"
-    html, said = page.read_text(), capsys.readouterr().out
-    assert html.count("<section>") == 2 and all(f"<h2>{name} on Pendulum-v1" in html for name in ("CeSD", "DIAYN"))
-    assert "1: CeSD on Pendulum-v1" in html and "2: DIAYN on Pendulum-v1" in html
-    assert all(str(path) in html and str(path) in said for path in paths)
+    assert page.name == "Pendulum-v1_cesd_diayn_compared.html"
+    text, said = page.read_text(), capsys.readouterr().out
+    assert text.count("<section>") == 2 and all(f"<h2>{name} on Pendulum-v1" in text for name in ("CeSD", "DIAYN"))
+    assert "1: CeSD on Pendulum-v1" in text and "2: DIAYN on Pendulum-v1" in text
+    assert all(str(path) in text and str(path) in said for path in paths)
+
+
+def test_a_comparison_does_not_overwrite_another(tmp_path, monkeypatch):
+    """Models of RL Zoo are named after their environment, whatever the method."""
+    cesd, diayn, apt = (saved("Pendulum-v1", method) for method in ("cesd", "diayn", "apt"))
+    other = tmp_path / "diayn" / "Pendulum-v1_2" / "Pendulum-v1.zip"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(diayn.read_bytes())
+    compared, pages = [[cesd, diayn], [cesd, apt], [cesd, other], [diayn, other]], {}
+    for models in compared:
+        show(monkeypatch, "--compare", *models, "--output", tmp_path / "pages", *QUICK, "--rollouts", 0)
+        (page,) = set((tmp_path / "pages").iterdir()) - set(pages)
+        pages[page] = page.read_text()
+        assert all(str(model) in pages[page] for model in models)
+    assert [page.name.removesuffix("_compared.html") for page in pages] == [
+        "Pendulum-v1_cesd_diayn",
+        "Pendulum-v1_cesd_apt",
+        "Pendulum-v1_cesd_1_diayn_2",
+        "Pendulum-v1_diayn_1_diayn_2",
+    ]
+    assert all(page.read_text() == text for page, text in pages.items())
+    # The same models replace their page, and no other
+    show(monkeypatch, "--compare", cesd, other, "--output", tmp_path / "pages", *QUICK, "--rollouts", 0, "--skill", 1)
+    assert [page.name for page in pages if page.read_text() != pages[page]] == ["Pendulum-v1_cesd_1_diayn_2_compared.html"]
+    assert set((tmp_path / "pages").iterdir()) == set(pages)
+
+
+def page_names(folder, *compared):
+    """Names of the pages of comparisons, in their order."""
+    names = []
+    for paths, methods in compared:
+        page = comparison_page(folder, [Path(path) for path in paths], methods)
+        page.write_text(html.document("", "", mark_of([Path(path) for path in paths])))
+        names.append(page.name)
+    return names
+
+
+def test_names_of_comparisons(tmp_path):
+    runs = ["a/cesd/X_1/X.zip", "a/cesd/X_2/X.zip"]
+    assert page_names(tmp_path, (runs, ["CeSD"] * 2)) == ["X_cesd_1_cesd_2_compared.html"]
+    mixed = ["a/cesd/X_1/best_model.zip", "a/apt/X_1/X.zip"]
+    assert page_names(tmp_path, (mixed, ["CeSD", "APT"])) == ["best_model_cesd_vs_X_apt_compared.html"]
+    elsewhere = ["models/first.zip", "models/second.zip"]
+    assert page_names(tmp_path, (elsewhere, ["APT"] * 2)) == ["first_apt_vs_second_apt_compared.html"]
+    assert page_names(tmp_path, (runs, ["../../etc/x", "A/B"])) == ["X_etcx_ab_compared.html"]
+
+
+def test_models_that_are_named_alike_do_not_share_a_page(tmp_path):
+    compared = [([f"{root}/cesd/X_1/X.zip", f"{root}/apt/X_1/X.zip"], ["CeSD", "APT"]) for root in "abcd"]
+    names = page_names(tmp_path, *compared)
+    assert len(set(names)) == 4 and all(re.fullmatch(r"X_[0-9a-f]{16}_compared.html", name) for name in names[2:])
+    assert page_names(tmp_path, *compared) == names
+
+
+def test_a_page_about_many_models_has_a_name_that_disks_take(tmp_path):
+    many = [[f"{root}/cesd/X_{run}/X.zip" for run in range(60)] for root in "ab"]
+    names = page_names(tmp_path, *((paths, ["CeSD"] * 60) for paths in many))
+    assert len(set(names)) == 2 and all(len(name) < 40 for name in names)
 
 
 def test_video_has_a_labelled_tile_for_each_skill(tmp_path):

@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 from shown import PLACES, QUICK, model, saved, show
+from small import make_small
 
-from sb3_cesd import make_batched, show_skills
+from sb3_cesd import APS, METRA, make_batched, show_skills
+from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import draw_goals, policy_coverage, zero_shot_goals
+from sb3_cesd.show.choice import UntrainedSkills
 from sb3_cesd.show.curves import logged_coverage
 
 FEW = {"n_steps": 4, "n_rollouts": 2, "n_untrained": 0, "n_frames": 0, "video": False}
@@ -23,6 +27,35 @@ def test_robots_of_metra_are_measured_as_in_its_paper(method, env_id):
     reached = zero_shot_goals(model(env_id, method), env, draw_goals(env), n_steps=4)
     assert shown.metrics["goal_distance"] == reached.metrics()["goal_distance"]
     assert (reached.skills is None) == (method == "metra"), "which knows the way"
+
+
+@pytest.mark.parametrize("method", ["metra", "aps", "diayn"])
+def test_untrained_skills_reach_goals_by_the_same_protocol(method):
+    """Before training, the model and what it is compared with are the same."""
+    same = model("SkillHalfCheetah-v0", method)
+    shown = show_skills(same, "SkillHalfCheetah-v0", goal_range=5, **{**FEW, "n_rollouts": 0, "n_untrained": 1})
+    assert set(shown.metrics) == GOALS and shown.baselines["untrained"] == shown.metrics
+    env = make_batched("SkillHalfCheetah-v0", 50, n_threads=1)
+    reached = zero_shot_goals(UntrainedSkills(same), env, draw_goals(env), n_steps=4)
+    assert (reached.skills is None) == (method != "diayn"), "which does not know the way"
+
+
+@pytest.mark.parametrize("method", [METRA, APS])
+def test_untrained_skills_lead_to_goals_by_untrained_features(method):
+    learned = make_small(method, learning_rate=1e-2).learn(150)
+    before = {name: value.clone() for name, value in learned.intrinsic.state_dict().items()}
+    obs, goals = np.random.default_rng(0).normal(size=(2, 20, 3)).astype(np.float32)
+    skills, fresh = UntrainedSkills(learned, seed=3).goal_skill(obs, goals), make_small(method, seed=3).goal_skill(obs, goals)
+    assert (skills == fresh).all(), "what training with that seed begins with"
+    assert (skills != learned.goal_skill(obs, goals)).any()
+    assert all((value == before[name]).all() for name, value in learned.intrinsic.state_dict().items())
+
+
+def test_an_exported_policy_and_its_untrained_networks_do_not_know_the_way(tmp_path):
+    policy = import_policy(export_policy(model("SkillHalfCheetah-v0", "metra"), tmp_path))
+    env = make_batched("SkillHalfCheetah-v0", 50, n_threads=1)
+    for each in (policy, UntrainedSkills(policy)):
+        assert zero_shot_goals(each, env, draw_goals(env), n_steps=4).skills is not None
 
 
 def test_other_robots_are_measured_on_demand():
