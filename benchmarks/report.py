@@ -5,7 +5,8 @@ Write tables and figures of runs on the tasks of robots.
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
 Scores are final returns as a share of an expert's. If a task was learned from the same model several times, the mean counts as
-one run. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``, ``aggregates.png``, ``profiles.png`` and ``curves.png``.
+one run. Runs that differ in a setting count as different methods. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
+``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
 import argparse

@@ -14,6 +14,7 @@ evaluations are other runs.
 import argparse
 import ast
 import json
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -24,7 +25,7 @@ from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, read_rows, run_missing, runs_left
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
-from urlb_run import LOST, learn_task, lost_model, pretrain
+from urlb_run import FIXED, LOST, learn_task, lost_model, pretrain
 
 from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
@@ -35,6 +36,23 @@ from sb3_cesd.envs.robots.ids import LOCOMOTION
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
 #: The same for pre-training on METRA's robots, which has fewer updates
 LOCOMOTION_STEPS_PER_SECOND = {"laptop": 1000.0, "published": 100.0}
+#: Assumed duration of a run of random actions until one is finished [s]: they are only evaluated, whatever the number of steps
+RANDOM_SECONDS = 2.0
+#: Arguments of tasks that have an option of their own, for all methods, and for those that learn from a pre-trained model
+OPTIONS = {
+    "env": "--tasks",
+    "n_timesteps": "--finetune-steps",
+    "seed": "--seeds",
+    "device": "--device",
+    "cuda_graph": "--device",
+}
+OPTIONS_OF_PRETRAINED = {
+    "path": "--from-steps",
+    "skill": "--skill",
+    "n_eval_episodes": "--skill-episodes",
+    "warm_up": "--warm-up",
+    "transfer": "--transfer",
+}
 
 
 def skill_choice(text: str) -> int | str:
@@ -67,6 +85,46 @@ def argument(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} has no name and value: write it like learning_starts:4000") from None
 
 
+def skill_refused(skill: int | str, methods: Sequence[str], domains: Sequence[str], scale: str) -> str | None:
+    """
+    Look for a method that lacks the skill which is to learn tasks.
+
+    :param skill: the choice of a skill
+    :param methods: names of methods
+    :param domains: pre-training ids
+    :param scale: one of ``SCALES``
+    :return: what is wrong with the first such method, and the remedy; ``None`` if there is none
+    """
+    if isinstance(skill, str):
+        return None
+    for method in (METHODS[name] for name in methods if METHODS[name].pretrained):
+        n_skills = min(method.arguments(scale, domain)["n_skills"] for domain in domains)
+        if skill >= n_skills:
+            return f"--skill {skill}: {method.algo} has {n_skills} skills, pass at most {n_skills - 1}"
+    return None
+
+
+def task_params_refused(names: Iterable[str], methods: Sequence[str]) -> str | None:
+    """
+    Look for arguments of tasks that would have no effect, or would clash with an option.
+
+    :param names: names of the arguments
+    :param methods: names of methods
+    :return: what is wrong with the first such argument, and the remedy; ``None`` if there is none
+    """
+    pretrained = [method for method in methods if METHODS[method].pretrained]
+    options = {**OPTIONS, **OPTIONS_OF_PRETRAINED} if pretrained else OPTIONS
+    for name in names:
+        if name in options:
+            return f"--task-params {name}: there is an option for it, pass {options[name]} instead"
+        if pretrained and name in FIXED:
+            return (
+                f"--task-params {name}: tasks of {pretrained[0]} keep it from their pre-trained model, leave it out or pass "
+                "--methods scratch alone"
+            )
+    return None
+
+
 def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) -> float:
     """
     Estimate how long a run will take.
@@ -76,9 +134,13 @@ def estimate(run: Row, rows: pd.DataFrame, steps: str, steps_per_second: float) 
     :param steps: column of the number of environment steps
     :param steps_per_second: speed until a run of the same scale is finished
     :return: how long it will take [s], from the median speed of runs of the same method and scale, or else of the same scale;
-        the duration of a run includes the time in which its machine slept
+        for random actions the median duration of such runs, which no other estimate uses. The duration of a run includes the
+        time in which its machine slept
     """
-    alike = rows if rows.empty else rows[rows.scale == run["scale"]]
+    is_random = run["method"] == "random"
+    alike = rows if rows.empty else rows[(rows.scale == run["scale"]) & ((rows.method == "random") == is_random)]
+    if is_random:
+        return RANDOM_SECONDS if alike.empty else float(alike.seconds.median())
     if alike.empty:
         return run[steps] / steps_per_second
     same = alike[alike.method == run["method"]]
@@ -176,11 +238,10 @@ def main() -> None:
         parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {shortest} steps, pass no more")
     if tasks and args.eval_freq > (fewest := min(finetune_steps.values())):
         parser.error(f"--eval-freq {args.eval_freq}: tasks end after {fewest} steps, pass no more")
-    if isinstance(args.skill, int) and tasks:
-        for method in (METHODS[name] for name in args.methods if METHODS[name].pretrained):
-            n_skills = min(method.arguments(args.scale, domain)["n_skills"] for domain in args.domains)
-            if args.skill >= n_skills:
-                parser.error(f"--skill {args.skill}: {method.algo} has {n_skills} skills, pass at most {n_skills - 1}")
+    refused = skill_refused(args.skill, args.methods, args.domains, args.scale)
+    refused = refused or task_params_refused(dict(args.task_params), args.methods)
+    if tasks and refused:
+        parser.error(refused)
     if not args.dry_run:
         make_folder(parser, args.output)
     output = args.output.resolve()

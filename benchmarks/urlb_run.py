@@ -48,8 +48,18 @@ LOST = (
     "The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to repeat it, or "
     "pass another --output."
 )
-#: Arguments that a loaded model brings with it
-FIXED = ("policy", "policy_kwargs", "n_skills", "skill_type", "skill_dim", "ent_coef", "reward", "intrinsic_kwargs")
+#: Arguments that a task keeps from its pre-trained model
+FIXED = (
+    "policy",
+    "policy_kwargs",
+    "n_skills",
+    "skill_duration",
+    "skill_type",
+    "skill_dim",
+    "ent_coef",
+    "reward",
+    "intrinsic_kwargs",
+)
 
 
 def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:

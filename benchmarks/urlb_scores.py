@@ -1,9 +1,8 @@
 """Returns of runs on the tasks of robots, from the benchmark and from RL Zoo, and published returns."""
 
 import json
-import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,6 +10,9 @@ import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
 from runs import Row, canonical, fill, read_rows, row_keys
+from zoo_settings import RUN_NAME, first_folder, settings_of, table_of, telling
+
+from sb3_cesd.envs.robots.ids import ROBOTS
 
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Columns that a report needs
@@ -59,9 +61,11 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
     Read runs from CSV files and from folders of RL Zoo.
 
     :param paths: ``runs.csv`` of ``urlb.py``, a folder of RL Zoo with ``evaluations.npz``, or a folder of such folders. A run
-        in two CSV files, or a folder given twice, is read once; a method in a CSV file and in RL Zoo counts as two methods
+        in two CSV files, or a folder given twice, is read once; a method in a CSV file and in RL Zoo counts as two methods.
+        Runs of RL Zoo without an expert's return, such as pre-training, are left out with a warning if there are others
     :param where: setting (or ``domain``) -> value of the runs to keep; runs of methods without this setting are kept
-    :return: a row per run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays
+    :return: a row per run, see :data:`COLUMNS`; ``steps`` and ``returns`` of its evaluations are arrays. A setting in which
+        runs of a method differ is part of its name
     :raises ValueError: if there is nothing to read, two files differ in a run, or ``where`` is used for folders of RL Zoo
     """
     tables: dict[Path, pd.DataFrame] = {}
@@ -77,16 +81,14 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
         if not files:
             raise ValueError(f"{path} is not a CSV file and has no evaluations.npz: pass runs.csv, or a folder of RL Zoo.")
         if where:
-            raise ValueError(f"The runs of RL Zoo in {path} have no settings: leave {', '.join(where)} out.")
+            names = ", ".join(where)
+            raise ValueError(f"{path} is of RL Zoo, whose runs --where does not select: leave {names} out, or pass --methods.")
         evaluations.update(dict.fromkeys(file.resolve() for file in files))
-    of_zoo = _finished(pd.DataFrame([_read_zoo(file) for file in evaluations]))
     if not tables:
-        return of_zoo
+        return _read_zoo(evaluations)
     of_tables = mean_of_repeats(_keep(_read_tables(tables), where))
-    if evaluations:
-        both = of_zoo.method.isin(of_tables.method)
-        of_zoo["method"] = of_zoo.method.where(~both, of_zoo.method + ", RL Zoo")
-    return pd.concat([of_zoo, name_variants(of_tables)], ignore_index=True)
+    of_zoo = [_read_zoo(evaluations, set(of_tables.method))] if evaluations else []
+    return pd.concat([*of_zoo, name_variants(of_tables)], ignore_index=True)
 
 
 def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
@@ -176,16 +178,42 @@ def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.
     return rows.assign(method=names)
 
 
-def _read_zoo(file: Path) -> dict:
+def _read_zoo(files: Iterable[Path], others: Collection[str] = ()) -> pd.DataFrame:
+    """
+    Read runs of RL Zoo.
+
+    :param files: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, absolute paths
+    :param others: methods with runs from elsewhere
+    :return: a row per run, see :data:`COLUMNS`
+    :raises ValueError: if a folder has another name, or one of its files is damaged
+    """
+    rows = pd.DataFrame([_zoo_row(file) for file in files], columns=[*COLUMNS, "folder"])
+    rows = _with_expert(rows, has_others=len(others) > 0)
+    if rows.empty:
+        return rows[COLUMNS]
+    rows = _continued_once(rows)
+    rows["method"] = rows.method.where(~rows.method.isin(list(others)), rows.method + ", RL Zoo")
+    rows["domain"] = [ROBOTS.get(task, (task,))[0] for task in rows.task]
+    same = rows[["method", "domain"]]
+    table = same.join(table_of(map(settings_of, rows.folder), rows.index))
+    rows["method"] = name_variants(table, telling(table, list(same))).method
+    rows = _finished(rows)
+    if rows.duplicated(["method", "task", "seed"]).any():
+        # Log folders (-f) count their runs separately
+        rows["seed"] = rows.groupby(["method", "task"]).cumcount() + 1
+    return rows[COLUMNS]
+
+
+def _zoo_row(file: Path) -> Row:
     """
     Read one run of RL Zoo.
 
     :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, an absolute path
-    :return: a row
+    :return: a row, with the folder
     :raises ValueError: if the folder has another name
     """
     folder = file.parent
-    match = re.fullmatch(r"(.+)_(\d+)", folder.name)
+    match = RUN_NAME.fullmatch(folder.name)
     if match is None:
         raise ValueError(f"{folder} does not name a task and a run: pass a folder of RL Zoo like logs/cesd/WalkerRun-v0_1.")
     evaluations = np.load(file)
@@ -197,19 +225,41 @@ def _read_zoo(file: Path) -> dict:
         "steps": evaluations["timesteps"].astype(float),
         "returns": returns,
         "final_return": float(returns[-1]),
+        "folder": folder,
     }
+
+
+def _with_expert(rows: pd.DataFrame, has_others: bool) -> pd.DataFrame:
+    """Remove, with a warning, runs of RL Zoo in environments without an expert, unless there are no other runs."""
+    known = rows.task.isin(list(expert_returns()))
+    if known.all() or not (known.any() or has_others):
+        return rows
+    counts = rows.task[~known].value_counts(sort=False)
+    listed = ", ".join(f"{task} ({count} {'run' if count == 1 else 'runs'})" for task, count in counts.items())
+    warnings.warn(
+        f"There is no expert return of {listed}: left out. To silence this, pass the folders of tasks, like "
+        "logs/cesd/WalkerRun-v0_*."
+    )
+    return rows[known].reset_index(drop=True)
+
+
+def _continued_once(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the longest of several folders of one run of RL Zoo, which was continued from a checkpoint."""
+    last = rows.steps.map(lambda steps: steps[-1])
+    began = pd.Series([first_folder(folder) for folder in rows.folder], index=rows.index)
+    by_length = began[last.sort_values(kind="stable").index]
+    return rows[~by_length.duplicated(keep="last").reindex(rows.index)].reset_index(drop=True)
 
 
 def _finished(rows: pd.DataFrame) -> pd.DataFrame:
     """Remove, with a warning, runs of RL Zoo that ended before others of the same method and task."""
-    if rows.empty:
-        return rows
     last = rows.steps.map(lambda steps: steps[-1])
     longest = last.groupby([rows.method, rows.task]).transform("max")
     for _, run in rows[last < longest].iterrows():
         warnings.warn(
-            f"{run.method}/{run.task}_{run.seed} has evaluations up to step {run.steps[-1]:.0f}, but others are longer: it is "
-            "left out. Repeat it, or continue it with -i from a checkpoint, which writes a new folder; then delete this one."
+            f"{run.folder.parent.name}/{run.folder.name} has evaluations up to step {run.steps[-1]:.0f}, but others are "
+            "longer: it is left out. Repeat it, then delete this folder; or continue it with -i from a checkpoint, which "
+            "writes a folder that counts in place of this one (keep both)."
         )
     return rows[last == longest].reset_index(drop=True)
 

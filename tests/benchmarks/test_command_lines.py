@@ -45,6 +45,13 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--save-at 0", "pass 1 or more"),
         ("urlb", "--save-at 300001", "pre-training ends after 300000 steps, pass no more"),
         ("urlb", "--from-steps 100", "pass --save-at 100 as well"),
+        ("urlb", "--task-params warm_up:'skills'", "--task-params warm_up: there is an option for it, pass --warm-up instead"),
+        ("urlb", "--task-params tau:0.1 transfer:['actor']", "pass --transfer instead"),
+        ("urlb", "--task-params skill:3", "pass --skill instead"),
+        ("urlb", "--methods scratch --task-params seed:3", "pass --seeds instead"),
+        ("urlb", "--task-params policy_kwargs:{}", "tasks of cesd keep it from their pre-trained model, leave it out or pass"),
+        ("urlb", "--methods scratch apt --task-params ent_coef:0.1", "tasks of apt keep it from their pre-trained model"),
+        ("urlb", "--task-params intrinsic_kwargs:{} --dry-run", "tasks of cesd keep it from their pre-trained model"),
         ("maze", "--steps 0", "pass 20 or more"),
         ("maze", "--steps -400", "pass 20 or more"),
         ("maze", "--seeds 0", "pass 1 or more"),
@@ -67,7 +74,16 @@ def test_bad_arguments_are_refused_at_once(script, arguments, message, monkeypat
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--skill 7", "--eval-freq 50000", "--seeds 1 3", "--save-at 300000", "--tasks --eval-freq 60000 --skill 50"]
+    "arguments",
+    [
+        "--skill 7",
+        "--eval-freq 50000",
+        "--seeds 1 3",
+        "--save-at 300000",
+        "--tasks --eval-freq 60000 --skill 50",
+        "--task-params bc_coef:1.0 actor_learning_starts:0.15 learning_starts:4000 train_freq:1 tau:0.02",
+        "--methods scratch random --task-params policy_kwargs:{'n_critics':3} warm_up:'random' n_skills:4",
+    ],
 )
 def test_good_ones_are_not(arguments, monkeypatch, tmp_path, capsys):
     main_of("urlb", f"{arguments} --dry-run --output {tmp_path / 'results'}", monkeypatch)

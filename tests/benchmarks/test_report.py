@@ -118,7 +118,7 @@ def test_a_run_of_rl_zoo_that_ended_early_is_left_out(tmp_path):
 
     for task, number, returns in (("WalkerRun-v0", 1, [10, 20]), ("WalkerRun-v0", 2, [500]), ("WalkerWalk-v0", 1, [30])):
         zoo_folder(tmp_path, "cesd", task, number, returns)
-    message = r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* left out\. Repeat it, .* -i .* then delete this one"
+    message = r"cesd/WalkerRun-v0_2 has evaluations up to step 10, .* left out\. Repeat it, .* -i .* \(keep both\)"
     with pytest.warns(UserWarning, match=message):
         runs = read_runs([tmp_path])
     assert runs.final_return.tolist() == [20, 30], "another task may take fewer steps"
@@ -285,7 +285,7 @@ def test_runs_of_several_files_are_joined(tmp_path):
     with pytest.raises(ValueError, match=r"different returns in two rows .*: it was done twice, delete one of the rows"):
         read_runs([files[0], tmp_path / "changed.csv"])
     zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20])
-    with pytest.raises(ValueError, match="have no settings: leave eval_freq out"):
+    with pytest.raises(ValueError, match=r"is of RL Zoo, .*: leave eval_freq out, or pass --methods"):
         read_runs([files[0], tmp_path / "logs"], {"eval_freq": "10"})
 
 

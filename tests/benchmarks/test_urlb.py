@@ -161,6 +161,50 @@ def test_estimate_follows_finished_runs():
     assert estimate({**task, "finetune_steps": 100}, rows, "finetune_steps", 50.0) == 3.0
 
 
+@pytest.mark.parametrize("steps", ["finetune_steps", "n_timesteps"])
+def test_estimates_keep_random_actions_apart(steps):
+    """They take seconds, and say nothing about learning; nor does learning about them."""
+    from urlb import RANDOM_SECONDS, estimate
+
+    run = {"method": "cesd", "scale": "laptop", steps: 1000}
+    random = {**run, "method": "random"}
+    of_random = pd.DataFrame([{**random, "seconds": 3.0}, {**random, "seconds": 5.0}, {**random, "seconds": 4.0}])
+    of_scratch = pd.DataFrame([{**run, "method": "scratch", "seconds": 30.0}])
+    rows = pd.concat([of_random, of_scratch])
+    assert estimate(run, of_random, steps, 50.0) == 20.0
+    assert estimate(run, rows, steps, 50.0) == 30.0
+    assert estimate(random, rows, steps, 50.0) == estimate({**random, steps: 10}, rows, steps, 50.0) == 4.0
+    assert estimate(random, of_scratch, steps, 50.0) == estimate(random, pd.DataFrame(), steps, 50.0) == RANDOM_SECONDS
+
+
+def test_arguments_of_tasks_in_rows_that_ship_are_not_refused():
+    from runs import read_rows
+    from urlb import task_params_refused
+
+    params = set()
+    for file in FOLDER.glob("results/**/runs.csv"):
+        rows = read_rows(file)
+        if "task_params" in rows:
+            params |= {pair for pair in zip(rows.method, rows.task_params, strict=True) if str(pair[1]).startswith("{")}
+    assert len(params) > 5
+    for method, text in params:
+        assert task_params_refused(json.loads(text), [method]) is None
+
+
+def test_arguments_that_a_model_keeps_are_no_arguments_of_tasks():
+    from urlb import task_params_refused
+    from urlb_run import FIXED
+
+    from sb3_cesd import registry
+
+    for name, method in registry.METHODS.items():
+        assert set(method.fixed_by_save) <= set(FIXED)
+        assert task_params_refused(["tau", "skill_duration"], ["scratch", name]).startswith(
+            "--task-params skill_duration: tasks of"
+        )
+    assert task_params_refused(FIXED, ["scratch", "random"]) is None
+
+
 def test_random_actions_are_reported_beside(tmp_path):
     result = run(tmp_path, "--methods", "random")
     assert result.returncode == 0, result.stderr
