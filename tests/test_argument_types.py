@@ -165,7 +165,7 @@ def test_file_without_one_of_its_parts(saved, tmp_path, part):
 
 
 def test_other_errors_of_a_missing_key_pass():
-    from sb3_cesd.skill_ddpg.saved_files import explain_missing_parameters
+    from sb3_cesd.skill_ddpg.load_errors import explain_missing_parameters
 
     with pytest.raises(KeyError, match="other"), explain_missing_parameters("path"):
         raise KeyError("other")

@@ -17,7 +17,7 @@ from sb3_cesd.common import choices
 from sb3_cesd.common.allowed import ALLOWED
 from sb3_cesd.common.observations import short
 from sb3_cesd.common.rules import Choice
-from sb3_cesd.skill_ddpg.saved_files import without_bounds
+from sb3_cesd.skill_ddpg.load_errors import without_bounds
 
 #: Bounds that differ, so that they are shown one by one
 LOW = np.r_[np.full(200, -np.inf), np.linspace(-3, 3, 200)].astype(np.float32)

@@ -11,7 +11,7 @@ from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resum
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common import logging
 from sb3_cesd.common.logging import LogSchedule
-from sb3_cesd.skill_ddpg import estimate
+from sb3_cesd.skill_ddpg import estimate, step_times
 from sb3_cesd.skill_ddpg.estimate import CostPhase, remaining_time
 
 
@@ -150,7 +150,7 @@ def test_phases_that_set_in_before_the_first_measurement_are_measured_not_guesse
 def test_evaluations_are_no_part_of_the_estimate(make_model, monkeypatch, capsys, quick, train_freq, expected, eval_freq):
     """A step takes 1 ms, an update 10 ms, an evaluation a minute."""
     now = [0.0]
-    monkeypatch.setattr(estimate, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(step_times, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     model = make_model(verbose=1, train_freq=train_freq)
     model.set_logger(Logger(None, []))
 

@@ -31,7 +31,7 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.common.vec_normalize import unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.skill_ddpg import checks, saved_files
+from sb3_cesd.skill_ddpg import checks, load_errors
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saving import SavedSkillModel
 from sb3_cesd.skill_ddpg.skill_states import expected_rewards
@@ -108,7 +108,7 @@ class ActingSkillModel(SavedSkillModel):
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         check_arguments("set_env", locals())
         checks.check_env_spaces(env.observation_space, env.action_space)
-        with saved_files.explain_other_spaces():
+        with load_errors.explain_other_spaces():
             given = self._wrap_env(env, self.verbose)
             checks.check_normalization(given)
             with_skills = self._add_skills(given)

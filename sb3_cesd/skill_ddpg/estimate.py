@@ -1,8 +1,6 @@
 """Estimate of what a training costs: its size at the start, its time once some updates were measured."""
 
 import math
-import time
-from statistics import median_low
 from typing import Any, NamedTuple
 
 import torch as th
@@ -10,6 +8,7 @@ from stable_baselines3.common.type_aliases import TrainFrequencyUnit
 
 from sb3_cesd.common.cuda.graphed_function import can_capture
 from sb3_cesd.skill_ddpg.skill_states import kept_shape
+from sb3_cesd.skill_ddpg.step_times import StepTimes
 
 #: Number of updates to warm up, number of updates to measure after that, and the least time to measure [s]
 WARM_UP, MEASURED, SHORTEST = 5, 20, 1.0
@@ -31,52 +30,6 @@ class CostPhase(NamedTuple):
     start: int
     factor: float
     name: str
-
-
-class StepTimes:
-    """
-    Durations of environment steps, those with updates apart from the others. The median of each kind counts, so an evaluation
-    during a few of them does not.
-
-    :param model: a model in ``learn``, whose next steps are measured
-    """
-
-    def __init__(self, model: Any) -> None:
-        #: Numbers of environment steps and updates that were measured
-        self.n_steps = self.n_updates = 0
-        #: Seconds of each step without updates and, for the others, seconds per update
-        self._without: list[float] = []
-        self._per_update: list[float] = []
-        self._remember(model)
-
-    def _remember(self, model: Any) -> None:
-        self._before = (model.num_timesteps, model._n_updates)
-        # Last, so that only the training is measured
-        self._since = time.perf_counter()
-
-    def add(self, model: Any) -> int:
-        """
-        Add a step, with the updates before it.
-
-        :param model: the model, after the step
-        :return: number of these updates
-        """
-        seconds = time.perf_counter() - self._since
-        n_steps, n_updates = model.num_timesteps - self._before[0], model._n_updates - self._before[1]
-        self.n_steps += n_steps
-        self.n_updates += n_updates
-        if n_updates:
-            self._per_update.append(seconds / n_updates)
-        else:
-            self._without.append(seconds)
-        self._remember(model)
-        return n_updates
-
-    @property
-    def seconds(self) -> float:
-        """Time that the steps took, if each took as long as the median of its kind."""
-        without = median_low(self._without) * len(self._without) if self._without else 0.0
-        return without + median_low(self._per_update) * self.n_updates
 
 
 class Estimate:

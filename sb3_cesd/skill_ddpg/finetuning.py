@@ -25,8 +25,9 @@ from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.vec_normalize import has_seen_observations, lacks_statistics
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
+from sb3_cesd.skill_ddpg.load_errors import without_bounds
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
-from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data, without_bounds
+from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
 #: Parts that URLB transfers
 PUBLISHED_PARTS: tuple[Part, ...] = ("actor", "critic_trunk")

@@ -22,7 +22,7 @@ from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
+from sb3_cesd.skill_ddpg import checks, finetuning, load_errors, saved_files, skill_states
 from sb3_cesd.skill_ddpg.networks import SkillActor
 
 SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
@@ -163,9 +163,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 kwargs.get("skill", saved["skill"]),
             )
         with (
-            saved_files.explain_other_spaces(),
-            saved_files.explain_missing_parameters(path),
-            saved_files.explain_other_policy(path, kwargs.get("policy_kwargs")),
+            load_errors.explain_other_spaces(),
+            load_errors.explain_missing_parameters(path),
+            load_errors.explain_other_policy(path, kwargs.get("policy_kwargs")),
         ):
             model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
@@ -259,7 +259,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises ValueError: if they are not those of such a model
         """
         check_arguments("set_parameters", locals())
-        with saved_files.explain_parameters(), saved_files.explain_no_file(load_path_or_dict, "of a model"):
+        with load_errors.explain_parameters(), load_errors.explain_no_file(load_path_or_dict, "of a model"):
             parameters = load_path_or_dict
             if not isinstance(parameters, dict):
                 _, parameters, _ = load_from_zip_file(parameters, device=device, load_data=False)
@@ -304,7 +304,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises ValueError: if it is damaged, or does not fit the model
         """
         check_arguments("load_replay_buffer", locals())
-        with saved_files.explain_no_file(path, "of a replay buffer"):
+        with load_errors.explain_no_file(path, "of a replay buffer"):
             file = open_path(path, "r", verbose=self.verbose, suffix="pkl")
         try:
             loaded = load_with_checksum(file, f"The replay buffer {path}", saved_files.BUFFER_REMEDY)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 from sb3_cesd.checkpoints import folders
 from sb3_cesd.common import command_line, files
 from sb3_cesd.common.files import write_text_whole, written_whole
-from sb3_cesd.skill_ddpg.saved_files import explain_no_file
+from sb3_cesd.skill_ddpg.load_errors import explain_no_file
 
 
 @pytest.fixture(autouse=True)
