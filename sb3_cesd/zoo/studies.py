@@ -197,7 +197,7 @@ def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
     print(f"Searched: {', '.join(corner.names) or 'nothing, all is fixed'}")
     print("The first trial of a new study trains with the given hyperparameters, unchanged")
     if space.given:
-        print(f"Not searched, since -params sets it: {', '.join(space.given)}")
+        print(f"Not searched, since -params sets it: {', '.join('.'.join(path) for path in leaves(space.given))}")
     with preserve_random_state():
         times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
     known = [each for each in times if each is not None]
