@@ -30,7 +30,8 @@ def add_to_entry(read: Any) -> Any:
     def read_added(self: Any) -> Any:
         given = self.custom_hyperparams
         # load_arguments adds to those of a trial
-        if self.algo not in METHODS or not any(name in NESTED for name in given or {}) or self.trial_id is not None:
+        of_trial = self.storage and self.study_name and self.trial_id
+        if self.algo not in METHODS or of_trial or not any(name in NESTED for name in given or {}):
             return read(self)
         with _replaced(self, None), redirect_stdout(StringIO()):
             entry, _ = read(self)
