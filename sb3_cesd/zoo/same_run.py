@@ -76,7 +76,8 @@ def changed_in_config(config: Path, saved: Params, given: Params, compared: tupl
     :return: a phrase for each that differs
     """
     plain_ones = {name: value for name, value in saved.items() if not (isinstance(value, dict) and ":serialized:" in value)}
-    known = {**plain_ones, **{name: _entry(config, name) for name in given if _entry(config, name) is not None}}
+    entries = {name: _entry(config, name) for name in given}
+    known = {**plain_ones, **{name: value for name, value in entries.items() if value is not None}}
     paths = {path: value for path, value in leaves(given).items() if path[0] in compared}
     return [
         f"{'.'.join(path)} was {look_up(known, path)!r}" if has(known, path) else f"{'.'.join(path)} was not given"
