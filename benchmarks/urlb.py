@@ -31,6 +31,7 @@ from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
 from sb3_cesd.common.choices import Part
 from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.skill_ddpg.arguments import check_argument_names
 
 #: Assumed steps per second until a run is finished (one core of an AMD EPYC): of pre-training, and of a task
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
@@ -106,7 +107,7 @@ def skill_refused(skill: int | str, methods: Sequence[str], domains: Sequence[st
 
 def task_params_refused(names: Iterable[str], methods: Sequence[str]) -> str | None:
     """
-    Look for arguments of tasks that would have no effect, or would clash with an option.
+    Look for arguments of tasks that do not exist, would have no effect, or would clash with an option.
 
     :param names: names of the arguments
     :param methods: names of methods
@@ -122,6 +123,11 @@ def task_params_refused(names: Iterable[str], methods: Sequence[str]) -> str | N
                 f"--task-params {name}: tasks of {pretrained[0]} keep it from their pre-trained model, leave it out or pass "
                 "--methods scratch alone"
             )
+        for algo in filter(None, (METHODS[method].algo for method in methods)):
+            try:
+                check_argument_names(registry.METHODS[algo], [name])
+            except TypeError as error:
+                return f"--task-params {name}: {error}"
     return None
 
 

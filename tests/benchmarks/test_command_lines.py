@@ -51,6 +51,7 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--methods scratch --task-params seed:3", "pass --seeds instead"),
         ("urlb", "--task-params policy_kwargs:{}", "tasks of cesd keep it from their pre-trained model, leave it out or pass"),
         ("urlb", "--methods scratch apt --task-params ent_coef:0.1", "tasks of apt keep it from their pre-trained model"),
+        ("urlb", "--methods apt --task-params learning_start:4000", "did you mean 'learning_starts'?"),
         ("urlb", "--task-params intrinsic_kwargs:{} --dry-run", "tasks of cesd keep it from their pre-trained model"),
         ("maze", "--steps 0", "pass 20 or more"),
         ("maze", "--steps -400", "pass 20 or more"),
