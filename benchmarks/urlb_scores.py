@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
 from runs import Row, canonical, fill, read_rows, row_keys
-from zoo_settings import RUN_NAME, first_folder, settings_of, table_of, telling
+from zoo_runs import RUN_NAME, first_folder
+from zoo_settings import settings_of, table_of, telling
 
 from sb3_cesd.envs.robots.ids import ROBOTS
 

@@ -1,23 +1,17 @@
-"""Settings of runs of RL Zoo, from the files beside their evaluations: runs that differ in them are no seeds of one method."""
+"""Settings of runs of RL Zoo: runs that differ in them are no seeds of one method."""
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
-import yaml
 from runs import Row, canonical
+from zoo_runs import RUN_NAME, SAVED_AT, ZooRun, first_folder, folder_of, is_checkpoint, read_run
 
-from sb3_cesd.common.untrusted import ORDERED_DICT, TUPLE
 from sb3_cesd.skill_ddpg.saved_files import with_lists
 from sb3_cesd.zoo.nested import leaves
 
 Settings = dict[str, str]
-#: Name of the folder of a run: its environment, and a number
-RUN_NAME = re.compile(r"(.+)_(\d+)")
-#: Path of a model that was saved during training: a checkpoint of ours, or of RL Zoo
-SAVED_AT = re.compile(r"/(?:steps_(\d+)/model|rl_model_(\d+)_steps)\.zip$")
 #: Options of RL Zoo for evaluations
 OF_EVALUATION = ("eval_freq", "eval_episodes", "eval_env_kwargs")
 #: Prefix of settings of the pre-training
@@ -26,125 +20,6 @@ PRETRAINED, PRETRAINED_IN = "pretrained", f"{OF_PRETRAINING}env"
 STEPS, CONF_FILE = "n_timesteps", "conf_file"
 #: Values of settings: not known, not applicable, and that of the constructor
 UNKNOWN, NONE, DEFAULT = "unknown", "none", "default"
-
-
-class ZooRun(NamedTuple):
-    """
-    What RL Zoo writes when a run starts.
-
-    :param env_id: its environment
-    :param args: arguments of the command line by name
-    :param hyperparams: hyperparameters by name
-    :param model: the model that it started from (``-i``), ``None`` without
-    """
-
-    env_id: str
-    args: Row
-    hyperparams: Row
-    model: Path | None
-
-
-class _Loader(yaml.SafeLoader):
-    """Loads plain data, and Python objects as text: nothing in the file is run."""
-
-
-def _list(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> list[Any]:
-    return loader.construct_sequence(node, deep=True)
-
-
-def _ordered_dict(loader: yaml.SafeLoader, node: yaml.SequenceNode) -> Row:
-    (pairs,) = _list(loader, node)
-    return dict(pairs)
-
-
-def _text(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> str:
-    return name if isinstance(node, yaml.ScalarNode) else " ".join(yaml.serialize(node).split())
-
-
-_Loader.add_constructor(ORDERED_DICT, _ordered_dict)
-_Loader.add_constructor(TUPLE, _list)
-_Loader.add_multi_constructor("tag:yaml.org,2002:python/", _text)
-
-
-def read_yml(path: Path) -> Row:
-    """
-    Read a yml file of RL Zoo.
-
-    :param path: ``args.yml`` or ``config.yml``
-    :return: its entries, Python objects in them as text
-    :raises ValueError: if it is damaged
-    """
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-        return {str(name): value for name, value in content.items()}
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a yml file of RL Zoo, or is damaged: restore or remove it.") from error
-
-
-def read_run(folder: Path) -> ZooRun | None:
-    """
-    Read what RL Zoo wrote when a run started.
-
-    :param folder: folder of the run, an absolute path
-    :return: the run; ``None`` if the folder or its yml files are missing
-    :raises ValueError: if a file is damaged
-    """
-    match = RUN_NAME.fullmatch(folder.name)
-    files = [folder / match[1] / name for name in ("args.yml", "config.yml")] if match else []
-    if match is None or not all(file.is_file() for file in files):
-        return None
-    args, hyperparams = map(read_yml, files)
-    model = args.get("trained_agent")
-    return ZooRun(match[1], args, hyperparams, (called_from(folder, args) / str(model)).resolve() if model else None)
-
-
-def called_from(folder: Path, args: Mapping[str, Any]) -> Path:
-    """
-    Find the folder in which RL Zoo was called, to which its paths are relative.
-
-    :param folder: folder of the run, ``.../LOG_FOLDER/METHOD/ENV_NUMBER``
-    :param args: arguments of the command line by name
-    :return: this folder; the current one if it is not known
-    """
-    logs, given = folder.parents[1], Path(str(args.get("log_folder"))).parts
-    is_relative = 0 < len(given) < len(logs.parts) and logs.parts[-len(given) :] == given
-    return logs.parents[len(given) - 1] if is_relative else Path()
-
-
-def first_folder(folder: Path) -> Path:
-    """
-    Find the folder in which a run began: one that is continued from a checkpoint (``-i``) writes to a new folder.
-
-    :param folder: folder of a run
-    :return: the folder that it began in, which may be gone
-    """
-    run = read_run(folder)
-    if run is None or run.model is None or not is_checkpoint(run.model):
-        return folder
-    before = folder_of(run.model)
-    match = RUN_NAME.fullmatch(before.name)
-    return first_folder(before) if match is not None and match[1] == run.env_id and before != folder else folder
-
-
-def is_checkpoint(model: Path) -> bool:
-    """
-    Check whether a model is that of a checkpoint from which a run can go on.
-
-    :param model: path of the model, which may be gone
-    :return: whether it is one
-    """
-    match = SAVED_AT.search(model.as_posix())
-    return match is not None and match[1] is not None
-
-
-def folder_of(model: Path) -> Path:
-    """
-    Find the folder of the run that saved a model.
-
-    :param model: path of the model, which may be gone
-    :return: the folder
-    """
-    return model.parent.parent.parent if is_checkpoint(model) else model.parent
 
 
 def settings_of(folder: Path) -> Settings:

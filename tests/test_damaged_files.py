@@ -16,7 +16,7 @@ from stable_baselines3.common.save_util import save_to_pkl
 
 from sb3_cesd import CeSD, __version__
 from sb3_cesd.common import versions
-from sb3_cesd.common.untrusted import load_statistics
+from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.export import import_policy
 
 REMEDY = "Save it again with save_replay_buffer"

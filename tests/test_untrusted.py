@@ -14,7 +14,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
-from sb3_cesd.common.untrusted import load_statistics, read_entry
+from sb3_cesd.common.untrusted_statistics import load_statistics
+from sb3_cesd.common.untrusted_yml import read_entry
 from sb3_cesd.export import export_policy
 from sb3_cesd.show import __main__ as command
 from sb3_cesd.show.find import find_env_kwargs, load_vec_normalize

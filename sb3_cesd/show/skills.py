@@ -17,7 +17,7 @@ from sb3_cesd.common.observations import SKILL, plain_space
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
-from sb3_cesd.common.untrusted import load_statistics
+from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.vec_normalize import lacks_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places

@@ -6,7 +6,7 @@ from typing import Any
 
 from sb3_cesd.checkpoints.folders import read_manifest
 from sb3_cesd.common.rules import plain
-from sb3_cesd.common.untrusted import read_entry
+from sb3_cesd.common.untrusted_yml import read_entry
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data, with_lists
 from sb3_cesd.skill_ddpg.search_space import Params

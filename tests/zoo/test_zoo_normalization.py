@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.common.files import MARK, UNFINISHED
-from sb3_cesd.common.untrusted import load_statistics
+from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.zoo.normalization import find_pretrained_statistics
 from sb3_cesd.zoo.playing import show_skills_of
 
