@@ -9,8 +9,8 @@ from runs import Row
 
 from sb3_cesd.common.untrusted_yml import read_as_text
 
-#: Name of the folder of a run: its environment, and a number
-RUN_NAME = re.compile(r"(.+)_(\d+)")
+#: Name of the folder of a run: its environment, and a number; with ``--uuid`` also an id
+RUN_NAME = re.compile(r"(.+)_(\d+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
 #: Path of a model that was saved during training: a checkpoint of ours, or of RL Zoo
 SAVED_AT = re.compile(r"/(?:steps_(\d+)/model|rl_model_(\d+)_steps)\.zip$")
 

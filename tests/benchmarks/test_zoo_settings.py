@@ -52,7 +52,7 @@ def zoo_run(root, name, returns=(1.0, 2.0), hyperparams=LAPTOP, algo="cesd", sta
     """
     args = {**ARGS, **args}
     folder = root / args["log_folder"] / algo / name
-    files = folder / name.rsplit("_", 1)[0]
+    files = folder / name.split("_")[0]
     files.mkdir(parents=True)
     results = np.array(returns, dtype=float)[:, None] + [-1.0, 1.0]
     np.savez(folder / "evaluations.npz", timesteps=start + 10 * np.arange(1, len(returns) + 1), results=results)
@@ -208,6 +208,16 @@ def test_python_objects_in_yml_files_are_not_made(tmp_path):
     named = names(tmp_path)
     assert len(set(named)) == 3 and not (tmp_path / "made").exists()
     assert "policy_kwargs.activation_fn=name:torch.nn.modules.activation.ReLU" in named[0] and "os.mkdir" in named[2]
+
+
+def test_folders_of_uuid(tmp_path):
+    """RL Zoo gives each of them the number 1."""
+    ids = ["0b1a6e0e-3f0c-4d5e-9a43-0d6f2a1b7c11", "12345678-0f0c-4d5e-9a43-123456789012"]
+    for each in ids:
+        zoo_run(tmp_path, f"WalkerRun-v0_1_{each}", uuid=True)
+    runs = read_runs([tmp_path])
+    assert runs.task.tolist() == ["WalkerRun-v0"] * 2 and runs.method.unique().tolist() == ["cesd"]
+    assert sorted(runs.seed) == [1, 2]
 
 
 @pytest.mark.parametrize("content", ["a: [", "", "- 1", "!!python/object/apply:collections.OrderedDict [1]", "\x00"])
