@@ -29,7 +29,7 @@ from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_f
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.checks import statistics_of_training
+from sb3_cesd.skill_ddpg.checks import check_observation, statistics_of_training
 from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -119,6 +119,7 @@ class ExportedPolicy(SkillPolicy):
             which learned the task, if one did
         :return: actions and the state to pass to the next call
         """
+        check_observation(observation)
         if self.statistics and not isinstance(observation, tuple):
             self.batch_shape(observation)  # raises a clear error for a wrong shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}

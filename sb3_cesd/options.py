@@ -5,6 +5,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
@@ -17,7 +18,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import statistics_of_training
 
 
-class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
+class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray], RecordConstructorArgs):
     """
     Make skills the actions of a task: each is followed for ``duration`` steps, or until the episode ends.
 
@@ -53,6 +54,9 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         vec_normalize: VecNormalize | None = None,
     ) -> None:
         check_arguments("SkillOptions", locals())
+        # Not copied: models are large
+        given = {"model": model, "duration": duration, "gamma": gamma, "vec_normalize": vec_normalize}
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **given)
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
@@ -66,8 +70,11 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
                 "The model has no skill_duration (it keeps a skill for whole episodes): pass duration, the steps until the "
                 "next choice."
             )
-        known, given = shapes_of(model.plain_space), shapes_of(channels_first(env.observation_space))
-        if {name: given.get(name) for name in known} != known or env.action_space != model.action_space:
+        known = shapes_of(model.plain_space)
+        # SB3 puts the channels of images first, but not of those that VecNormalize has normalised
+        shapes_given = [shapes_of(space) for space in (env.observation_space, channels_first(env.observation_space))]
+        fits = any({name: shapes.get(name) for name in known} == known for shapes in shapes_given)
+        if not fits or env.action_space != model.action_space:
             raise ValueError(
                 f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "
                 f"model, which takes {short(model.plain_space)} and {short(model.action_space)}: pass an environment in the "

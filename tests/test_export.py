@@ -229,3 +229,9 @@ def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
     model = make_small(DIAYN, "Pendulum-v1", policy_kwargs={"net_arch": (np.int64(8), np.int32(8))})
     policy = import_policy(export_policy(model, tmp_path))
     assert policy.actor_arch == [8, 8] and (policy.predict(OBS, skill=1)[0] == model.predict(OBS, skill=1)[0]).all()
+
+
+def test_observations_that_are_not_finite_are_refused(trained, tmp_path):
+    policy = import_policy(export_policy(trained, tmp_path))
+    with pytest.raises(ValueError, match=r"not an array of finite numbers .*: pass what the environment returned"):
+        policy.predict(np.array([np.nan, 0.0, 0.0], np.float32))

@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env as check_of_gymnasium
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
@@ -266,6 +267,21 @@ class Pictures(gym.Env):
 
     def step(self, action):
         return self.observation_space.sample(), 1.0, False, False, {}
+
+
+def test_normalised_images_keep_their_channels_last(make_model, tmp_path):
+    """``VecNormalize`` makes numbers of them, whose channels SB3 leaves where they are."""
+    model = make_model(VecNormalize(DummyVecEnv([Pictures])), buffer_size=50).learn(20)
+    assert model.plain_space.shape == (40, 48, 3)
+    exported = import_policy(export_policy(model, tmp_path))
+    for skills in (model, exported):
+        env = SkillOptions(Pictures(), skills, duration=2)
+        env.reset(seed=0)
+        assert env.step(1)[1] == 2.0
+
+
+def test_gymnasium_accepts_it(model):
+    check_of_gymnasium(SkillOptions(gym.make("Pendulum-v1"), model, duration=3), skip_render_check=True)
 
 
 def test_skills_of_images_take_those_of_training(make_model):

@@ -139,6 +139,56 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
     assert export_policy(again, path.parent).is_file()
 
 
+def test_learning_on_with_other_normalisation_warns(trained, make_model):
+    path, statistics = trained
+    for env, message in (("Pendulum-v1", "its environment does not normalise"), (normalized(), "its environment are new")):
+        model = CeSD.load(path, env, device="cpu")
+        with pytest.warns(UserWarning, match=rf"{message}.*: pass load or set_env .*VecNormalize\.load\(path, env\)"):
+            model.learn(20, reset_num_timesteps=False)
+    plain = make_model().learn(60)
+    plain.set_env(normalized())
+    with pytest.warns(UserWarning, match="observations as they are, .*: pass load or set_env the environment without"):
+        plain.learn(20, reset_num_timesteps=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CeSD.load(path, statistics, device="cpu").learn(20, reset_num_timesteps=False)
+        make_model(normalized()).learn(60).learn(60)
+
+
+def test_new_statistics_are_not_those_of_training(trained):
+    path, _ = trained
+    model = CeSD.load(path, normalized(), device="cpu")
+    with pytest.raises(ValueError, match="holds the statistics: pass vec_normalize"):
+        export_policy(model, path.parent)
+    with pytest.raises(ValueError, match="holds the statistics: pass vec_normalize"):
+        SkillOptions(gym.make("Pendulum-v1"), model, duration=2)
+
+
+def test_a_task_has_statistics_of_returns_of_its_own(trained):
+    path, statistics = trained
+    assert statistics.ret_rms.count > 90
+    observed, task = statistics.obs_rms, CeSD.from_pretrained(path, statistics, skill=1, device="cpu")
+    assert statistics.obs_rms is observed and statistics.ret_rms.count < 1
+    task.learn(60)
+    assert statistics.ret_rms.count == pytest.approx(60, abs=1)
+    again = CeSD.load(saved(task), statistics, device="cpu").learn(20, reset_num_timesteps=False)
+    assert again.get_vec_normalize_env().ret_rms.count == pytest.approx(80, abs=1), "a task that goes on keeps them"
+
+
+def test_networks_that_learn_no_more_while_statistics_do(trained, make_model):
+    path, statistics = trained
+    task = CeSD.from_pretrained(path, statistics, skill=1, bc_coef=1.0, device="cpu")
+    with pytest.warns(UserWarning, match=r"bc_coef .*VecNormalize .*: set training = False"):
+        task.learn(50)
+    frozen = make_model(normalized(), constraint_kwargs={"start": 0.5, "freeze_clusters": True})
+    with pytest.warns(UserWarning, match=r"freeze_clusters=True .*VecNormalize .*: leave one of the two out"):
+        frozen.learn(50)
+    statistics.training = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task.learn(20, reset_num_timesteps=False)
+
+
 def test_frames_stacked_around_are_refused(make_model):
     env = VecFrameStack(VecNormalize(make_vec_env("Pendulum-v1")), 3)
     message = r"^A wrapper around VecNormalize makes Box.*: stack frames, or put channels first, before VecNormalize"

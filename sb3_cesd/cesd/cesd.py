@@ -23,7 +23,7 @@ from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
-from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg import SkillDDPG, checks
 from sb3_cesd.skill_ddpg.estimate import CostPhase
 from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
 
@@ -351,6 +351,12 @@ class CeSD(SkillDDPG):
         if isinstance(self.intrinsic, CeSDReward):
             has_started = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
             self.was_constrained = not reset_num_timesteps and (self.was_constrained or has_started)
+            if self.intrinsic.constraint.freeze_clusters:
+                checks.warn_of_moving_statistics(
+                    self.get_vec_normalize_env(),
+                    "freeze_clusters=True keeps encoder and prototypes, and with them the clusters",
+                    "leave one of the two out, or set training = False in VecNormalize when the constraint starts.",
+                )
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     def _follow_progress(self) -> Hashable:

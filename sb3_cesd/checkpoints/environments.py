@@ -9,7 +9,7 @@ from gymnasium.utils import EzPickle
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 #: Attributes that describe how an environment was created or what it is connected with, not its state
-NO_STATE = ("env", "venv", "envs", "spec", "_cached_spec", "class_attributes", "results_writer")
+NO_STATE = ("spec", "_cached_spec", "class_attributes", "results_writer")
 
 
 def get_env_state(venv: VecEnv) -> tuple[bytes, bool]:

@@ -39,6 +39,8 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     manifest = read_manifest(folder)
     module, name = manifest["class"]
     model_class = attrgetter(name)(import_module(module))
+    if "seed" in kwargs:
+        raise ValueError("seed: a resumed run goes on with the random numbers of its checkpoint, leave it out.")
     wanted = kwargs.get("reward")
     if wanted is not None and wanted != read_saved_data(folder / MODEL).get("reward", "intrinsic"):
         raise ValueError(
@@ -51,7 +53,8 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     with open(folder / STATE, "rb") as file:
         state = load_with_checksum(file, folder / STATE, REMEDY)
     model._adopt_buffer(read_with_arrays(folder / BUFFER), folder / BUFFER)
-    model._goes_on = partial(set_training_state, state=state)
+    model._goes_on = partial(set_training_state, state=state, changed=frozenset(kwargs))
+    model.checkpoint_folder = folder.resolve().parent
     return model
 
 

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,19 +47,24 @@ def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -
     }
 
 
-def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str, Any]) -> None:
+def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str, Any], changed: Collection[str] = ()) -> None:
     """
     Continue a run from the state of another one.
 
     :param model: a loaded model at the start of ``learn``
     :param callback: callback passed to ``learn``
     :param state: state that :func:`get_training_state` returned
+    :param changed: names of arguments of the model that were changed when it was loaded
     :raises ValueError: if the environments differ
     """
     assert model.env is not None
     set_env_state(model.env, state["env_state"], state["reset_seed"] is None)
     model.action_space._np_random = state["action_space"]
-    model.action_noise, model._unit_noise = state["noise"]
+    action_noise, unit_noise = state["noise"]
+    if "action_noise" not in changed:
+        model.action_noise = action_noise
+    if "noise_correlation" not in changed:
+        model._unit_noise = unit_noise
     model._mean_logs.set_state(state["mean_logs"])
     model._skill_rewards.rewards, model._skill_rewards.steps = state["skill_rewards"]
     for name in LOGGED:
@@ -87,7 +92,7 @@ def restart_episodes(model: SkillDDPG, seed: int | None) -> None:
     assert model.env is not None and model.replay_buffer is not None
     model.env.unwrapped.seed(seed)
     model.replay_buffer.end_trajectories()
-    model._last_obs = model.env.reset()  # type: ignore[assignment]
+    model._observe(model.env.reset())  # type: ignore[arg-type]
     model._last_episode_starts = np.ones(model.n_envs, dtype=bool)
     if model._vec_normalize_env is not None:
         model._last_original_obs = model._vec_normalize_env.get_original_obs()  # type: ignore[assignment]

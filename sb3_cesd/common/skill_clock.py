@@ -122,6 +122,8 @@ class SkillClock:
         #: Vector of the skill in each environment, shape ``(n_envs, dim)``; replaced, never changed in place
         self.vectors = np.tile(skill_space.vectors[0], (n_envs, 1))
         self.turns: SkillTurns | None = None
+        #: Number of steps and resets so far
+        self.n_moves = 0
         # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
         self._ages = np.full(n_envs, -1, dtype=np.int64)
         # Number of draws in each environment, for the cycle
@@ -197,6 +199,7 @@ class SkillClock:
 
     def reset(self) -> None:
         """Draw a skill for every environment, except where one was drawn at the end of an episode and not followed yet."""
+        self.n_moves += 1
         self._draw(self._ages != 0)
         self._follow()
 
@@ -207,6 +210,7 @@ class SkillClock:
         :param dones: shape ``(n_envs,)``
         :param rewards: rewards of the environments, shape ``(n_envs,)``
         """
+        self.n_moves += 1
         self._ages += 1
         expired = np.asarray(dones, dtype=bool)
         if self.duration is not None:

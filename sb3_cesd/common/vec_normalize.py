@@ -72,9 +72,14 @@ def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
 
     :param model: a model, or an exported policy, which holds its statistics itself
     :param vec_normalize: ``VecNormalize`` of its environment, if there is one
-    :return: whether the statistics of training are missing
+    :return: whether the statistics of training are missing; those of a model that has learned have seen observations
     """
-    return getattr(model, "trained_normalized", False) and not (vec_normalize is not None and vec_normalize.norm_obs)
+    if not getattr(model, "trained_normalized", False):
+        return False
+    has_learned = getattr(model, "num_timesteps", 0) > 0
+    return not (
+        vec_normalize is not None and vec_normalize.norm_obs and (has_seen_observations(vec_normalize) or not has_learned)
+    )
 
 
 def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> None:
@@ -89,8 +94,22 @@ def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> No
     if vec_normalize is not None and vec_normalize.norm_obs and takes_plain:
         raise ValueError(
             "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
-            "holds its statistics itself: leave vec_normalize out."
+            "holds its statistics itself: leave vec_normalize out, or pass environments without VecNormalize."
         )
+
+
+def check_normalization(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
+    """
+    Check that observations are normalised for a model as in training.
+
+    :param model: anything with skills
+    :param vec_normalize: the statistics that normalise them; ``None`` for none
+    :param remedy: what to pass if the statistics are missing
+    :raises ValueError: if they are missing or new, or the model takes observations as they are
+    """
+    check_needs_statistics(model, vec_normalize)
+    if lacks_statistics(model, vec_normalize):
+        raise ValueError(f"The model was trained with VecNormalize: {remedy}")
 
 
 def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:

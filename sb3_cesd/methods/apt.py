@@ -18,8 +18,9 @@ class APTReward(IntrinsicReward):
     """
     Particle entropy of the whole batch (Liu and Abbeel, "Behavior from the Void: Unsupervised Active Pre-Training", 2021).
 
-    The reward is the same for all skills, which differ only by chance. The defaults are those of URLB's first version, which
-    measures distances in features of the intrinsic curiosity module. Later versions have ``scale`` "none" and ``clip`` 0.
+    The reward is the same for all skills, which differ only by chance. Distances are those of features of the intrinsic
+    curiosity module. Their scale and clip are those of URLB's first version; later ones have ``scale`` "none" and ``clip`` 0,
+    and reward the state that an action leaves.
 
     :param obs_dim: size of the state
     :param action_dim: size of the action

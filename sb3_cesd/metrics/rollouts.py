@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
-from sb3_cesd.common.vec_normalize import transpose_like_training
+from sb3_cesd.common.vec_normalize import check_normalization, transpose_like_training
 from sb3_cesd.metrics.places import env_positions
 
 
@@ -125,8 +125,10 @@ def collect_rollouts(
         :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` to record the observations. At the end of an episode the
         environments are already reset, so the previous position is repeated
     :return: the rollouts
+    :raises ValueError: if the environments are not normalised as the model expects
     """
     check_arguments("collect_rollouts", locals())
+    check_env_normalization(model, env)
     env = as_model_observes(env, model)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     if seed is not None:
@@ -145,6 +147,18 @@ def collect_rollouts(
     values = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     states, observations, returns, lengths = (array.reshape(*shape, *array.shape[1:]) for array in values)
     return SkillRollouts(states, skills.reshape(shape), returns, lengths, observations)
+
+
+def check_env_normalization(model: SkillModel, env: VecEnv) -> None:
+    """
+    Check that environments are normalised as a model expects.
+
+    :param model: the model
+    :param env: the environments
+    :raises ValueError: if they are not
+    """
+    remedy = "pass environments with the statistics of the training, VecNormalize.load(path, env)."
+    check_normalization(model, unwrap_vec_normalize(env), remedy)
 
 
 def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:
@@ -232,8 +246,10 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int)
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
     :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
+    :raises ValueError: if the environments are not normalised as the model expects
     """
     check_arguments("play_paths", locals())
+    check_env_normalization(model, env)
     paths = []
     for first in range(0, len(skills), env.num_envs):
         batch = skills[first : first + env.num_envs]

@@ -129,6 +129,8 @@ def show_in(
         check_play_spaces(space, env.action_space, model, envs.name)
         layout, kind = env_layout(env), kind_of(env)
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
+        # Metrics would be those of other skills than the model learned
+        n_rollouts = 0 if is_not_normalized else n_rollouts
         horizon = episode_length(env)
         reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
     if mine and layout is None:
@@ -146,7 +148,8 @@ def show_in(
     if is_not_normalized:
         notes.append(
             "VecNormalize normalised observations in training, but they are not normalised here, so skills may behave "
-            "differently: pass its statistics by --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
+            "differently and are not measured: pass its statistics by --vec-normalize FILE or "
+            "show_skills(..., vec_normalize=FILE)."
         )
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}

@@ -63,6 +63,8 @@ class ActingSkillModel(SavedSkillModel):
     _skill_rewards: SkillRewards
     #: Whether the environments have taken a step that is not stored yet, so that ``_last_obs`` lags behind
     _is_stepping: bool = False
+    #: Moves of the clock until ``_last_obs``; ``None`` for other environments than those it comes from
+    _seen_until: int | None = None
     #: Whether this is within ``learn``
     _is_learning: bool = False
 
@@ -119,6 +121,15 @@ class ActingSkillModel(SavedSkillModel):
             self._clock.seed(seed_to_go_on(self.seed, self.num_timesteps))
         # The environments may have come with a clock of their own
         self._follow(self.skill)
+        self._seen_until = None
+
+    def _observe(self, observations: dict[str, np.ndarray]) -> None:
+        """
+        Note what the environments have returned last.
+
+        :param observations: with skills
+        """
+        self._last_obs, self._seen_until = observations, self._clock.n_moves
 
     def _sample_action(
         self,
@@ -196,7 +207,7 @@ class ActingSkillModel(SavedSkillModel):
             self._skill_rewards.add(self.skill_space.decode(vectors), reward)
         replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
         # A callback may have chosen another skill meanwhile
-        self._last_obs = add_skill(new_obs, self._clock.vectors)
+        self._observe(add_skill(new_obs, self._clock.vectors))
         self._is_stepping = False
         if self._warming_up and self.skill_turns is not None and self.skill_turns.over:
             self._end_skill_turns(self.skill_turns)

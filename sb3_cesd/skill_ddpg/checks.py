@@ -171,6 +171,11 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
             f"This algorithm needs continuous actions, but the action space is {short(action_space)}: "
             "use an environment with a Box action space."
         )
+    if not action_space.is_bounded():
+        raise ValueError(
+            f"The action space {short(action_space)} has no finite bounds, within which to explore: give it some, for "
+            "instance with gymnasium.wrappers.TransformAction."
+        )
     fixed = np.flatnonzero(action_space.low >= action_space.high).tolist()
     if fixed:
         raise ValueError(
@@ -350,15 +355,10 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
     """
     check_needs_statistics(model, vec_normalize)
     found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
-    if lacks_statistics(model, found):
-        raise ValueError(
-            "The model was trained with VecNormalize, but neither its file nor its environment holds the statistics: pass "
-            "vec_normalize, e.g. VecNormalize.load(path, venv)."
-        )
-    if found is None or not found.norm_obs:
-        return None
+    if found is not None and not found.norm_obs:
+        found = None
     known = shapes_of(model.plain_space)
-    for name, rms in observation_statistics(found).items():
+    for name, rms in ({} if found is None else observation_statistics(found)).items():
         shape = known.get(name)
         # Channels of an image may come last: SB3 puts them first
         if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
@@ -366,7 +366,45 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
                 f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes {known}: pass "
                 "those it was trained with, or apply VecNormalize after all other wrappers."
             )
+    if lacks_statistics(model, found):
+        raise ValueError(
+            "The model was trained with VecNormalize, but neither its file nor its environment holds the statistics: pass "
+            "vec_normalize, e.g. VecNormalize.load(path, venv)."
+        )
     return found
+
+
+def warn_of_normalization(model: Any, vec_normalize: VecNormalize | None) -> None:
+    """
+    Warn if a model that goes on learning will observe something else than it has learned from so far.
+
+    :param model: the model
+    :param vec_normalize: ``VecNormalize`` of its environment, if there is one
+    """
+    normalizes = vec_normalize is not None and vec_normalize.norm_obs
+    if lacks_statistics(model, vec_normalize):
+        instead = "the statistics of its environment are new" if normalizes else "its environment does not normalise them"
+        warnings.warn(
+            f"The model has learned from observations that VecNormalize normalised, but {instead}: pass load or set_env the "
+            "environment with the statistics of the training, VecNormalize.load(path, env)."
+        )
+    elif normalizes and not model.trained_normalized and model.num_timesteps > 0:
+        warnings.warn(
+            "The model has learned from observations as they are, but VecNormalize normalises those of its environment: pass "
+            "load or set_env the environment without VecNormalize, or with norm_obs=False."
+        )
+
+
+def warn_of_moving_statistics(vec_normalize: VecNormalize | None, what: str, remedy: str) -> None:
+    """
+    Warn that the inputs of a network that learns no more go on changing.
+
+    :param vec_normalize: ``VecNormalize`` of the environment, if there is one
+    :param what: the argument that keeps the network, and what for
+    :param remedy: what to do instead
+    """
+    if vec_normalize is not None and vec_normalize.norm_obs and vec_normalize.training:
+        warnings.warn(f"{what}, but the statistics by which VecNormalize normalises its inputs go on changing: {remedy}")
 
 
 def check_statistics(normalization: VecNormalize, step: int) -> None:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import check_for_correct_spaces
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import nn
 
 from sb3_cesd.common.allowed import check_arguments
@@ -22,7 +23,7 @@ from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.common.vec_normalize import has_seen_observations, lacks_statistics
+from sb3_cesd.common.vec_normalize import lacks_statistics
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.load_errors import without_bounds
@@ -207,6 +208,7 @@ def make_task_model(
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
+    forget_returns(unwrap_vec_normalize(venv))
 
     chosen: SkillName | None
     if skill == "best" and model.skill_turns is not None:
@@ -239,6 +241,16 @@ def make_task_model(
     return model
 
 
+def forget_returns(vec_normalize: VecNormalize | None) -> None:
+    """
+    Start the statistics of returns anew: those of the pre-training are of other rewards, or of none.
+
+    :param vec_normalize: ``VecNormalize`` of the task, if there is one
+    """
+    if vec_normalize is not None:
+        vec_normalize.ret_rms = RunningMeanStd(shape=())
+
+
 def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
     """
     Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training.
@@ -263,8 +275,8 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
             )
         raise ValueError(f"{without_bounds(str(error))}. {remedy}") from error
     vec_normalize = unwrap_vec_normalize(env)
-    is_new = vec_normalize is not None and vec_normalize.norm_obs and not has_seen_observations(vec_normalize)
-    if lacks_statistics(pretrained, None if is_new else vec_normalize):
+    if lacks_statistics(pretrained, vec_normalize):
+        is_new = vec_normalize is not None and vec_normalize.norm_obs
         instead = "the statistics of the task are new" if is_new else "those of the task are not normalised"
         warnings.warn(
             f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may behave differently "

@@ -1,7 +1,9 @@
 """A run of ``learn``: its logs, callbacks and costs."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TypeVar
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -45,6 +47,8 @@ class LearningSkillModel(ActingSkillModel):
     _mean_logs: MeanLogs
     #: For a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
     _goes_on: "Callable[[LearningSkillModel, BaseCallback], None] | None"
+    #: Folder of the checkpoints of this run, once there are some
+    checkpoint_folder: Path | None = None
 
     @property
     def is_resumed(self) -> bool:
@@ -113,11 +117,30 @@ class LearningSkillModel(ActingSkillModel):
         if self._is_stepping:
             # A callback stopped training within a step, which was not stored: what follows is not its next step
             self._last_obs, self._is_stepping = None, False
+        if self._seen_until is not None and self._seen_until != self._clock.n_moves:
+            # Something else has played in the environments since
+            self._last_obs = None
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, without telling the buffer
             self.replay_buffer.end_trajectories()
+        self._forget_states()
         self.actor_learned = not reset_num_timesteps and (self.actor_learned or self._actor_is_due)
-        goes_on, self._goes_on = None if reset_num_timesteps or self._last_obs is None else self._goes_on, None
+        goes_on, self._goes_on = self._goes_on, None
+        if goes_on is not None and (reset_num_timesteps or self._last_obs is None):
+            warnings.warn(
+                "The model was resumed from a checkpoint, but this training begins anew, without the state of environments, "
+                "noise and random numbers in it: to continue the run, call learn(remaining_timesteps(model), "
+                "reset_num_timesteps=False) right after resume."
+            )
+            goes_on = None
+        if goes_on is None:
+            checks.warn_of_normalization(self, self.get_vec_normalize_env())
+        if self.keeps_reference:
+            checks.warn_of_moving_statistics(
+                self.get_vec_normalize_env(),
+                "bc_coef imitates a skill as it was pre-trained",
+                "set training = False in the VecNormalize of the task.",
+            )
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._note_normalization()
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)

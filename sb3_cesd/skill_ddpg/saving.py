@@ -237,6 +237,13 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if states is not None:
             self.skill_states = th.from_numpy(states).to(self.device)
 
+    def _forget_states(self) -> None:
+        """Drop the states of an earlier pre-training if the one that begins collects none, although it changes the skills."""
+        if self.replay_buffer is None or self.replay_buffer.reward == "extrinsic":
+            return
+        if skill_states.kept_shape(self.replay_buffer, self.skill_duration)[1] == 0:
+            self.skill_states = self.skill_states[:0]
+
     def get_parameters(self) -> dict[str, dict]:
         parameters = super().get_parameters()
         if self._is_saving:
@@ -351,6 +358,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "train",  # replaced while another thread learns
             "_skill_rewards",
             "_goes_on",
+            "checkpoint_folder",
+            "_seen_until",
             "_log_schedule",
             "_estimate",
             "_is_saving",

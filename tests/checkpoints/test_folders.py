@@ -12,6 +12,7 @@ import pytest
 from small import make_small
 from stable_baselines3.common.callbacks import EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
+from tuning import saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
@@ -75,6 +76,20 @@ def test_learn_from_zero_starts_anew(trained, tmp_path):
     assert model.is_resumed
     model.learn(20)
     assert model.num_timesteps == 20 and not model.is_resumed
+
+
+def test_checkpoints_of_another_run_are_kept(checkpoints, tmp_path):
+    model = make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60)
+    loaded = CeSD.load(saved(model), MazeVecEnv("square_a", 2), device="cpu")
+    before = checkpoints_in(checkpoints)
+    for each in (model, loaded):
+        with pytest.raises(ValueError, match=r"holds the checkpoints of another run: continue it by .*resume, or pass"):
+            each.learn(40, ResumableCheckpoint(checkpoints), reset_num_timesteps=False)
+    assert checkpoints_in(checkpoints) == before
+    # Its own may be in the folder, also of an earlier learn
+    for _ in range(2):
+        model.learn(40, ResumableCheckpoint(tmp_path / "own"), reset_num_timesteps=False)
+    assert len(checkpoints_in(tmp_path / "own")) == 2
 
 
 def test_stop_writes_a_checkpoint(tmp_path):

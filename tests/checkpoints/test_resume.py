@@ -1,6 +1,7 @@
 """A resumed run is the uninterrupted one: the same weights, transitions, statistics and logs, to the last bit."""
 
 import random
+import warnings
 from functools import partial
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
-from sb3_cesd import METHODS, CeSD
+from sb3_cesd import DIAYN, METHODS, CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.checkpoints import remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
@@ -43,6 +44,37 @@ class NoStateEnv(gym.Env):
     def step(self, action):
         self.place = np.clip(self.place + action + self.np_random.normal(size=2), -9, 9).astype(np.float32)
         return self.place, float(action[0]), False, False, {}
+
+
+class Simulation:
+    """Drifts, and follows actions."""
+
+    def __init__(self):
+        self.place, self.speed = np.zeros(2), 0.0
+
+    def step(self, action):
+        self.speed = 0.9 * self.speed + 0.1 * float(action[0])
+        self.place = np.clip(self.place + [0.01, self.speed], -9, 9)
+
+
+class Adapter(gym.Env):
+    """Holds a simulation as ``env``, as adapters of other packages do, and is no wrapper."""
+
+    observation_space = spaces.Box(-9, 9, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self):
+        self.env = Simulation()
+        self.envs, self.venv = [self.env], {"first": self.env}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.env = Simulation()
+        return self.env.place.astype(np.float32), {}
+
+    def step(self, action):
+        self.env.step(action)
+        return self.env.place.astype(np.float32), 0.0, False, False, {}
 
 
 class Looking(gym.Wrapper):
@@ -197,6 +229,27 @@ def test_environments_without_state_end_their_episodes(tmp_path):
     assert len([warning for warning in seen if "can't be read" in str(warning.message)]) == 2
 
 
+def test_simulations_that_environments_hold_go_on(tmp_path):
+    def make(seed=0):
+        return make_vec_env(lambda: gym.wrappers.TimeLimit(Adapter(), 30), 2, seed=seed)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compare(tmp_path, make)
+
+
+def test_environments_that_environments_hold_end_their_episodes(tmp_path):
+    class Holder(NoStateEnv):
+        def __init__(self):
+            self.env = gym.make("Pendulum-v1").unwrapped
+
+    def make(seed=0):
+        return make_vec_env(lambda: gym.wrappers.TimeLimit(Holder(), 30), 2, seed=seed)
+
+    with pytest.warns(UserWarning, match="The state of DummyVecEnv can't be read .* all episodes end"):
+        compare(tmp_path, make)
+
+
 def test_environments_of_other_processes_end_their_episodes(tmp_path):
     with pytest.warns(UserWarning, match="The state of SubprocVecEnv can't be read .* all episodes end"):
         compare(tmp_path, partial(make_env, "Pendulum-v1", 2, vec_env_cls=SubprocVecEnv))
@@ -213,6 +266,29 @@ def test_changed_arguments_reach_the_replay_buffer(tmp_path):
     assert (samples.discounts == 0.5).all(), "windows of one step"
     with pytest.raises(ValueError, match=r"room for 1000 transitions, .* for 4000: load the model with buffer_size=1000"):
         resume(tmp_path, make_maze(2), device="cpu", buffer_size=4000)
+
+
+def test_changed_noise_is_that_of_the_rest_of_the_run(tmp_path):
+    make_small(DIAYN, make_maze(2)).learn(60, ResumableCheckpoint(tmp_path))
+    noise = OrnsteinUhlenbeckActionNoise(np.zeros(2), np.full(2, 0.3))
+    learned = []
+    for kwargs in ({}, {"noise_correlation": 0.9}, {"action_noise": noise}):
+        learned.append(resume(tmp_path, make_maze(2), device="cpu", **kwargs))
+        learned[-1].learn(40, reset_num_timesteps=False)
+    as_before, correlated, with_noise = learned
+    assert correlated._unit_noise._theta == pytest.approx(0.1) and as_before._unit_noise._theta == 1.0
+    assert as_before.action_noise is None and with_noise.action_noise is not None
+    assert differences(as_before, correlated) and differences(as_before, with_noise)
+    with pytest.raises(ValueError, match="random numbers of its checkpoint, leave it out"):
+        resume(tmp_path, make_maze(2), device="cpu", seed=3)
+
+
+def test_a_training_that_begins_anew_warns(tmp_path):
+    make_small(DIAYN, make_maze(2)).learn(60, ResumableCheckpoint(tmp_path))
+    model = resume(tmp_path, make_maze(2), device="cpu")
+    with pytest.warns(UserWarning, match=r"begins anew.*learn\(remaining_timesteps\(model\), reset_num_timesteps=False\)"):
+        model.learn(20)
+    assert model.num_timesteps == 20
 
 
 def test_skills_are_measured_by_the_statistics_of_the_whole_run(tmp_path):

@@ -3,6 +3,7 @@ from itertools import islice
 import gymnasium as gym
 import numpy as np
 import pytest
+from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -15,6 +16,7 @@ from sb3_cesd.metrics import (
     maze_coverage,
     play_and_measure,
     play_places,
+    policy_coverage,
     skill_metrics,
     zero_shot_goals,
 )
@@ -412,3 +414,28 @@ def test_places_are_thinned_whether_or_not_they_are_the_observations():
         for each in (rollouts, rollouts._replace(observations=2 * states))
     )
     assert same == pytest.approx(other)
+
+
+@pytest.mark.parametrize(
+    "play_in",
+    [
+        lambda model, env: collect_rollouts(model, env, 1, 3),
+        lambda model, env: play_and_measure(model, env, n_rollouts=2, n_steps=3),
+        lambda model, env: zero_shot_goals(model, env, np.ones((2, 2)), 3),
+        lambda model, env: policy_coverage(model, env, 4, 3),
+    ],
+    ids=["rollouts", "metrics", "goals", "coverage"],
+)
+def test_environments_are_normalised_as_the_model_expects(play_in):
+    def make():
+        return make_vec_env("MazeSquareA-v0", 2)
+
+    statistics = VecNormalize(make())
+    normalized, plain = make_small(APT, statistics).learn(50), make_small(APT, make()).learn(50)
+    for env in (make(), VecNormalize(make())):
+        with pytest.raises(ValueError, match=r"trained with VecNormalize: pass environments with the statistics of the train"):
+            play_in(normalized, env)
+    with pytest.raises(ValueError, match=r"takes observations as they are, .*, or pass environments without VecNorm"):
+        play_in(plain, statistics)
+    play_in(normalized, statistics), play_in(plain, make())
+    play_in(make_small(APT, make()), statistics)  # has learned nothing yet

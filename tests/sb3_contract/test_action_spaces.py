@@ -41,3 +41,9 @@ def test_actions_without_a_range_are_refused():
     space = gym.spaces.Box(np.array([-1, 2, 0], np.float32), np.array([1, 2, 0], np.float32))
     with pytest.raises(ValueError, match=r"^Entries \[1, 2\] of the action have no range.*: leave them out of the action"):
         make_small(DIAYN, Noted(space))
+
+
+@pytest.mark.parametrize("high", [np.inf, [1.0, np.inf]])
+def test_actions_without_bounds_are_refused(high):
+    with pytest.raises(ValueError, match=r"has no finite bounds.*: give it some, .*TransformAction"):
+        make_small(DIAYN, Noted(gym.spaces.Box(np.float32([-1, -1]), np.broadcast_to(np.float32(high), 2))))

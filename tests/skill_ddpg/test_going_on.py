@@ -7,11 +7,13 @@ from learned import differences
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnMaxEpisodes
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
 
 from sb3_cesd import APT, DIAYN, VecSkillObservation
+from sb3_cesd.metrics import collect_rollouts
 
 
 class Counter(Env):
@@ -35,6 +37,34 @@ class Counter(Env):
 
 
 # Another environment
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda model: evaluate_policy(model, model.env, n_eval_episodes=1, warn=False),
+        lambda model: collect_rollouts(model, model.env, 1, 3),
+        lambda model: model.env.reset(),
+        lambda model: model.env.step(np.zeros((1, 1), np.float32)),
+    ],
+    ids=["evaluate_policy", "collect_rollouts", "reset", "step"],
+)
+def test_who_plays_in_the_environment_of_training_ends_its_episode(play):
+    model = make_small(APT, Counter(), learning_starts=100).learn(30)
+    play(model)
+    model.learn(30, reset_num_timesteps=False)
+    before, after = (entries["observation"][:60, 0] for entries in (model.replay_buffer.observations, next_of(model)))
+    assert (before[:, 0] == after[:, 0]).all() and (after[:, 1] - before[:, 1] == 1).all(), "steps within an episode"
+
+
+def test_episodes_go_on_otherwise():
+    model = make_small(APT, Counter(), learning_starts=100).learn(30)
+    model.learn(30, reset_num_timesteps=False)
+    assert model.replay_buffer.observations["observation"][30, 0].tolist() == [1, 10]
+
+
+def next_of(model):
+    return model.replay_buffer.next_observations
 
 
 def in_another_environment(model):

@@ -110,6 +110,15 @@ def test_states_are_saved_with_the_model(make_model, few):
     assert (again.skill_states.numpy() == expected).all(), "without a replay buffer that knows better"
 
 
+@pytest.mark.parametrize("change", [{"skill_duration": 5}, {"buffer_size": 8}])
+def test_states_of_other_settings_are_not_kept(make_model, few, change):
+    file = saved(make_model(short_episodes(), skill_duration=None).learn(100))
+    model = CeSD.load(file, short_episodes(), device="cpu", **change)
+    assert len(CeSD.load(saved(model), device="cpu").skill_states) == 4, "before it learns"
+    again = CeSD.load(saved(model.learn(40, reset_num_timesteps=False)), device="cpu")
+    assert len(again.skill_states) == 0
+
+
 def test_the_best_skill_is_that_of_the_best_states(pretrained, finetune, capsys):
     """One skill has been upright, whatever it does in the warm-up."""
     hanging, upright = th.tensor([-1.0, 0.0, 0.0]), th.tensor([1.0, 0.0, 0.0])

@@ -77,6 +77,12 @@ class RobotVecEnv(VecEnv):
         self._results_writers = results_writers
         self._start_time = time.time()
 
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            "Batched robots can't be copied or pickled with their simulations: to play a model in other processes, pass a "
+            "policy of export_policy, or a model that was loaded without env."
+        )
+
     @property
     def position(self) -> np.ndarray:
         """Return the positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""

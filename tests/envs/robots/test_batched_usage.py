@@ -1,6 +1,8 @@
 """How SB3 uses batched environments: attributes, methods, pictures, files, training; and what they refuse."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -201,3 +203,11 @@ def test_other_algorithms_normalisation_and_evaluation():
     callback = EvalCallback(make(2), n_eval_episodes=4, eval_freq=16, verbose=0)
     model = PPO("MlpPolicy", make(4), n_steps=32, batch_size=32, n_epochs=1, device="cpu").learn(256, callback=callback)
     assert model.ep_info_buffer[0]["l"] == 20 and 0 < callback.last_mean_reward < 20
+
+
+def test_simulations_are_neither_copied_nor_pickled():
+    env = make_batched("Walker-v0", 2)
+    for use in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"can't be copied or pickled .*: .* pass a policy of export_policy"):
+            use(env)
+    env.close()
