@@ -5,7 +5,6 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.allowed import check_arguments
@@ -18,7 +17,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.checks import statistics_of_training
 
 
-class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray], RecordConstructorArgs):
+class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     """
     Make skills the actions of a task: each is followed for ``duration`` steps, or until the episode ends.
 
@@ -54,9 +53,6 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray], RecordConstructorArgs
         vec_normalize: VecNormalize | None = None,
     ) -> None:
         check_arguments("SkillOptions", locals())
-        # Not copied: models are large
-        given = {"model": model, "duration": duration, "gamma": gamma, "vec_normalize": vec_normalize}
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **given)
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
@@ -72,8 +68,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray], RecordConstructorArgs
             )
         known = shapes_of(model.plain_space)
         # SB3 puts the channels of images first, but not of those that VecNormalize has normalised
-        shapes_given = [shapes_of(space) for space in (env.observation_space, channels_first(env.observation_space))]
-        fits = any({name: shapes.get(name) for name in known} == known for shapes in shapes_given)
+        given = [shapes_of(space) for space in (env.observation_space, channels_first(env.observation_space))]
+        fits = any({name: shapes.get(name) for name in known} == known for shapes in given)
         if not fits or env.action_space != model.action_space:
             raise ValueError(
                 f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "

@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env as check_of_gymnasium
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
@@ -278,10 +277,6 @@ def test_normalised_images_keep_their_channels_last(make_model, tmp_path):
         env = SkillOptions(Pictures(), skills, duration=2)
         env.reset(seed=0)
         assert env.step(1)[1] == 2.0
-
-
-def test_gymnasium_accepts_it(model):
-    check_of_gymnasium(SkillOptions(gym.make("Pendulum-v1"), model, duration=3), skip_render_check=True)
 
 
 def test_skills_of_images_take_those_of_training(make_model):

@@ -29,7 +29,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         several, of which the latest is used
     :param env: environments like those of the run, as many and in the same wrappers (if registered in Gym, can be str)
     :param device: Device on which the code should run.
-    :param kwargs: arguments of the constructor to change (except for those of logging, this changes the run)
+    :param kwargs: arguments of the constructor to change, but ``seed`` (except for those of logging, this changes the run)
     :return: the model
     :raises FileNotFoundError: if there is no checkpoint
     :raises ValueError: if it is damaged, or does not fit the environment or the arguments
