@@ -141,7 +141,7 @@ def test_a_task_that_is_not_normalised_warns(trained, make_model):
 
 def test_learning_on_with_other_normalisation_warns(trained, make_model):
     path, statistics = trained
-    for env, message in (("Pendulum-v1", "its environment does not normalise"), (normalized(), "its environment are new")):
+    for env, message in (("Pendulum-v1", "its environment are not normalised"), (normalized(), "its environment are new")):
         model = CeSD.load(path, env, device="cpu")
         with pytest.warns(UserWarning, match=rf"{message}.*: pass load or set_env .*VecNormalize\.load\(path, env\)"):
             model.learn(20, reset_num_timesteps=False)
@@ -149,10 +149,15 @@ def test_learning_on_with_other_normalisation_warns(trained, make_model):
     plain.set_env(normalized())
     with pytest.warns(UserWarning, match="observations as they are, .*: pass load or set_env the environment without"):
         plain.learn(20, reset_num_timesteps=False)
+    fixed = normalized(training=False)
+    fixed.obs_rms.mean[:] = 0.1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CeSD.load(path, statistics, device="cpu").learn(20, reset_num_timesteps=False)
         make_model(normalized()).learn(60).learn(60)
+        make_model(fixed).learn(60).learn(60)
+        untrained = CeSD.load(saved(make_model(normalized())), "Pendulum-v1", device="cpu")
+        untrained.learn(20)
 
 
 def test_new_statistics_are_not_those_of_training(trained):
@@ -178,7 +183,7 @@ def test_a_task_has_statistics_of_returns_of_its_own(trained):
 def test_networks_that_learn_no_more_while_statistics_do(trained, make_model):
     path, statistics = trained
     task = CeSD.from_pretrained(path, statistics, skill=1, bc_coef=1.0, device="cpu")
-    with pytest.warns(UserWarning, match=r"bc_coef .*VecNormalize .*: set training = False"):
+    with pytest.warns(UserWarning, match=r"bc_coef .*VecNormalize .*: set training = False and norm_reward = False"):
         task.learn(50)
     frozen = make_model(normalized(), constraint_kwargs={"start": 0.5, "freeze_clusters": True})
     with pytest.warns(UserWarning, match=r"freeze_clusters=True .*VecNormalize .*: leave one of the two out"):

@@ -351,13 +351,16 @@ class CeSD(SkillDDPG):
         if isinstance(self.intrinsic, CeSDReward):
             has_started = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
             self.was_constrained = not reset_num_timesteps and (self.was_constrained or has_started)
-            if self.intrinsic.constraint.freeze_clusters:
-                checks.warn_of_moving_statistics(
-                    self.get_vec_normalize_env(),
-                    "freeze_clusters=True keeps encoder and prototypes, and with them the clusters",
-                    "leave one of the two out, or set training = False in VecNormalize when the constraint starts.",
-                )
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+
+    def _warn_of_moving_statistics(self) -> None:
+        super()._warn_of_moving_statistics()
+        if isinstance(self.intrinsic, CeSDReward) and self.intrinsic.constraint.freeze_clusters:
+            checks.warn_of_moving_statistics(
+                self.get_vec_normalize_env(),
+                "freeze_clusters=True keeps encoder and prototypes, and with them the clusters",
+                "leave one of the two out.",
+            )
 
     def _follow_progress(self) -> Hashable:
         if not isinstance(self.intrinsic, CeSDReward):

@@ -77,7 +77,8 @@ class ResumableCheckpoint(BaseCallback):
         if self.path is None:
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         folder = Path(self.path).resolve()
-        if self.model.checkpoint_folder != folder and checkpoints_in(folder):
+        is_own = folder in self.model.checkpoint_folders and self.model.num_timesteps > 0
+        if not is_own and checkpoints_in(folder):
             raise ValueError(
                 f"{self.path} holds the checkpoints of another run: continue it by sb3_cesd.checkpoints.resume, or pass "
                 "another folder."
@@ -116,7 +117,7 @@ class ResumableCheckpoint(BaseCallback):
         assert self.path is not None
         self._n_written = self.model.num_timesteps // self.save_freq
         self._written_at = self.model.num_timesteps
-        self.model.checkpoint_folder = Path(self.path).resolve()
+        self.model.checkpoint_folders |= {Path(self.path).resolve()}
         state = get_training_state(self.model, self.locals["callback"], self.n_calls)
         target = Path(self.path) / checkpoint_name(self.model)
         known = checkpoints_in(target.parent)

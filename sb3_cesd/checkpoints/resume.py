@@ -29,7 +29,7 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         several, of which the latest is used
     :param env: environments like those of the run, as many and in the same wrappers (if registered in Gym, can be str)
     :param device: Device on which the code should run.
-    :param kwargs: arguments of the constructor to change, but ``seed`` (except for those of logging, this changes the run)
+    :param kwargs: arguments of the constructor to change, except ``seed``; any but those of logging change the run
     :return: the model
     :raises FileNotFoundError: if there is no checkpoint
     :raises ValueError: if it is damaged, or does not fit the environment or the arguments
@@ -39,10 +39,10 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     manifest = read_manifest(folder)
     module, name = manifest["class"]
     model_class = attrgetter(name)(import_module(module))
-    if "seed" in kwargs:
+    saved, wanted = read_saved_data(folder / MODEL), kwargs.get("reward")
+    if kwargs.pop("seed", None) not in (None, saved.get("seed")):
         raise ValueError("seed: a resumed run goes on with the random numbers of its checkpoint, leave it out.")
-    wanted = kwargs.get("reward")
-    if wanted is not None and wanted != read_saved_data(folder / MODEL).get("reward", "intrinsic"):
+    if wanted is not None and wanted != saved.get("reward", "intrinsic"):
         raise ValueError(
             f"{folder} is of a run with another reward than {wanted!r}, and can't continue with it: leave reward out, "
             f"or begin a task with {name}.from_pretrained({str(folder / MODEL)!r}, env)."
@@ -53,8 +53,9 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     with open(folder / STATE, "rb") as file:
         state = load_with_checksum(file, folder / STATE, REMEDY)
     model._adopt_buffer(read_with_arrays(folder / BUFFER), folder / BUFFER)
-    model._goes_on = partial(set_training_state, state=state, changed=frozenset(kwargs))
-    model.checkpoint_folder = folder.resolve().parent
+    changed = {name for name in ("action_noise", "noise_correlation") if name in kwargs and kwargs[name] != saved.get(name)}
+    model._goes_on = partial(set_training_state, state=state, changed=changed)
+    model.checkpoint_folders = frozenset([folder.resolve().parent])
     return model
 
 

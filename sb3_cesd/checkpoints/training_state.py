@@ -54,7 +54,7 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     :param model: a loaded model at the start of ``learn``
     :param callback: callback passed to ``learn``
     :param state: state that :func:`get_training_state` returned
-    :param changed: names of arguments of the model that were changed when it was loaded
+    :param changed: ``"action_noise"`` and ``"noise_correlation"``, if they were changed when the model was loaded
     :raises ValueError: if the environments differ
     """
     assert model.env is not None

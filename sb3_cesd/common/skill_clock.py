@@ -107,6 +107,9 @@ class SkillClock:
         number of draws, and a multiple of ``n_skills`` altogether. See also :meth:`take_turns`
     """
 
+    #: Number of steps and resets so far
+    n_moves = 0
+
     def __init__(
         self,
         n_envs: int,
@@ -122,8 +125,6 @@ class SkillClock:
         #: Vector of the skill in each environment, shape ``(n_envs, dim)``; replaced, never changed in place
         self.vectors = np.tile(skill_space.vectors[0], (n_envs, 1))
         self.turns: SkillTurns | None = None
-        #: Number of steps and resets so far
-        self.n_moves = 0
         # Steps for which each skill was followed, -1 for one that is to be replaced at the next reset in any case
         self._ages = np.full(n_envs, -1, dtype=np.int64)
         # Number of draws in each environment, for the cycle

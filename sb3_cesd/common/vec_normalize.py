@@ -82,6 +82,18 @@ def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     )
 
 
+def what_lacks(vec_normalize: VecNormalize | None, place: str) -> str:
+    """
+    Describe what an environment lacks, see :func:`lacks_statistics`.
+
+    :param vec_normalize: its ``VecNormalize``, if there is one
+    :param place: what to call the environment
+    :return: a clause
+    """
+    is_new = vec_normalize is not None and vec_normalize.norm_obs
+    return f"the statistics of {place} are new" if is_new else f"those of {place} are not normalised"
+
+
 def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> None:
     """
     Check that given statistics do not distort what a model observes.
@@ -98,7 +110,7 @@ def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> No
         )
 
 
-def check_normalization(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
+def check_statistics_fit(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
     """
     Check that observations are normalised for a model as in training.
 
@@ -127,9 +139,12 @@ def has_seen_observations(normalize: VecNormalize) -> bool:
     Return whether the statistics of observations include any, or are as initialised.
 
     :param normalize: the ``VecNormalize``
-    :return: whether each entry has been seen once at least
+    :return: whether each entry has been seen once at least, or its statistics were set by hand
     """
-    return all(statistics.count >= 1.0 for statistics in observation_statistics(normalize).values())
+    return not any(
+        each.count < 1.0 and (each.mean == 0).all() and (each.var == 1).all()
+        for each in observation_statistics(normalize).values()
+    )
 
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

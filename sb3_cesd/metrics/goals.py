@@ -11,7 +11,7 @@ from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
 from sb3_cesd.metrics.places import has_places_to_play
 from sb3_cesd.metrics.policy_coverage import N_STEPS
-from sb3_cesd.metrics.rollouts import check_env_normalization, play_paths
+from sb3_cesd.metrics.rollouts import play_paths, prepare_to_play
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 
@@ -118,7 +118,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     :raises ValueError: if the environments have no ``position``, or are not normalised as the model expects
     """
     check_arguments("zero_shot_goals", locals())
-    check_env_normalization(model, env)
+    prepare_to_play(model, env)
     if not has_places_to_play(env):
         raise ValueError("The environments have no position to measure goals by: give them a property position (x, y, z).")
     env.seed(int(seed))

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
-from sb3_cesd.common.vec_normalize import check_normalization, transpose_like_training
+from sb3_cesd.common.vec_normalize import check_statistics_fit, transpose_like_training
 from sb3_cesd.metrics.places import env_positions
 
 
@@ -125,10 +125,10 @@ def collect_rollouts(
         :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` to record the observations. At the end of an episode the
         environments are already reset, so the previous position is repeated
     :return: the rollouts
-    :raises ValueError: if the environments are not normalised as the model expects
+    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
     """
     check_arguments("collect_rollouts", locals())
-    check_env_normalization(model, env)
+    prepare_to_play(model, env)
     env = as_model_observes(env, model)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     if seed is not None:
@@ -149,16 +149,19 @@ def collect_rollouts(
     return SkillRollouts(states, skills.reshape(shape), returns, lengths, observations)
 
 
-def check_env_normalization(model: SkillModel, env: VecEnv) -> None:
+def prepare_to_play(model: SkillModel, env: VecEnv) -> None:
     """
-    Check that environments are normalised as a model expects.
+    Check that environments are normalised as a model expects. In those of its training, ``learn`` then starts new episodes.
 
     :param model: the model
     :param env: the environments
-    :raises ValueError: if they are not
+    :raises ValueError: if they are not normalised like this, or the model learns in them at the moment
     """
     remedy = "pass environments with the statistics of the training, VecNormalize.load(path, env)."
-    check_normalization(model, unwrap_vec_normalize(env), remedy)
+    check_statistics_fit(model, unwrap_vec_normalize(env), remedy)
+    training_env = getattr(model, "env", None)
+    if training_env is not None and training_env.unwrapped is env.unwrapped:
+        model.end_episodes()  # type: ignore[attr-defined]
 
 
 def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:
@@ -246,10 +249,10 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int)
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
     :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
-    :raises ValueError: if the environments are not normalised as the model expects
+    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
     """
     check_arguments("play_paths", locals())
-    check_env_normalization(model, env)
+    prepare_to_play(model, env)
     paths = []
     for first in range(0, len(skills), env.num_envs):
         batch = skills[first : first + env.num_envs]

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import shown
-from sb3_cesd.common.vec_normalize import check_normalization, normalize_like_training
+from sb3_cesd.common.vec_normalize import check_statistics_fit, normalize_like_training
 from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
 from sb3_cesd.metrics.rollouts import collect_rollouts
@@ -67,7 +67,7 @@ def task_returns(
         missing, or they were not and there are statistics
     """
     check_arguments("task_returns", locals())
-    check_normalization(model, vec_normalize, "pass its statistics as vec_normalize.")
+    check_statistics_fit(model, vec_normalize, "pass its statistics as vec_normalize.")
     returns = {}
     for task, task_id in tasks_of(env_id).items():
         plain = make_batched(task_id, model.n_skills * n_episodes, n_threads=n_threads)

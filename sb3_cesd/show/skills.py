@@ -18,7 +18,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted_statistics import load_statistics
-from sb3_cesd.common.vec_normalize import lacks_statistics
+from sb3_cesd.common.vec_normalize import lacks_statistics, what_lacks
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
@@ -129,8 +129,11 @@ def show_in(
         check_play_spaces(space, env.action_space, model, envs.name)
         layout, kind = env_layout(env), kind_of(env)
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
-        # Metrics would be those of other skills than the model learned
-        n_rollouts = 0 if is_not_normalized else n_rollouts
+        lacking = what_lacks(unwrap_vec_normalize(env), "this environment")
+        if is_not_normalized:
+            # Metrics would be those of other skills than the model learned
+            n_rollouts = n_trajectories = 0
+            goal_range = 0.0
         horizon = episode_length(env)
         reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
     if mine and layout is None:
@@ -147,9 +150,8 @@ def show_in(
     notes = [] if problem is None else [f"No images and no video: {problem}"]
     if is_not_normalized:
         notes.append(
-            "VecNormalize normalised observations in training, but they are not normalised here, so skills may behave "
-            "differently and are not measured: pass its statistics by --vec-normalize FILE or "
-            "show_skills(..., vec_normalize=FILE)."
+            f"VecNormalize normalised observations in training, but {lacking}, so skills may behave differently and are not "
+            "measured: pass its statistics by --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
         )
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}

@@ -275,6 +275,16 @@ class ActingSkillModel(SavedSkillModel):
         elif skill is not None and self.reward == "intrinsic":
             self._switch_to(skill)
 
+    def end_episodes(self) -> None:
+        """
+        Let the next ``learn`` reset the environments, because something else plays in them until then.
+
+        :raises ValueError: during ``learn``
+        """
+        if self._is_learning:
+            raise ValueError("The model learns in these environments at the moment: pass others.")
+        self._last_obs = None
+
     def _follow(self, skill: SkillName | None) -> None:
         """
         Set the skill to follow in the policy (for observations without one), in the clock of the environments and in the

@@ -21,7 +21,7 @@ from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, 
 from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.common.vec_env import VecSkillObservation
-from sb3_cesd.common.vec_normalize import check_needs_statistics, lacks_statistics, observation_statistics
+from sb3_cesd.common.vec_normalize import check_needs_statistics, lacks_statistics, observation_statistics, what_lacks
 
 
 def check_model(model: Any) -> None:
@@ -382,13 +382,15 @@ def warn_of_normalization(model: Any, vec_normalize: VecNormalize | None) -> Non
     :param vec_normalize: ``VecNormalize`` of its environment, if there is one
     """
     normalizes = vec_normalize is not None and vec_normalize.norm_obs
+    if model.num_timesteps == 0:
+        return
     if lacks_statistics(model, vec_normalize):
-        instead = "the statistics of its environment are new" if normalizes else "its environment does not normalise them"
+        lacking = what_lacks(vec_normalize, "its environment")
         warnings.warn(
-            f"The model has learned from observations that VecNormalize normalised, but {instead}: pass load or set_env the "
-            "environment with the statistics of the training, VecNormalize.load(path, env)."
+            f"VecNormalize normalised the observations that the model has learned from, but {lacking}: pass load or set_env "
+            "the environment with the statistics of the training, VecNormalize.load(path, env)."
         )
-    elif normalizes and not model.trained_normalized and model.num_timesteps > 0:
+    elif normalizes and not model.trained_normalized:
         warnings.warn(
             "The model has learned from observations as they are, but VecNormalize normalises those of its environment: pass "
             "load or set_env the environment without VecNormalize, or with norm_obs=False."
@@ -397,14 +399,14 @@ def warn_of_normalization(model: Any, vec_normalize: VecNormalize | None) -> Non
 
 def warn_of_moving_statistics(vec_normalize: VecNormalize | None, what: str, remedy: str) -> None:
     """
-    Warn that the inputs of a network that learns no more go on changing.
+    Warn that the inputs of networks that learn no more go on changing.
 
     :param vec_normalize: ``VecNormalize`` of the environment, if there is one
-    :param what: the argument that keeps the network, and what for
+    :param what: the argument that keeps the networks, and what for
     :param remedy: what to do instead
     """
     if vec_normalize is not None and vec_normalize.norm_obs and vec_normalize.training:
-        warnings.warn(f"{what}, but the statistics by which VecNormalize normalises its inputs go on changing: {remedy}")
+        warnings.warn(f"{what}, but what VecNormalize makes of an observation goes on changing: {remedy}")
 
 
 def check_statistics(normalization: VecNormalize, step: int) -> None:

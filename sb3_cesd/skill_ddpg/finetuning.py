@@ -23,7 +23,7 @@ from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.common.vec_normalize import lacks_statistics
+from sb3_cesd.common.vec_normalize import lacks_statistics, what_lacks
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.load_errors import without_bounds
@@ -208,7 +208,6 @@ def make_task_model(
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
-    forget_returns(unwrap_vec_normalize(venv))
 
     chosen: SkillName | None
     if skill == "best" and model.skill_turns is not None:
@@ -231,6 +230,7 @@ def make_task_model(
     model.skill_states = pretrained.skill_states
     model._take_over(pretrained)
     model._follow(chosen)
+    forget_returns(unwrap_vec_normalize(venv))
     if verbose >= 1:
         if model.zero_shot is not None:
             print(f"Zero-shot returns of all skills: {model.zero_shot}")
@@ -276,10 +276,9 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         raise ValueError(f"{without_bounds(str(error))}. {remedy}") from error
     vec_normalize = unwrap_vec_normalize(env)
     if lacks_statistics(pretrained, vec_normalize):
-        is_new = vec_normalize is not None and vec_normalize.norm_obs
-        instead = "the statistics of the task are new" if is_new else "those of the task are not normalised"
+        lacking = what_lacks(vec_normalize, "the task")
         warnings.warn(
-            f"VecNormalize normalised the observations of the pre-training, but {instead}, so skills may behave differently "
+            f"VecNormalize normalised the observations of the pre-training, but {lacking}, so skills may behave differently "
             "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
             "(RL Zoo finds them with -i).",
             stacklevel=4,

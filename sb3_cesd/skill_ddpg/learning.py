@@ -47,8 +47,8 @@ class LearningSkillModel(ActingSkillModel):
     _mean_logs: MeanLogs
     #: For a model that was resumed from a checkpoint: restores what ``learn`` sets up anew
     _goes_on: "Callable[[LearningSkillModel, BaseCallback], None] | None"
-    #: Folder of the checkpoints of this run, once there are some
-    checkpoint_folder: Path | None = None
+    #: Folders that hold checkpoints of this run
+    checkpoint_folders: frozenset[Path] = frozenset()
 
     @property
     def is_resumed(self) -> bool:
@@ -123,9 +123,8 @@ class LearningSkillModel(ActingSkillModel):
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, without telling the buffer
             self.replay_buffer.end_trajectories()
-        self._forget_states()
         self.actor_learned = not reset_num_timesteps and (self.actor_learned or self._actor_is_due)
-        goes_on, self._goes_on = self._goes_on, None
+        goes_on = self._goes_on
         if goes_on is not None and (reset_num_timesteps or self._last_obs is None):
             warnings.warn(
                 "The model was resumed from a checkpoint, but this training begins anew, without the state of environments, "
@@ -135,17 +134,14 @@ class LearningSkillModel(ActingSkillModel):
             goes_on = None
         if goes_on is None:
             checks.warn_of_normalization(self, self.get_vec_normalize_env())
-        if self.keeps_reference:
-            checks.warn_of_moving_statistics(
-                self.get_vec_normalize_env(),
-                "bc_coef imitates a skill as it was pre-trained",
-                "set training = False in the VecNormalize of the task.",
-            )
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._forget_states()
         self._note_normalization()
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
         if goes_on is not None:
             goes_on(self, result[1])
+        self._goes_on = None
+        self._warn_of_moving_statistics()
         assert isinstance(self._last_obs, dict) and self.env is not None
         checks.check_finite(self.env, "observation", entries_of(self._last_obs), self.num_timesteps)
         if self._log_schedule is not None:
@@ -159,6 +155,15 @@ class LearningSkillModel(ActingSkillModel):
     def _actor_is_due(self) -> bool:
         """Whether the actor learns by now, as far as the progress of the training tells."""
         return has_come(self.actor_learning_starts, self._current_progress_remaining, self.num_timesteps)
+
+    def _warn_of_moving_statistics(self) -> None:
+        """Warn if ``VecNormalize`` changes the inputs of networks that learn no more."""
+        if self.keeps_reference:
+            checks.warn_of_moving_statistics(
+                self.get_vec_normalize_env(),
+                "bc_coef imitates a skill as it was pre-trained",
+                "set training = False and norm_reward = False in the VecNormalize of the task.",
+            )
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         assert self.env is not None

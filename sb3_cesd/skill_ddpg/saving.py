@@ -358,7 +358,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "train",  # replaced while another thread learns
             "_skill_rewards",
             "_goes_on",
-            "checkpoint_folder",
+            "checkpoint_folders",
             "_seen_until",
             "_log_schedule",
             "_estimate",

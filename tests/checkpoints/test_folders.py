@@ -6,9 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from learned import differences
 from small import make_small
 from stable_baselines3.common.callbacks import EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
@@ -82,14 +84,32 @@ def test_checkpoints_of_another_run_are_kept(checkpoints, tmp_path):
     model = make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60)
     loaded = CeSD.load(saved(model), MazeVecEnv("square_a", 2), device="cpu")
     before = checkpoints_in(checkpoints)
-    for each in (model, loaded):
+    copied = CeSD.load(before[-1] / MODEL, MazeVecEnv("square_a", 2), device="cpu")
+    for each in (model, loaded, copied):
         with pytest.raises(ValueError, match=r"holds the checkpoints of another run: continue it by .*resume, or pass"):
             each.learn(40, ResumableCheckpoint(checkpoints), reset_num_timesteps=False)
     assert checkpoints_in(checkpoints) == before
     # Its own may be in the folder, also of an earlier learn
-    for _ in range(2):
-        model.learn(40, ResumableCheckpoint(tmp_path / "own"), reset_num_timesteps=False)
-    assert len(checkpoints_in(tmp_path / "own")) == 2
+    for name in ("own", "other", "own"):
+        model.learn(40, ResumableCheckpoint(tmp_path / name), reset_num_timesteps=False)
+    own = checkpoints_in(tmp_path / "own")
+    assert len(own) == 2
+    for each in (model, resume(own[-1], MazeVecEnv("square_a", 2), device="cpu")):
+        with warnings.catch_warnings(), pytest.raises(ValueError, match="holds the checkpoints of another run"):
+            warnings.simplefilter("ignore")
+            each.learn(20, ResumableCheckpoint(tmp_path / "own"))
+    assert checkpoints_in(tmp_path / "own") == own
+
+
+def test_a_resumed_run_that_is_refused_a_folder_can_be_continued(checkpoints, tmp_path):
+    first = checkpoints_in(checkpoints)[0]
+    whole, resumed = (resume(first, MazeVecEnv("square_a", 2), device="cpu") for _ in range(2))
+    train(tmp_path / "other")
+    with pytest.raises(ValueError, match="holds the checkpoints of another run"):
+        resumed.learn(remaining_timesteps(resumed), ResumableCheckpoint(tmp_path / "other"), reset_num_timesteps=False)
+    for each, folder in ((whole, "whole"), (resumed, "resumed")):
+        each.learn(remaining_timesteps(each), ResumableCheckpoint(tmp_path / folder), reset_num_timesteps=False)
+    assert not differences(whole, resumed)
 
 
 def test_stop_writes_a_checkpoint(tmp_path):
@@ -257,6 +277,7 @@ def test_failure_leaves_the_others(tmp_path, monkeypatch):
 
 KILLED = """
 import sys
+from learned import differences
 from small import make_small
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint

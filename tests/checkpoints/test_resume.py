@@ -58,23 +58,23 @@ class Simulation:
 
 
 class Adapter(gym.Env):
-    """Holds a simulation as ``env``, as adapters of other packages do, and is no wrapper."""
+    """Holds simulations as wrappers hold environments, as adapters of other packages do, and is none."""
 
     observation_space = spaces.Box(-9, 9, (2,), np.float32)
     action_space = spaces.Box(-1, 1, (1,), np.float32)
 
-    def __init__(self):
-        self.env = Simulation()
-        self.envs, self.venv = [self.env], {"first": self.env}
+    def __init__(self, name):
+        self.name = name
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.env = Simulation()
-        return self.env.place.astype(np.float32), {}
+        setattr(self, self.name, [Simulation()])
+        return np.zeros(2, np.float32), {}
 
     def step(self, action):
-        self.env.step(action)
-        return self.env.place.astype(np.float32), 0.0, False, False, {}
+        (simulation,) = getattr(self, self.name)
+        simulation.step(action)
+        return simulation.place.astype(np.float32), 0.0, False, False, {}
 
 
 class Looking(gym.Wrapper):
@@ -229,9 +229,10 @@ def test_environments_without_state_end_their_episodes(tmp_path):
     assert len([warning for warning in seen if "can't be read" in str(warning.message)]) == 2
 
 
-def test_simulations_that_environments_hold_go_on(tmp_path):
+@pytest.mark.parametrize("name", ["env", "envs", "venv"])
+def test_simulations_that_environments_hold_go_on(tmp_path, name):
     def make(seed=0):
-        return make_vec_env(lambda: gym.wrappers.TimeLimit(Adapter(), 30), 2, seed=seed)
+        return make_vec_env(lambda: gym.wrappers.TimeLimit(Adapter(name), 30), 2, seed=seed)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -248,6 +249,16 @@ def test_environments_that_environments_hold_end_their_episodes(tmp_path):
 
     with pytest.warns(UserWarning, match="The state of DummyVecEnv can't be read .* all episodes end"):
         compare(tmp_path, make)
+
+
+def test_the_last_checkpoint_ends_episodes_once(tmp_path):
+    env = make_vec_env(lambda: gym.wrappers.TimeLimit(NoStateEnv(), 30), 1)
+    model, resets = make_small(CeSD, env), []
+    with pytest.warns(UserWarning, match="can't be read"):
+        model.learn(40, ResumableCheckpoint(tmp_path))
+    reset, env.reset = env.reset, lambda: resets.append(1) or reset()
+    model.learn(10, reset_num_timesteps=False)
+    assert not resets
 
 
 def test_environments_of_other_processes_end_their_episodes(tmp_path):
@@ -272,10 +283,11 @@ def test_changed_noise_is_that_of_the_rest_of_the_run(tmp_path):
     make_small(DIAYN, make_maze(2)).learn(60, ResumableCheckpoint(tmp_path))
     noise = OrnsteinUhlenbeckActionNoise(np.zeros(2), np.full(2, 0.3))
     learned = []
-    for kwargs in ({}, {"noise_correlation": 0.9}, {"action_noise": noise}):
+    for kwargs in ({}, {"noise_correlation": 0.9}, {"action_noise": noise}, {"noise_correlation": 0.0, "seed": 0}):
         learned.append(resume(tmp_path, make_maze(2), device="cpu", **kwargs))
         learned[-1].learn(40, reset_num_timesteps=False)
-    as_before, correlated, with_noise = learned
+    as_before, correlated, with_noise, with_the_same = learned
+    assert not differences(as_before, with_the_same)
     assert correlated._unit_noise._theta == pytest.approx(0.1) and as_before._unit_noise._theta == 1.0
     assert as_before.action_noise is None and with_noise.action_noise is not None
     assert differences(as_before, correlated) and differences(as_before, with_noise)
@@ -298,7 +310,9 @@ def test_skills_are_measured_by_the_statistics_of_the_whole_run(tmp_path):
     make_small(CeSD, make()).learn(100, ResumableCheckpoint(tmp_path))
     model = resume(tmp_path, make(), device="cpu")
     measured = SkillMetricsCallback(make_vec_env("Pendulum-v1"), eval_freq=20, n_rollouts=2, n_steps=5)
-    model.learn(40, measured, reset_num_timesteps=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn(40, measured, reset_num_timesteps=False)
     statistics = model.get_vec_normalize_env()
     assert measured._env.obs_rms is statistics.obs_rms and statistics.obs_rms.count > 140
 

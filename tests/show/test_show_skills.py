@@ -270,6 +270,11 @@ def test_statistics_that_are_missing_are_told(tmp_path):
             "VecNormalize normalised observations in training" in note and "--vec-normalize FILE" in note for note in notes
         )
         assert not show_skills(again, "Pendulum-v1", **QUICK).metrics
+    far = make_small(APT, env=VecNormalize(make_vec_env("SkillAnt-v0")))
+    far.save(tmp_path / "far.zip")
+    assert not show_skills(
+        APT.load(tmp_path / "far.zip"), "SkillAnt-v0", **{**QUICK, "n_trajectories": 4, "goal_range": 5.0}
+    ).metrics
     told = show_skills(again, "Pendulum-v1", vec_normalize=trained.get_vec_normalize_env(), **NOT_MEASURED)
     assert not any("VecNormalize" in note for note in told.notes + show_skills(trained, **NOT_MEASURED).notes)
 
@@ -280,7 +285,7 @@ def test_that_training_was_normalised_is_kept_until_it_learns_otherwise(tmp_path
     APT.load(tmp_path / "model.zip", env).save(tmp_path / "again.zip")
     again = APT.load(tmp_path / "again.zip", "Pendulum-v1")
     assert again.trained_normalized
-    with pytest.warns(UserWarning, match="its environment does not normalise them"):
+    with pytest.warns(UserWarning, match="those of its environment are not normalised"):
         again.learn(10)
     again.save(tmp_path / "plain.zip")
     assert not APT.load(tmp_path / "plain.zip").trained_normalized

@@ -44,15 +44,17 @@ class Counter(Env):
     [
         lambda model: evaluate_policy(model, model.env, n_eval_episodes=1, warn=False),
         lambda model: collect_rollouts(model, model.env, 1, 3),
+        lambda model: collect_rollouts(model, model.env.unwrapped, 1, 3),
         lambda model: model.env.reset(),
         lambda model: model.env.step(np.zeros((1, 1), np.float32)),
     ],
-    ids=["evaluate_policy", "collect_rollouts", "reset", "step"],
+    ids=["evaluate_policy", "collect_rollouts", "without skills", "reset", "step"],
 )
 def test_who_plays_in_the_environment_of_training_ends_its_episode(play):
     model = make_small(APT, Counter(), learning_starts=100).learn(30)
     play(model)
     model.learn(30, reset_num_timesteps=False)
+    assert model.replay_buffer.timeouts[29, 0], "the end of n-step windows"
     before, after = (entries["observation"][:60, 0] for entries in (model.replay_buffer.observations, next_of(model)))
     assert (before[:, 0] == after[:, 0]).all() and (after[:, 1] - before[:, 1] == 1).all(), "steps within an episode"
 
@@ -61,6 +63,21 @@ def test_episodes_go_on_otherwise():
     model = make_small(APT, Counter(), learning_starts=100).learn(30)
     model.learn(30, reset_num_timesteps=False)
     assert model.replay_buffer.observations["observation"][30, 0].tolist() == [1, 10]
+
+
+def test_nobody_plays_in_environments_that_are_learned_in():
+    model = make_small(APT, Counter(), learning_starts=100)
+    with pytest.raises(ValueError, match="The model learns in these environments at the moment: pass others"):
+        model.learn(30, lambda *_: collect_rollouts(model, model.env, 1, 3))
+
+
+def test_the_count_of_moves_is_that_of_the_same_environments():
+    model = make_small(APT, Counter(), learning_starts=100).learn(30)
+    other = make_vec_env(Counter)
+    other.reset()
+    model.set_env(other, force_reset=False)
+    model.learn(5, reset_num_timesteps=False)
+    assert model.replay_buffer.next_observations["observation"][30, 0].tolist() == [0, 1], "without another reset"
 
 
 def next_of(model):
