@@ -5,8 +5,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
-#: Where the repository is hosted, which the workflow that publishes a release knows
-REPOSITORY = "/".join(os.environ.get(name, "") for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY")).strip("/")
+#: URL of the repository and tag of the release, which only the workflow that publishes it sets
+REPOSITORY, TAG = os.environ.get("SB3_CESD_REPOSITORY", ""), os.environ.get("SB3_CESD_TAG", "HEAD")
 
 
 def readme() -> str:
@@ -14,10 +14,9 @@ def readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     if not REPOSITORY:
         return text
-    version = os.environ["GITHUB_REF_NAME"]
     text = text.replace("](../../", f"]({REPOSITORY}/")
-    text = re.sub(r"(!\[[^\]]*\]\()(?!https:)", rf"\g<1>{REPOSITORY}/raw/{version}/", text)
-    return re.sub(r"(\]\()(?!https:|#)", rf"\g<1>{REPOSITORY}/blob/{version}/", text)
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https:)", rf"\g<1>{REPOSITORY}/raw/{TAG}/", text)
+    return re.sub(r"(\]\()(?!https:|#)", rf"\g<1>{REPOSITORY}/blob/{TAG}/", text)
 
 
 setup(

@@ -8,10 +8,11 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
+from sb3_cesd.common.evaluations import check_same_number
 from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
-from sb3_cesd.metrics.objective import N_EPISODES, play_and_score
+from sb3_cesd.metrics.objective import N_EPISODES, n_rollouts_for, play_and_score
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: SB3's and RL Zoo's default number of episodes, too few to compare skills
@@ -82,9 +83,20 @@ class SkillEvalCallback(EvalCallback):
         if not hasattr(self, "evaluations_metrics"):
             #: Metrics of all evaluations by name; as the other lists, they are kept in the next call of ``learn``
             self.evaluations_metrics: dict[str, list[float]] = {}
+        check_same_number(self.evaluations_results, self.n_evaluated())
+
+    def n_evaluated(self) -> int:
+        """Return the number of episodes that an evaluation of the model has."""
+        if not self._evaluates_skills:
+            return self.n_eval_episodes
+        return self.model.n_skills * n_rollouts_for(self.n_episodes(), self.model.n_skills)
+
+    @property
+    def _evaluates_skills(self) -> bool:
+        return isinstance(self.model, SkillDDPG) and self.model.reward == "intrinsic"
 
     def _on_step(self) -> bool:
-        if not isinstance(self.model, SkillDDPG) or self.model.reward != "intrinsic":
+        if not self._evaluates_skills:
             return super()._on_step()
         if self.eval_freq <= 0 or self.n_calls % self.eval_freq != 0:
             return True

@@ -12,6 +12,9 @@ from pathlib import Path
 from sb3_cesd.checkpoints.folders import MODEL, find_checkpoint
 from sb3_cesd.zoo import register
 
+#: Options of RL Zoo that name a model
+OPTIONS = ("-i", "--trained-agent")
+
 
 def with_checkpoints_found(arguments: list[str]) -> list[str]:
     """
@@ -23,8 +26,11 @@ def with_checkpoints_found(arguments: list[str]) -> list[str]:
     """
     found = list(arguments)
     for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in ("-i", "--trained-agent") and Path(value).is_dir():
+        if option in OPTIONS and Path(value).is_dir():
             found[idx + 1] = str(find_checkpoint(value) / MODEL)
+    for idx, (option, sign, value) in enumerate(word.partition("=") for word in arguments):
+        if option in OPTIONS and sign and Path(value).is_dir():
+            found[idx] = f"{option}={find_checkpoint(value) / MODEL}"
     return found
 
 

@@ -262,6 +262,7 @@ def test_source_distribution_builds_itself(build):
         "constraints.txt",
     }
     assert HOOK | needed <= names
+    assert not any(name.startswith(("docs/", "tests/docs/")) for name in names), "they need files that are left out"
 
 
 def test_version():

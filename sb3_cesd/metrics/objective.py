@@ -41,6 +41,17 @@ def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
     return coverage * max(0.0, (knn_accuracy - chance) / (1 - chance))
 
 
+def n_rollouts_for(n_episodes: int, n_skills: int) -> int:
+    """
+    Share episodes among skills.
+
+    :param n_episodes: number of episodes
+    :param n_skills: number of skills
+    :return: rollouts of each skill, rounded up, at least 2
+    """
+    return max(2, -(-n_episodes // n_skills))
+
+
 def play_and_score(
     model: SkillModel,
     env: VecEnv,
@@ -72,7 +83,7 @@ def play_and_score(
         model,
         env,
         seed,
-        n_rollouts=max(2, -(-n_episodes // model.n_skills)),
+        n_rollouts=n_rollouts_for(n_episodes, model.n_skills),
         n_steps=n_steps,
         noise_std=NOISE_STD,
         deterministic=deterministic,

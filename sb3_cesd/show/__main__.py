@@ -12,6 +12,7 @@ model, e.g. Walker-v0_cesd_diayn_compared.html.
 
 import argparse
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from sb3_cesd.common.command_line import at_least, output_folder
 from sb3_cesd.registry import METHODS
 from sb3_cesd.show.comparison import comparison_page
+from sb3_cesd.show.page_names import folder_of_pages, page_name
 from sb3_cesd.show.report import write_report
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.saved import show_saved
@@ -27,7 +29,7 @@ from sb3_cesd.show.saved import show_saved
 def main() -> None:
     """Run the command."""
     parser = make_parser()
-    args = parser.parse_args()
+    args = parser.parse_args([as_value(word) for word in sys.argv[1:]])
     if (args.model is None) == (args.compare is None):
         parser.error("no model is given, or --compare in addition to one: pass one model, or several after --compare")
     try:
@@ -90,6 +92,16 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def as_value(word: str) -> str:
+    """
+    Keep argparse from taking a vector such as ``-0.6,0.8`` as an option.
+
+    :param word: a word of the command line
+    :return: the word, with a space before a vector
+    """
+    return f" {word}" if re.fullmatch(r"-[\d.][^,]*,.*", word) else word
+
+
 def skill(text: str) -> int | list[float]:
     """
     Read a skill.
@@ -134,7 +146,7 @@ def show_one(args: argparse.Namespace) -> None:
     :raises ValueError: if something is missing or does not fit
     """
     shown = show_model(args, args.model)
-    folder = args.output or args.model.parent / f"{args.model.stem}_skills"
+    folder = args.output or folder_of_pages(args.model) / f"{page_name(args.model)}_skills"
     files = shown.save(folder, None if args.video == "none" else args.video or "gif")
     files.insert(0, folder / "skills.html")
     write_report(files[0], [shown], [args.model], command())
@@ -156,7 +168,7 @@ def compare(args: argparse.Namespace) -> None:
     for path in paths:
         shows.append(show_model(args, path))
         print(f"{path}: {shows[-1].title}\n{shows[-1]}\n")
-    target = comparison_page(args.output or paths[0].parent, paths, [shown.method for shown in shows])
+    target = comparison_page(args.output or folder_of_pages(paths[0]), paths, [shown.method for shown in shows])
     write_report(target, shows, paths, command())
     print(f"Saved {target}")
 

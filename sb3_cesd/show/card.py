@@ -15,7 +15,7 @@ from huggingface_hub import hf_hub_download
 from sb3_cesd.export import import_policy
 
 policy = import_policy(hf_hub_download("{repo_id}", "{policy}"))
-env = gym.make("{env_id}")  # import the package that registers it first
+env = gym.make("{env_id}"{env_kwargs})  # import the package that registers it first
 observation, _ = env.reset()
 action, _ = policy.predict(observation, skill={skill})
 ```

@@ -94,7 +94,8 @@ def draw_curves(curves: dict[str, Curve]) -> Figure:
     :param curves: by name
     :return: the figure, with the most informative curves if there are many
     """
-    order = sorted(curves, key=_rank)
+    # SB3 writes columns in any order
+    order = sorted(curves, key=lambda name: (_rank(name), name))
     names = order[:MAX_CURVES]
     n_rows = -(-len(names) // N_COLUMNS)
     figure = Figure(figsize=(3.2 * min(len(names), N_COLUMNS), 2.3 * n_rows), layout="constrained")
@@ -111,7 +112,7 @@ def draw_curves(curves: dict[str, Curve]) -> Figure:
 
 def _rank(name: str) -> int:
     """Rank a curve by its group; curves of single skills come last."""
-    if re.search(r"skill_\d+$", name):
+    if re.search(r"(skill|share)_\d+$", name):
         return len(GROUPS)
     return next((rank for rank, group in enumerate(GROUPS) if name.startswith(group)), 0)
 
@@ -153,5 +154,8 @@ def _monitors(paths: list[Path]) -> dict[str, Curve]:
 
 
 def _number(text: str | None) -> float:
-    """Read a number; NaN where none was logged."""
-    return float(text) if text else math.nan
+    """Read a number; NaN where none was logged, or something else."""
+    try:
+        return float(text or math.nan)
+    except ValueError:
+        return math.nan

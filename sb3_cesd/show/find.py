@@ -14,6 +14,7 @@ from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.untrusted_yml import read_entry
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.registry import METHODS
+from sb3_cesd.show.page_names import model_name
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
@@ -184,12 +185,13 @@ def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = 
         return None
     folder = model_path.resolve().parent
     # SB3's CheckpointCallback puts the number of steps last
-    of_checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", model_path.stem)
+    name = model_name(model_path)
+    of_checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", name)
     likely = [
-        *([folder / f"{of_checkpoint}.pkl"] if of_checkpoint != model_path.stem else []),
+        *([folder / f"{of_checkpoint}.pkl"] if of_checkpoint != name else []),
         _zoo_folder(model_path, env_id) / "vecnormalize.pkl",
-        folder / f"{model_path.stem}_vecnormalize.pkl",
-        folder / f"{model_path.stem}_vec_normalize.pkl",
+        folder / f"{name}_vecnormalize.pkl",
+        folder / f"{name}_vec_normalize.pkl",
     ]
     for path in likely:
         if path.is_file():

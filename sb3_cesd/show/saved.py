@@ -43,7 +43,9 @@ def show_saved(
     model = load_model(model_path, algorithm)
     import_packages(model_path, gym_packages)
     env_id = env_id or find_env_id(model_path)
-    statistics = load_vec_normalize(model_path, env_id, vec_normalize)
+    # Statistics beside a model that learned without any belong to another one
+    takes_statistics = getattr(model, "trained_normalized", False) or model.num_timesteps == 0
+    statistics = load_vec_normalize(model_path, env_id, vec_normalize) if vec_normalize or takes_statistics else None
     envs = envs_of_run(model_path, env_id, statistics and statistics[0])
     shown = show_in(envs, model, **kwargs)
     if model.reward == "intrinsic":

@@ -7,6 +7,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 from huggingface_hub.errors import RemoteEntryNotFoundError
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -103,6 +104,9 @@ def write_card(
     from sb3_cesd.show.card import EXPORTED_USAGE, ZOO_USAGE, describe_skills
     from sb3_cesd.show.skills import N_STEPS, show_skills
 
+    for name in (POLICY, VIDEO):
+        # Those of an earlier push, which this one may not write again
+        (card.parent / name).unlink(missing_ok=True)
     is_task, films = model.reward == "extrinsic", video_length is not None
     shorter = video_length if video_length is not None and video_length < N_STEPS else None
     shown = show_skills(model, env, n_steps=shorter, n_frames=6 if films else 0, video=films)
@@ -117,6 +121,7 @@ def write_card(
         "name": card.parent.name,
         "env_id": env_id,
         "env_name": env_id.split(":")[-1].replace("/", "-"),
+        "env_kwargs": "".join(f", {name}={value!r}" for name, value in given_arguments(env).items()),
         "policy": POLICY,
         "skill": model.skill if is_task and model.skill is not None else 0,
     }
@@ -129,6 +134,24 @@ def write_card(
     parts += [ZOO_USAGE.format(**names), "".join(zoo_card.partition(TRAINING)[1:])]
     card.write_text("\n".join(parts), encoding="utf-8")
     return with_skill_metrics(metadata, {} if is_task else shown.metrics)
+
+
+def given_arguments(env: VecEnv) -> dict[str, Any]:
+    """
+    Find the arguments with which environments were made, except those of their id and for rendering.
+
+    :param env: the environments
+    :return: arguments by name, as far as they are numbers, strings or truth values
+    """
+    spec = env.get_attr("spec")[0]
+    if spec is None or spec.id not in gym.registry:
+        return {}
+    usual = {**gym.spec(spec.id).kwargs, "render_mode": spec.kwargs.get("render_mode")}
+    return {
+        name: value
+        for name, value in spec.kwargs.items()
+        if isinstance(value, bool | int | float | str) and (name not in usual or usual[name] != value)
+    }
 
 
 def argument_in(zoo_card: str, option: str) -> str:

@@ -319,6 +319,7 @@ def test_command_line(trained, tmp_path):
     found = with_checkpoints_found(["--algo", "cesd", "-i", str(trained), "-n", "100"])
     assert found == ["--algo", "cesd", "-i", latest, "-n", "100"]
     assert with_checkpoints_found(["--trained-agent", str(trained)]) == ["--trained-agent", latest]
+    assert with_checkpoints_found([f"--trained-agent={trained}"]) == [f"--trained-agent={latest}"]
     assert with_checkpoints_found(["-i", "model.zip", "-f", str(trained)]) == ["-i", "model.zip", "-f", str(trained)]
     with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
         with_checkpoints_found(["-i", str(tmp_path)])

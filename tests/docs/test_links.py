@@ -40,7 +40,7 @@ def test_relative_links_lead_somewhere(page):
 
 def long_description(**environment):
     """What PyPI would show, and the URLs beside it."""
-    hidden = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
+    hidden = {name: value for name, value in os.environ.items() if not name.startswith("SB3_CESD_")}
     code = "import setuptools; setuptools.setup = lambda **kwargs: print(kwargs['long_description'], kwargs['project_urls'])"
     result = subprocess.run(
         [sys.executable, "-c", f"{code}; exec(open('setup.py').read(), {{'__file__': 'setup.py', '__name__': '__main__'}})"],
@@ -54,9 +54,7 @@ def long_description(**environment):
 
 
 def test_links_on_pypi_lead_to_the_repository():
-    shown = long_description(
-        GITHUB_SERVER_URL="https://host.example", GITHUB_REPOSITORY="owner/name", GITHUB_REF_NAME="v9.8.7"
-    )
+    shown = long_description(SB3_CESD_REPOSITORY="https://host.example/owner/name", SB3_CESD_TAG="v9.8.7")
     links = LINK.findall(without_code(shown))
     assert len(links) > 30 and all(link.startswith(("https:", "#")) for link in links)
     assert "https://host.example/owner/name/blob/v9.8.7/docs/quickstart.md" in links
@@ -66,7 +64,7 @@ def test_links_on_pypi_lead_to_the_repository():
 
 
 def test_a_build_at_home_names_no_repository():
-    shown = long_description()
+    shown = long_description(GITHUB_SERVER_URL="https://host.example", GITHUB_REPOSITORY="someone/else")
     assert "(docs/quickstart.md)" in shown and "host" not in shown.splitlines()[-1] and "{'Paper': " in shown
 
 

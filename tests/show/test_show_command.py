@@ -11,12 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, saved, show
+from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, model, saved, show
+from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd import METHODS
+from sb3_cesd.callbacks import ResumableCheckpoint
+from sb3_cesd.checkpoints.folders import find_checkpoint
 from sb3_cesd.common import files
 from sb3_cesd.envs.robots.gl import egl_works
+from sb3_cesd.show import __main__ as command
 from sb3_cesd.show import html
 from sb3_cesd.show.comparison import comparison_page, mark_of
+from sb3_cesd.show.find import load_vec_normalize
 from sb3_cesd.show.video import even_columns, grid_frames, write_video
 
 
@@ -77,6 +85,43 @@ def test_a_checkpoint_does_not_overwrite_the_final_model(tmp_path, monkeypatch):
     assert (tmp_path / "Pendulum-v1_skills" / "skills.png").stat() == final
 
 
+def test_a_model_in_a_checkpoint_has_its_page_beside_the_checkpoints(tmp_path, monkeypatch):
+    """Checkpoints are deleted."""
+    folder = tmp_path / "Pendulum-v1_1" / "checkpoints"
+    make_small(METHODS["apt"]).learn(60, ResumableCheckpoint(folder))
+    path = find_checkpoint(folder) / "model.zip"
+    show(monkeypatch, path, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
+    assert (folder / "steps_000000000060_skills" / "skills.html").is_file()
+    show(monkeypatch, "--compare", path, path, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
+    assert len(list(folder.glob("steps_000000000060_*compared.html"))) == 1
+
+
+def test_names_with_dots_are_names(tmp_path, monkeypatch):
+    for name, mean in (("lr0.1", 1.0), ("lr0.3", 2.0)):
+        model("Pendulum-v1").save(tmp_path / name)
+        save_statistics(tmp_path / f"{name}_vecnormalize.pkl", mean)
+        found, _ = load_vec_normalize(tmp_path / name, "Pendulum-v1")
+        assert found.obs_rms.mean[0] == mean
+    for name in ("lr0.1", "lr0.3"):
+        show(monkeypatch, tmp_path / name, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
+        assert (tmp_path / f"{name}_skills" / "skills.html").is_file()
+    names = page_names(tmp_path, (["m/lr0.1", "m/lr0.3"], ["CeSD"] * 2))
+    assert names == ["lr0.1_cesd_vs_lr0.3_cesd_compared.html"]
+
+
+def test_statistics_of_another_model_are_left_alone(tmp_path, monkeypatch, capsys):
+    make_small(METHODS["apt"]).learn(60).save(tmp_path / "plain.zip")
+    save_statistics(tmp_path / "other_vecnormalize.pkl", 3.0)
+    show(monkeypatch, tmp_path / "plain.zip", *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
+    assert "normalised by" not in capsys.readouterr().out
+
+
+def test_vectors_may_begin_with_a_minus():
+    words = ["model.zip", "--skill", "-0.6,0.8", "0.6,-0.8", "-.6,-0.8", "--seed", "3"]
+    args = command.make_parser().parse_args([command.as_value(word) for word in words])
+    assert args.skill == [[-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]] and args.seed == 3
+
+
 def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
     paths = [saved("Pendulum-v1"), saved("Pendulum-v1", "diayn")]
     show(monkeypatch, "--compare", *paths, "--output", tmp_path, *QUICK)
@@ -111,6 +156,12 @@ def test_a_comparison_does_not_overwrite_another(tmp_path, monkeypatch):
     show(monkeypatch, "--compare", cesd, other, "--output", tmp_path / "pages", *QUICK, "--rollouts", 0, "--skill", 1)
     assert [page.name for page in pages if page.read_text() != pages[page]] == ["Pendulum-v1_cesd_1_diayn_2_compared.html"]
     assert set((tmp_path / "pages").iterdir()) == set(pages)
+
+
+def save_statistics(path, mean):
+    env = VecNormalize(make_vec_env("Pendulum-v1"))
+    env.obs_rms.mean[:] = mean
+    env.save(str(path))
 
 
 def page_names(folder, *compared):

@@ -130,6 +130,20 @@ def test_a_browser_shows_figure_and_films(shown, tmp_path):
     assert line > 100, "and the figure"
 
 
+def test_curves_of_single_skills_come_last(tmp_path):
+    names = [f"{kind}_{skill:02d}" for kind in ("skills/share", "rollout/ep_rew_skill") for skill in range(16)]
+    names += ["train/actor_loss", "skills/policy_coverage_48", "skills/knn_accuracy", "eval/ok"]
+    rows = [[100 * step, *[step] * (len(names) - 1), True] for step in (1, 2)]
+    lines = [["time/total_timesteps", *names], *rows]
+    (tmp_path / "progress.csv").write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n")
+    curves = find_curves(tmp_path)
+    assert curves["train/actor_loss"].values.tolist() == [1.0, 2.0] and "eval/ok" not in curves
+    titles = [axes.get_title() for axes in draw_curves(curves).axes]
+    assert {"train/actor_loss", "skills/policy_coverage_48", "skills/knn_accuracy"} < set(titles)
+    again = draw_curves(dict(reversed(curves.items()))).axes
+    assert [axes.get_title() for axes in again] == titles
+
+
 def test_curves_of_the_training_beside_the_model(shown, tmp_path):
     learner = model("Pendulum-v1", "diayn")
     learner.set_env(make_vec_env("Pendulum-v1", monitor_dir=str(tmp_path)))

@@ -163,6 +163,8 @@ class OwnActivation(make_small(CeSD).policy.activation_fn):
 
 
 def test_model_that_cannot_be_exported_is_pushed_without(tmp_path, capsys):
+    make_card(tmp_path, make_small(METRA, MAZE), make_vec_env(MAZE))
+    assert (tmp_path / "policy.safetensors").exists(), "of an earlier push"
     model = make_small(METRA, MAZE, policy_kwargs={"net_arch": [16], "activation_fn": OwnActivation})
     text, _ = make_card(tmp_path, model, make_vec_env(MAZE))
     assert "No policy.safetensors" in capsys.readouterr().out and not (tmp_path / "policy.safetensors").exists()
@@ -171,6 +173,14 @@ def test_model_that_cannot_be_exported_is_pushed_without(tmp_path, capsys):
         and "--algo metra --env MazeSquareC-v0 -orga someone " in text
         and text.endswith("{'n_skills': 4}\n")
     )
+
+
+def test_card_names_the_arguments_of_the_environment(tmp_path):
+    env = make_vec_env(MAZE, env_kwargs={"reward": "coverage", "render_mode": "rgb_array"})
+    text, _ = make_card(tmp_path, make_small(METRA, MAZE), env)
+    assert f"gym.make(\"{MAZE}\", reward='coverage')" in text
+    text, _ = make_card(tmp_path, make_small(METRA, MAZE), make_vec_env(MAZE))
+    assert f'gym.make("{MAZE}")' in text
 
 
 def test_other_models_are_pushed_as_before(tmp_path):

@@ -23,6 +23,7 @@ def test_presets_are_the_entries_of_the_yml_files(config):
         assert settings == {name: value for name, value in entry.items() if name not in NOT_IN_A_PRESET}, env_id
         assert settings.n_timesteps == entry["n_timesteps"] and settings.n_envs == entry.get("n_envs", 1)
         assert isinstance(settings.n_timesteps, int)
+        assert preset(scale, f"sb3_cesd:{env_id}", method) == settings
     # Of a class, and of an environment that the files don't name
     if method in METHODS:
         assert preset(scale, "Pendulum-v1", METHODS[method]) == preset(scale, method=method)

@@ -89,11 +89,11 @@ def read_entry(config: str, env_id: str) -> Entry:
     Read the hyperparameters of a method in an environment.
 
     :param config: name of the config
-    :param env_id: id of the environment
+    :param env_id: id of the environment, which may name this package (``sb3_cesd:Walker-v0``)
     :return: its entry or, as in RL Zoo, the default one
     """
     composed = entries(config)
-    return composed.get(env_id, composed["default"])
+    return composed.get(env_id.removeprefix("sb3_cesd:"), composed["default"])
 
 
 def read_sections(file: str) -> dict[str, Entry]:
