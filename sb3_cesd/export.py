@@ -29,8 +29,9 @@ from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_f
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.checks import check_observation, statistics_of_training
+from sb3_cesd.skill_ddpg.checks import check_observation
 from sb3_cesd.skill_ddpg.networks import SkillActor
+from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor

@@ -14,7 +14,7 @@ from sb3_cesd.common.skills import check_skill
 from sb3_cesd.common.vec_normalize import normalize_entries
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import statistics_of_training
+from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 
 
 class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):

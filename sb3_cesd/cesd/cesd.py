@@ -23,7 +23,7 @@ from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
-from sb3_cesd.skill_ddpg import SkillDDPG, checks
+from sb3_cesd.skill_ddpg import SkillDDPG, normalization
 from sb3_cesd.skill_ddpg.estimate import CostPhase
 from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
 
@@ -356,7 +356,7 @@ class CeSD(SkillDDPG):
     def _warn_of_moving_statistics(self) -> None:
         super()._warn_of_moving_statistics()
         if isinstance(self.intrinsic, CeSDReward) and self.intrinsic.constraint.freeze_clusters:
-            checks.warn_of_moving_statistics(
+            normalization.warn_of_moving_statistics(
                 self.get_vec_normalize_env(),
                 "freeze_clusters=True keeps encoder and prototypes, and with them the clusters",
                 "leave one of the two out.",

@@ -31,7 +31,7 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.common.vec_normalize import unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.skill_ddpg import checks, load_errors
+from sb3_cesd.skill_ddpg import checks, load_errors, normalization
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saving import SavedSkillModel
 from sb3_cesd.skill_ddpg.skill_states import expected_rewards
@@ -112,7 +112,7 @@ class ActingSkillModel(SavedSkillModel):
         checks.check_env_spaces(env.observation_space, env.action_space)
         with load_errors.explain_other_spaces():
             given = self._wrap_env(env, self.verbose)
-            checks.check_normalization(given)
+            normalization.check_order_of_wrappers(given)
             with_skills = self._add_skills(given)
             self._check_wrapper(with_skills)
             super().set_env(with_skills, force_reset)
@@ -191,7 +191,7 @@ class ActingSkillModel(SavedSkillModel):
             next_obs = entries_of(self._last_original_obs)
             reward = self._vec_normalize_env.get_original_reward()
             if all(np.isfinite(values).all() for values in (*next_obs.values(), reward)):
-                checks.check_statistics(self._vec_normalize_env, self.num_timesteps)
+                normalization.check_finite_statistics(self._vec_normalize_env, self.num_timesteps)
         terminal_obs = {name: value.copy() for name, value in next_obs.items()}
         for idx in np.nonzero(dones)[0]:
             self.n_diverged_simulations += "physics_warnings" in infos[idx]

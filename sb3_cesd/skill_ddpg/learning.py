@@ -16,7 +16,7 @@ from sb3_cesd.common.logging import LogSchedule, MeanLogs, n_logs_for
 from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.progress import has_come, step_of
-from sb3_cesd.skill_ddpg import checks
+from sb3_cesd.skill_ddpg import checks, normalization
 from sb3_cesd.skill_ddpg.acting import ActingSkillModel
 from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
 from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
@@ -133,7 +133,7 @@ class LearningSkillModel(ActingSkillModel):
             )
             goes_on = None
         if goes_on is None:
-            checks.warn_of_normalization(self, self.get_vec_normalize_env())
+            normalization.warn_of_other_statistics(self, self.get_vec_normalize_env())
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._forget_states()
         self._note_normalization()
@@ -159,7 +159,7 @@ class LearningSkillModel(ActingSkillModel):
     def _warn_of_moving_statistics(self) -> None:
         """Warn if ``VecNormalize`` changes the inputs of networks that learn no more."""
         if self.keeps_reference:
-            checks.warn_of_moving_statistics(
+            normalization.warn_of_moving_statistics(
                 self.get_vec_normalize_env(),
                 "bc_coef imitates a skill as it was pre-trained",
                 "set training = False and norm_reward = False in the VecNormalize of the task.",

@@ -29,7 +29,7 @@ from sb3_cesd.common.tensors import frozen, minimum, polyak_update
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.skill_ddpg import checks, saved_files, search_space
+from sb3_cesd.skill_ddpg import checks, normalization, saved_files, search_space
 from sb3_cesd.skill_ddpg.arguments import (
     ConstructorSignature,
     check_argument_names,
@@ -209,7 +209,7 @@ class SkillDDPG(LearningSkillModel):
             env = checks.make_training_env(env, verbose)
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
             env = self._wrap_env(env, verbose)  # type: ignore[arg-type]
-            checks.check_normalization(env)
+            normalization.check_order_of_wrappers(env)
             if _init_setup_model:
                 env = self._add_skills(env)
 
