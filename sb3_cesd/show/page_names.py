@@ -33,4 +33,4 @@ def folder_of_pages(path: Path) -> Path:
     :param path: file of the model
     :return: its folder; that of the checkpoints for a model in one, since checkpoints are deleted
     """
-    return path.parent.parent if is_checkpoint(path.parent) else path.parent
+    return path.resolve().parent.parent if is_checkpoint(path.parent) else path.parent
