@@ -1,6 +1,6 @@
 """Statistics of ``VecNormalize``, and environments that are normalised as those of training."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
@@ -66,6 +66,16 @@ def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
     return VecTransposeImage(env)
 
 
+def normalizes_observations(vec_normalize: VecNormalize | None) -> TypeGuard[VecNormalize]:
+    """
+    Return whether observations are normalised.
+
+    :param vec_normalize: ``VecNormalize`` of an environment, if there is one
+    :return: whether there is one, and it normalises them
+    """
+    return vec_normalize is not None and vec_normalize.norm_obs
+
+
 def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     """
     Return whether observations are not normalised for a model, although ``VecNormalize`` normalised them in training.
@@ -77,9 +87,7 @@ def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     if not getattr(model, "trained_normalized", False):
         return False
     has_learned = getattr(model, "num_timesteps", 0) > 0
-    return not (
-        vec_normalize is not None and vec_normalize.norm_obs and (has_seen_observations(vec_normalize) or not has_learned)
-    )
+    return not (normalizes_observations(vec_normalize) and (has_seen_observations(vec_normalize) or not has_learned))
 
 
 def what_lacks(vec_normalize: VecNormalize | None, place: str) -> str:
@@ -90,7 +98,7 @@ def what_lacks(vec_normalize: VecNormalize | None, place: str) -> str:
     :param place: what to call the environment
     :return: a clause
     """
-    is_new = vec_normalize is not None and vec_normalize.norm_obs
+    is_new = normalizes_observations(vec_normalize)
     return f"the statistics of {place} are new" if is_new else f"those of {place} are not normalised"
 
 
@@ -103,7 +111,7 @@ def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> No
     :raises ValueError: if the model takes observations as they are
     """
     takes_plain = not getattr(model, "trained_normalized", False) and getattr(model, "num_timesteps", 0) > 0
-    if vec_normalize is not None and vec_normalize.norm_obs and takes_plain:
+    if normalizes_observations(vec_normalize) and takes_plain:
         raise ValueError(
             "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
             "holds its statistics itself: leave vec_normalize out, or pass environments without VecNormalize."

@@ -7,7 +7,13 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.common.observations import shapes_of, short
-from sb3_cesd.common.vec_normalize import check_needs_statistics, lacks_statistics, observation_statistics, what_lacks
+from sb3_cesd.common.vec_normalize import (
+    check_needs_statistics,
+    lacks_statistics,
+    normalizes_observations,
+    observation_statistics,
+    what_lacks,
+)
 
 
 def check_order_of_wrappers(env: VecEnv) -> None:
@@ -67,7 +73,6 @@ def warn_of_other_statistics(model: Any, vec_normalize: VecNormalize | None) -> 
     :param model: the model
     :param vec_normalize: ``VecNormalize`` of its environment, if there is one
     """
-    normalizes = vec_normalize is not None and vec_normalize.norm_obs
     if model.num_timesteps == 0:
         return
     if lacks_statistics(model, vec_normalize):
@@ -76,7 +81,7 @@ def warn_of_other_statistics(model: Any, vec_normalize: VecNormalize | None) -> 
             f"VecNormalize normalised the observations that the model has learned from, but {lacking}: pass load or set_env "
             "the environment with the statistics of the training, VecNormalize.load(path, env)."
         )
-    elif normalizes and not model.trained_normalized:
+    elif normalizes_observations(vec_normalize) and not model.trained_normalized:
         warnings.warn(
             "The model has learned from observations as they are, but VecNormalize normalises those of its environment: pass "
             "load or set_env the environment without VecNormalize, or with norm_obs=False."
@@ -91,7 +96,7 @@ def warn_of_moving_statistics(vec_normalize: VecNormalize | None, what: str, rem
     :param what: the argument that keeps the networks, and what for
     :param remedy: what to do instead
     """
-    if vec_normalize is not None and vec_normalize.norm_obs and vec_normalize.training:
+    if normalizes_observations(vec_normalize) and vec_normalize.training:
         warnings.warn(f"{what}, but what VecNormalize makes of an observation goes on changing: {remedy}")
 
 

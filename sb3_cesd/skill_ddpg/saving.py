@@ -20,6 +20,7 @@ from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.common.vec_normalize import normalizes_observations
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, load_errors, saved_files, skill_states
@@ -211,8 +212,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
 
     def _note_normalization(self) -> None:
         """Note whether the model learns on normalised observations."""
-        normalize = self.get_vec_normalize_env()
-        self.trained_normalized = normalize is not None and normalize.norm_obs
+        self.trained_normalized = normalizes_observations(self.get_vec_normalize_env())
 
     @contextmanager
     def learning_later(self, n_timesteps: int) -> Iterator[None]:
