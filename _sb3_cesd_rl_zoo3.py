@@ -33,24 +33,12 @@ class RLZooFinder:
                 find_spec = getattr(finder, "find_spec", None)
                 spec = None if finder is self or find_spec is None else find_spec(name, path, target)
                 if spec is not None:
-                    self.extend_after_import(spec.loader)
+                    if hasattr(spec.loader, "exec_module"):
+                        spec.loader = ExtendingLoader(spec.loader, self.extend)
                     return spec
             return None
         finally:
             self.searched.discard(name)
-
-    def extend_after_import(self, loader):
-        exec_module = getattr(loader, "exec_module", None)
-        if exec_module is None:
-            return
-
-        def exec_and_extend(module):
-            exec_module(module)
-            # A loader may also load other modules
-            if module.__name__.startswith("rl_zoo3."):
-                self.extend(module)
-
-        loader.exec_module = exec_and_extend
 
     def extend(self, module):
         try:
@@ -67,3 +55,24 @@ class RLZooFinder:
                     "Install sb3_cesd again, or remove it with: pip uninstall sb3_cesd",
                     file=sys.stderr,
                 )
+
+
+class ExtendingLoader:
+    """
+    Does what another loader does, and extends the module that it has executed.
+
+    It does not change the other loader, which may be shared, or be the proxy of another package that hooks imports.
+    """
+
+    def __init__(self, loader, extend):
+        self.loader = loader
+        self.extend = extend
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def exec_module(self, module):
+        # The module keeps the loader that it has without this package
+        module.__loader__ = module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        self.extend(module)

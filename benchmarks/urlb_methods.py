@@ -40,6 +40,23 @@ RELEASED: dict[str, Any] = merge(
 )
 
 
+#: Actor, critic and batches of published size. With the laptop entries: as many updates as there, a 50th of the published ones
+LARGE: dict[str, Any] = {"batch_size": 1024, "policy_kwargs": {"net_arch": {"pi": [1024, 1024], "qf": [512, 1024]}}}
+#: The same for the networks of CeSD, and for the one network of APT, with the published number of neighbors
+CESD_LARGE: dict[str, Any] = merge(
+    LARGE,
+    {
+        "intrinsic_kwargs": {
+            "encoder_kwargs": {"net_arch": [1024, 1024]},
+            "distance_encoder_kwargs": {"features_dim": 512, "net_arch": [1024]},
+            "entropy_kwargs": {"k": 16},
+        }
+    },
+)
+APT_LARGE: dict[str, Any] = merge(
+    LARGE, {"intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 512, "net_arch": [1024]}, "entropy_kwargs": {"k": 12}}}
+)
+
 #: Scale -> suffix of the name of the config
 SCALES = {"laptop": "_laptop", "published": ""}
 
@@ -96,6 +113,8 @@ METHODS: dict[str, Method] = {
     **{name: Method("cesd", arm.overrides, of_pretraining=arm.of_pretraining) for name, arm in ARMS.items()},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
+    "large": Method("cesd", CESD_LARGE),
+    "apt,large": Method("apt", APT_LARGE),
 }
 #: Pre-training id -> its tasks
 DOMAINS: dict[str, tuple[str, ...]] = {

@@ -114,6 +114,30 @@ def test_hook_gets_along_with_other_hooks():
     assert python(code)[0].split() == ["True"]
 
 
+def test_hook_leaves_loaders_of_other_packages_alone():
+    """As wrapt does: its loader passes attributes that are set on to the one that it wraps."""
+    code = (
+        "import sys\n"
+        "class Proxy:\n"
+        "    def __init__(self, loader): self.__dict__['loader'] = loader\n"
+        "    def __getattr__(self, name): return getattr(self.loader, name)\n"
+        "    def __setattr__(self, name, value): setattr(self.loader, name, value)\n"
+        "    def exec_module(self, module): self.loader.exec_module(module)\n"
+        "class Wraps:\n"
+        "    def find_spec(self, *args):\n"
+        "        others = [finder for finder in sys.meta_path[2:] if hasattr(finder, 'find_spec')]\n"
+        "        spec = next((spec for finder in others if (spec := finder.find_spec(*args)) is not None), None)\n"
+        "        if spec is not None: spec.loader = Proxy(spec.loader)\n"
+        "        return spec\n"
+        "assert type(sys.meta_path[0]).__name__ == 'RLZooFinder'\n"
+        "sys.meta_path.insert(1, Wraps())\n"
+        "import inspect; from rl_zoo3 import utils\n"
+        "print('cesd' in utils.ALGOS, type(utils.__loader__).__name__, type(utils.__spec__.loader).__name__)\n"
+        "print('def create_test_env' in inspect.getsource(utils))"
+    )
+    assert python(code)[0].split() == ["True", "Proxy", "Proxy", "True"]
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_child_processes_know_us(method):
     known = "'cesd' in __import__('rl_zoo3.utils', fromlist=['ALGOS']).ALGOS"
