@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from entries import UNDONE, read_entry
 from urlb_arms import ARMS
+from urlb_sizes import APT_SIZES, CESD_SIZES
 
 from sb3_cesd import registry
 from sb3_cesd.common.merging import merge
@@ -39,23 +40,6 @@ RELEASED: dict[str, Any] = merge(
     },
 )
 
-
-#: Actor, critic and batches of published size. With the laptop entries: as many updates as there, a 50th of the published ones
-LARGE: dict[str, Any] = {"batch_size": 1024, "policy_kwargs": {"net_arch": {"pi": [1024, 1024], "qf": [512, 1024]}}}
-#: The same for the networks of CeSD, and for the one network of APT, with the published number of neighbors
-CESD_LARGE: dict[str, Any] = merge(
-    LARGE,
-    {
-        "intrinsic_kwargs": {
-            "encoder_kwargs": {"net_arch": [1024, 1024]},
-            "distance_encoder_kwargs": {"features_dim": 512, "net_arch": [1024]},
-            "entropy_kwargs": {"k": 16},
-        }
-    },
-)
-APT_LARGE: dict[str, Any] = merge(
-    LARGE, {"intrinsic_kwargs": {"encoder_kwargs": {"features_dim": 512, "net_arch": [1024]}, "entropy_kwargs": {"k": 12}}}
-)
 
 #: Scale -> suffix of the name of the config
 SCALES = {"laptop": "_laptop", "published": ""}
@@ -113,8 +97,8 @@ METHODS: dict[str, Method] = {
     **{name: Method("cesd", arm.overrides, of_pretraining=arm.of_pretraining) for name, arm in ARMS.items()},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
-    "large": Method("cesd", CESD_LARGE),
-    "apt,large": Method("apt", APT_LARGE),
+    **{name: Method("cesd", overrides) for name, overrides in CESD_SIZES.items()},
+    **{name: Method("apt", overrides) for name, overrides in APT_SIZES.items()},
 }
 #: Pre-training id -> its tasks
 DOMAINS: dict[str, tuple[str, ...]] = {

@@ -271,7 +271,7 @@ class ActingSkillModel(SavedSkillModel):
             )
         self._follow(skill)
         if not self._is_learning:
-            self._last_obs = None  # it contains the old skill: reset before the next step
+            self.end_episodes()  # the last observations contain the old skill
         elif skill is not None and self.reward == "intrinsic":
             self._switch_to(skill)
 

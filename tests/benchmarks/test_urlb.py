@@ -10,7 +10,7 @@ import pytest
 from scripts import call
 from settings import RELEASED, settings_of
 
-from sb3_cesd import CeSD
+from sb3_cesd import CeSD, registry
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -452,3 +452,20 @@ def test_arms_learn_tasks_as_the_entry_does():
     for name, arm in ARMS.items():
         assert without_reward(name, "QuadrupedWalk-v0") == without_reward("cesd", "QuadrupedWalk-v0")
         assert without_reward(name, "Quadruped-v0") == {**without_reward("cesd", "Quadruped-v0"), **arm.of_pretraining}
+
+
+@pytest.mark.parametrize(("large", "method"), [("large", "cesd"), ("apt,large", "apt")])
+def test_large_is_of_published_size(large, method):
+    """The number of skills and what distances are taken of are those of the laptop entry."""
+    from urlb_methods import METHODS
+
+    def sizes(name, scale, **others):
+        entry = METHODS[name].arguments(scale, "Quadruped-v0")
+        entry = {key: value for key, value in entry.items() if key not in ("n_timesteps", "n_envs", "buffer_size")}
+        model = registry.METHODS[method](env="Quadruped-v0", device="cpu", seed=0, **{**entry, "n_skills": 8, **others})
+        shapes = {key: value.shape for part in (model.policy, model.intrinsic) for key, value in part.state_dict().items()}
+        return shapes, model.batch_size, model.intrinsic.entropy.k
+
+    of_laptop = {"intrinsic_kwargs": {"distance_encoder": "icm"}} if method == "cesd" else {}
+    assert sizes(large, "laptop") == sizes(method, "published", **of_laptop)
+    assert sizes(large, "laptop") != sizes(method, "laptop")
