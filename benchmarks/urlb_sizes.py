@@ -62,4 +62,4 @@ CESD_SIZES: dict[str, dict[str, Any]] = {
     "batch=1024": of_cesd(256, 1024, 16),
     "large": of_cesd(1024, 1024, 16),
 }
-APT_SIZES: dict[str, dict[str, Any]] = {"apt,large": of_apt(1024, 1024, 12)}
+APT_SIZES: dict[str, dict[str, Any]] = {"apt,batch=1024": of_apt(256, 1024, 12), "apt,large": of_apt(1024, 1024, 12)}
