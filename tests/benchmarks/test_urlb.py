@@ -457,12 +457,12 @@ def test_arms_learn_tasks_as_the_entry_does():
 @pytest.mark.parametrize(("large", "method"), [("large", "cesd"), ("apt,large", "apt")])
 def test_large_is_of_published_size(large, method):
     """The number of skills and what distances are taken of are those of the laptop entry."""
+    from entries import of_constructor
     from urlb_methods import METHODS
 
     def sizes(name, scale, **others):
-        entry = METHODS[name].arguments(scale, "Quadruped-v0")
-        entry = {key: value for key, value in entry.items() if key not in ("n_timesteps", "n_envs", "buffer_size")}
-        model = registry.METHODS[method](env="Quadruped-v0", device="cpu", seed=0, **{**entry, "n_skills": 8, **others})
+        entry = {**of_constructor(METHODS[name].arguments(scale, "Quadruped-v0")), "n_skills": 8, **others}
+        model = registry.METHODS[method](env="Quadruped-v0", device="cpu", seed=0, **entry)
         shapes = {key: value.shape for part in (model.policy, model.intrinsic) for key, value in part.state_dict().items()}
         return shapes, model.batch_size, model.intrinsic.entropy.k
 
