@@ -65,6 +65,9 @@ ARMS: dict[str, Arm] = {
     "distance=icm,train_freq=8": Arm(ICM, train_freq=8),
     "distance=icm,skill_duration=None": Arm(ICM, skill_duration=None),
     "distance=icm,train_freq=8,skill_duration=None": Arm(ICM, train_freq=8, skill_duration=None),
+    "distance=icm,window=50,skill_duration=None": Arm(
+        {**ICM, "cluster_window": 50, "constraint_kwargs": {"start": 0.5, "freeze_clusters": True}}, skill_duration=None
+    ),
     "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),
     "encoder=icm": Arm(CLUSTERS_IN_ICM),
     "encoder=icm,kappa=0.3": Arm({**CLUSTERS_IN_ICM, "relabel_kwargs": {"kappa": 0.3}}),

@@ -98,6 +98,7 @@ METHODS: dict[str, Method] = {
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
     **{name: Method("cesd", overrides) for name, overrides in CESD_SIZES.items()},
+    "batch=1024,train_freq=32": Method("cesd", CESD_SIZES["batch=1024"], of_pretraining={"train_freq": 32}),
     **{name: Method("apt", overrides) for name, overrides in APT_SIZES.items()},
 }
 #: Pre-training id -> its tasks
