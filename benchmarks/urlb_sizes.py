@@ -44,7 +44,6 @@ def _of_apt(width: int, batch_size: int, k: int) -> dict[str, Any]:
 #: Name of the variant -> arguments; "large" is as published
 CESD_SIZES: dict[str, dict[str, Any]] = {
     "width=512": _of_cesd(512, 256, 8),
-    "k=3": _of_cesd(256, 256, 3),
     "batch=1024": _of_cesd(256, 1024, 16),
     "large": _of_cesd(1024, 1024, 16),
 }
