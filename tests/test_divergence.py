@@ -213,6 +213,20 @@ def test_a_schedule_returns_a_finite_rate(make_model, rate):
     assert is_finite(model)
 
 
+@pytest.mark.parametrize("train_freq", [16, (1, "episode")])
+def test_a_rate_that_falls_to_0_may_do_so_within_the_last_rollout(make_model, train_freq):
+    """A rollout goes on beyond the total, where the remaining progress would be negative."""
+    seen = []
+
+    def falling(progress):
+        seen.append(progress)
+        return 1e-3 * progress
+
+    model = make_model(learning_rate=falling, train_freq=train_freq).learn(150)
+    assert model.num_timesteps > 150
+    assert seen[-1] == min(seen) == model.policy.actor.optimizer.param_groups[0]["lr"] == 0.0
+
+
 class Huge(gym.Env):
     """An environment whose observations or rewards are finite, but not their squares."""
 

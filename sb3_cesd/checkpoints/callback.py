@@ -77,7 +77,12 @@ class ResumableCheckpoint(BaseCallback):
         if self.path is None:
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         folder = Path(self.path).resolve()
-        is_own = folder in self.model.checkpoint_folders and self.model.num_timesteps > 0
+        is_own = folder in self.model.checkpoint_folders
+        if is_own and self.model.num_timesteps == 0 and checkpoints_in(folder):
+            raise ValueError(
+                f"{self.path} holds the checkpoints of this run, which would begin anew: continue it by "
+                "learn(remaining_timesteps(model), reset_num_timesteps=False), or pass another folder."
+            )
         if not is_own and checkpoints_in(folder):
             raise ValueError(
                 f"{self.path} holds the checkpoints of another run: continue it by sb3_cesd.checkpoints.resume, or pass "

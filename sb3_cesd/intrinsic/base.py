@@ -11,6 +11,7 @@ from sb3_cesd.common.cuda.graphed_function import set_learning_rate
 from sb3_cesd.common.gradient_steps import GradientSteps
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.intrinsic.results import check_loss, check_reward
 
 MakeOptimizer = Callable[[list[nn.Parameter]], th.optim.Optimizer]
 
@@ -86,9 +87,11 @@ class IntrinsicReward(nn.Module, ABC):
         Learn from a batch.
 
         :param samples: a batch of transitions
+        :raises ValueError: if :meth:`loss` returns neither a scalar that depends on a parameter nor ``None``
         """
         loss = self.loss(samples)
         if loss is not None:
+            check_loss(loss, self)
             self.step(self.optimizer, loss)
             self.logs["train/intrinsic_loss"] = loss.detach()
 
@@ -101,8 +104,11 @@ class IntrinsicReward(nn.Module, ABC):
 
         :param samples: a batch with extrinsic n-step returns
         :return: the same transitions with intrinsic rewards
+        :raises ValueError: if :meth:`reward` does not return one number per transition
         """
-        rewards = self.reward(samples)[:, None]  # (batch_size, 1)
+        reward = self.reward(samples)
+        check_reward(reward, len(samples.rewards), self)
+        rewards = reward[:, None]  # (batch_size, 1)
         self.logs["intrinsic/reward"] = rewards.mean()
         return samples._replace(rewards=rewards)
 

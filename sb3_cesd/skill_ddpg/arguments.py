@@ -158,9 +158,18 @@ def check_argument_names(model_class: type[BaseAlgorithm], names: Iterable[str])
     known = inspect.signature(model_class).parameters
     for name in names:
         if name not in known:
-            similar = difflib.get_close_matches(name, known, n=1)
-            remedy = f"did you mean {similar[0]!r}?" if similar else f"use some of {', '.join(sorted(known))}."
+            if name in _arguments_of_tasks(model_class):
+                remedy = f"it is for tasks, so pass it to from_pretrained(path, env, {name}=...), or add -i FILE in RL Zoo."
+            else:
+                similar = difflib.get_close_matches(name, known, n=1)
+                remedy = f"did you mean {similar[0]!r}?" if similar else f"use some of {', '.join(sorted(known))}."
             raise TypeError(f"{model_class.__qualname__}.__init__() got an unexpected keyword argument {name!r}: {remedy}")
+
+
+def _arguments_of_tasks(model_class: type[BaseAlgorithm]) -> set[str]:
+    """List the arguments of ``from_pretrained`` besides those of ``load``."""
+    make = getattr(model_class, "from_pretrained", model_class.load)
+    return set(inspect.signature(make).parameters) - set(inspect.signature(model_class.load).parameters)
 
 
 def constructor_arguments(model: BaseAlgorithm) -> dict[str, Any]:

@@ -151,6 +151,10 @@ class LearningSkillModel(ActingSkillModel):
             self._estimate = Estimate(self)
         return result
 
+    def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
+        # The last rollout may go beyond the total, where a schedule that falls to 0 would be negative
+        super()._update_current_progress_remaining(min(num_timesteps, total_timesteps), total_timesteps)
+
     @property
     def _actor_is_due(self) -> bool:
         """Whether the actor learns by now, as far as the progress of the training tells."""

@@ -95,7 +95,8 @@ def test_checkpoints_of_another_run_are_kept(checkpoints, tmp_path):
     own = checkpoints_in(tmp_path / "own")
     assert len(own) == 2
     for each in (model, resume(own[-1], MazeVecEnv("square_a", 2), device="cpu")):
-        with warnings.catch_warnings(), pytest.raises(ValueError, match="holds the checkpoints of another run"):
+        said = r"the checkpoints of this run, which would begin anew: .*reset_num_timesteps=False\), or pass another folder\.$"
+        with warnings.catch_warnings(), pytest.raises(ValueError, match=said):
             warnings.simplefilter("ignore")
             each.learn(20, ResumableCheckpoint(tmp_path / "own"))
     assert checkpoints_in(tmp_path / "own") == own

@@ -280,3 +280,12 @@ def test_rewards_of_a_user_take_what_they_take(reward):
     if issubclass(reward, RNDReward):
         with pytest.raises(ValueError, match="features_dim='auto' must be an integer"):
             make_small(method, intrinsic_kwargs={"features_dim": "auto"})
+
+
+@pytest.mark.parametrize(("name", "value"), [("skill", "best"), ("transfer", ["actor"]), ("n_eval_episodes", 5)])
+def test_an_argument_of_tasks_is_passed_to_from_pretrained(name, value):
+    said = (
+        rf"'{name}': it is for tasks, so pass it to from_pretrained\(path, env, {name}=\.\.\.\), or add -i FILE in RL Zoo\.$"
+    )
+    with pytest.raises(TypeError, match=said):
+        CeSD("MlpPolicy", "Pendulum-v1", **{name: value})
