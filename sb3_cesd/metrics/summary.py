@@ -17,7 +17,7 @@ from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.particle_entropy import particle_entropy
 from sb3_cesd.metrics.places import env_positions, has_places_to_play
-from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts
+from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts, prepare_to_play
 from sb3_cesd.metrics.training_env import has_wrappers
 
 #: Side of the bins of the mutual information in a maze, in cells
@@ -65,7 +65,10 @@ def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tu
     :param seed: seed of the rollouts
     :param kwargs: see :func:`play_places`
     :return: the rollouts, and whether their states are positions
+    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
     """
+    # Before has_places_to_play resets the environments, with which new statistics would have seen observations
+    prepare_to_play(model, env)
     # In an unwrapped maze observations are positions, and include those at the end of episodes
     sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
     has_position = has_places_to_play(env)

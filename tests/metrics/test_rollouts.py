@@ -15,6 +15,7 @@ from sb3_cesd.metrics import (
     env_positions,
     maze_coverage,
     play_and_measure,
+    play_and_score,
     play_places,
     policy_coverage,
     skill_metrics,
@@ -369,6 +370,28 @@ def test_a_position_that_a_reset_brings():
     assert metrics["policy_coverage"] == 1 and metrics["mutual_information"] == pytest.approx(0)
     reached = zero_shot_goals(Compass(), DummyVecEnv([Late]), np.array([[0.5, 1.5]]), n_steps=5)
     assert (reached.distances == 1).all()
+
+
+@pytest.mark.parametrize(
+    "play_in",
+    [
+        lambda model, env: play_and_measure(model, env, n_rollouts=2, n_steps=3),
+        lambda model, env: play_and_score(model, env, n_episodes=8, n_steps=3),
+        lambda model, env: play_places(model, env, n_rollouts=2, n_steps=3),
+        lambda model, env: zero_shot_goals(model, env, np.ones((2, 2)), 3),
+    ],
+    ids=["metrics", "score", "places", "goals"],
+)
+def test_a_reset_that_brings_a_position_does_not_fill_new_statistics(play_in):
+    def make():
+        return VecNormalize(DummyVecEnv([Late] * 2))
+
+    statistics = make()
+    model, new = make_small(APT, statistics).learn(50), make()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"trained with VecNormalize: pass environments with the statistics of the train"):
+            play_in(model, new)
+    play_in(model, statistics)
 
 
 class Later(Plane):
