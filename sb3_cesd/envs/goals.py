@@ -58,7 +58,8 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     to it; in CSF's, all goals of the ant but the first are drawn only once, when the environment is created, and the first
     step is never rewarded.
 
-    :param env: an environment with a ``position`` (x, y, z), as robots and mazes have
+    :param env: an environment with a ``position`` (x, y, z), as robots and mazes have. One without it is reset, since some
+        only have a ``position`` after a reset
     :param goal_range: largest distance of a goal along each axis [m]
     :param radius: distance within which a goal counts as reached [m]
     :param goal_duration: steps until the next goal; ``None`` for one goal per episode
@@ -72,6 +73,9 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         check_env_arguments("GoalTask", locals())
         RecordConstructorArgs.__init__(self, goal_range=goal_range, radius=radius, goal_duration=goal_duration, n_axes=n_axes)
         super().__init__(env)
+        if not env.has_wrapper_attr("position"):
+            # Some only have one after a reset
+            env.reset()
         if not env.has_wrapper_attr("position"):
             raise ValueError("The environment has no position to measure goals by: give it a property position (x, y, z).")
         plain = check_plain_space(env.observation_space)
@@ -132,7 +136,10 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _way(self) -> np.ndarray:
         """Return the vector from the robot to the goal [m], shape ``(n_axes,)``."""
-        position = np.asarray(self.env.get_wrapper_attr("position"))[: len(self.goal)]
+        position = np.asarray(self.env.get_wrapper_attr("position"))
+        if position.ndim != 1:
+            raise ValueError(f"The position of the environment has shape {position.shape}: let it be (x, y, z).")
+        position = position[: len(self.goal)]
         if position.shape != self.goal.shape:
             raise ValueError(
                 f"A goal of {len(self.goal)} coordinates can't be compared with a position of {len(position)}: pass "

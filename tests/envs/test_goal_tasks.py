@@ -164,6 +164,33 @@ def test_a_task_tells_how_it_is_made_again():
     assert again.reset(seed=0)[0]["goal"] == env.reset(seed=0)[0]["goal"]
 
 
+class Late(Point):
+    """Has a position only after a reset."""
+
+    @property
+    def position(self):
+        return self._place
+
+    @position.setter
+    def position(self, place):
+        self._place = place
+
+
+def test_a_position_that_a_reset_brings():
+    assert not Late().has_wrapper_attr("position")
+    env, known = (GoalTask(point(), goal_range=3.0, radius=1.0) for point in (Late, Point))
+    assert env.reset(seed=3)[0]["goal"].tolist() == known.reset(seed=3)[0]["goal"].tolist()
+
+
+def test_a_position_that_is_no_place():
+    env = Point()
+    task = GoalTask(env, goal_range=2.0, radius=1.0)
+    task.reset()
+    env.position = np.float64(1.0)
+    with pytest.raises(ValueError, match=r"^The position of the environment has shape \(\): let it be \(x, y, z\)\.$"):
+        task._way()
+
+
 def test_a_position_of_too_few_coordinates():
     env = GoalTask(Point(), goal_range=2.0, radius=1.0, n_axes=3)
     env.reset()
