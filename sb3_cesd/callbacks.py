@@ -27,12 +27,12 @@ from sb3_cesd.metrics import (
     zero_shot_goals,
 )
 from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import has_places
+from sb3_cesd.metrics.places import NOT_FAR, has_places, why_no_places
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import check_play_spaces
+from sb3_cesd.skill_ddpg.checks import check_finite, check_play_spaces
 
 
 class SkillMetricsCallback(BaseCallback):
@@ -125,7 +125,7 @@ class SkillMetricsCallback(BaseCallback):
             if self._coverage is None:
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
         elif self.n_trajectories > 0 or self.goal_range is not None:
-            raise ValueError("n_trajectories and goal_range are for robots with a position: leave them out.")
+            raise ValueError(why_no_places(self.training_env, *NOT_FAR))
 
     def _on_training_start(self) -> None:
         # CallbackList sets the parent only after _init_callback
@@ -175,6 +175,7 @@ class SkillMetricsCallback(BaseCallback):
     def _on_step(self) -> bool:
         if self._has_places:
             places = env_positions(self.training_env)
+            check_finite(self.training_env, "position", places, self.num_timesteps)
             if self._maze_coverage is not None:
                 self._places += [places[:, :2], *self._ends_in_maze(self._maze_coverage)]
             elif self._coverage is not None:

@@ -189,6 +189,25 @@ def test_positions_that_are_no_places_and_episodes_of_one_step(make_model):
     assert set(rows[-1]) == PLAIN | MOTION | CLUSTERS
     with pytest.raises(ValueError, match=r"position of the environment has shape \(\)"):
         env_positions(DummyVecEnv([Short]))
+    message = (
+        r"^The position .* has shape \(\), .* no place for n_trajectories and goal_range: let it be \(x, y\) or \(x, y, z\)"
+    )
+    for wanted in ({"n_trajectories": 2}, {"goal_range": 1.0}):
+        with pytest.warns(UserWarning, match="is ignored"), pytest.raises(ValueError, match=message):
+            model.learn(20, callback=SkillMetricsCallback(DummyVecEnv([Short]), **wanted))
+
+
+class Lost(PendulumEnv):
+    """Its position is not a number."""
+
+    position = np.array([0.0, np.inf])
+
+
+def test_a_position_that_is_not_finite_is_told_with_its_step(make_model):
+    message = r"^Lost, environment 0, time step 1: the position is not finite \(\[1\] = inf\).*e\.g\. clip the position or end"
+    env = DummyVecEnv([Lost])
+    with pytest.raises(ValueError, match=message):
+        make_model(env).learn(20, callback=SkillMetricsCallback(DummyVecEnv([Lost])))
 
 
 def test_goals_and_trajectories_of_a_robot():

@@ -53,6 +53,21 @@ def check_lengths(**arrays: np.ndarray) -> None:
         raise ValueError(f"Numbers of rows differ, {listed}: pass arrays with the same number of rows.")
 
 
+def first_not_finite(values: np.ndarray) -> tuple[int, str] | None:
+    """
+    Find the first row that holds NaN or infinity.
+
+    :param values: one row for each environment, shape ``(n_envs, ...)``
+    :return: its index, and its entries that are not finite, for a message; ``None`` if all rows are finite
+    """
+    if np.isfinite(values).all():
+        return None
+    idx = int(np.nonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0][0])
+    row = np.atleast_1d(values[idx]).ravel()
+    entries = np.nonzero(~np.isfinite(row))[0]
+    return idx, ", ".join(f"[{entry}] = {row[entry]}" for entry in entries[:8]) + (", ..." if len(entries) > 8 else "")
+
+
 def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> T:
     """
     Call ``factory(**kwargs, **given)`` with a readable error for a misspelt argument.

@@ -9,7 +9,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
-from sb3_cesd.metrics.places import has_places_to_play
+from sb3_cesd.metrics.places import has_places_to_play, why_no_places
 from sb3_cesd.metrics.policy_coverage import N_STEPS
 from sb3_cesd.metrics.rollouts import play_paths, prepare_to_play
 from sb3_cesd.metrics.summary import env_layout
@@ -120,7 +120,8 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     check_arguments("zero_shot_goals", locals())
     prepare_to_play(model, env)
     if not has_places_to_play(env):
-        raise ValueError("The environments have no position to measure goals by: give them a property position (x, y, z).")
+        remedy = "give them a property position (x, y, z)."
+        raise ValueError(why_no_places(env, "goals", f"The environments have no position to measure goals by: {remedy}"))
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:

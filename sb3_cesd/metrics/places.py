@@ -7,7 +7,12 @@ from stable_baselines3.common.vec_env import VecEnv
 
 #: Shapes of a valid ``position``: (x, y) or (x, y, z)
 SHAPES = ((2,), (3,))
-REMEDY = "let it be (x, y) or (x, y, z) in metres, or rename it."
+REMEDY = "let it be (x, y) or (x, y, z) in metres"
+#: What :func:`why_no_places` says of trajectories and goals
+NOT_FAR = (
+    "n_trajectories and goal_range",
+    "n_trajectories and goal_range are for robots with a position: leave them out.",
+)
 
 
 def has_places(env: VecEnv) -> bool:
@@ -19,15 +24,35 @@ def has_places(env: VecEnv) -> bool:
     """
     if not env.has_attr("position"):
         return False
-    position = env.get_attr("position", indices=0)[0]
-    # None: unknown before the first reset
-    if position is None or np.shape(position) in SHAPES:
+    shape = _shape_of_no_place(env)
+    if shape is None:
         return True
     warnings.warn(
-        f"The position of the environment has shape {np.shape(position)}, so it is ignored: {REMEDY}",
-        stacklevel=2,
+        f"The position of the environment has shape {shape}, so it is ignored: {REMEDY}, or rename it.", stacklevel=2
     )
     return False
+
+
+def why_no_places(env: VecEnv, what: str, otherwise: str) -> str:
+    """
+    Explain why places can't be used.
+
+    :param env: environments
+    :param what: what needs places
+    :param otherwise: the explanation if their ``position`` is not of a wrong shape
+    :return: the explanation, with the remedy
+    """
+    shape = _shape_of_no_place(env)
+    if shape is None:
+        return otherwise
+    return f"The position of the environment has shape {shape}, so that it is no place for {what}: {REMEDY}."
+
+
+def _shape_of_no_place(env: VecEnv) -> tuple[int, ...] | None:
+    """Return the shape of a ``position`` that is no place; ``None`` otherwise."""
+    position = env.get_attr("position", indices=0)[0] if env.has_attr("position") else None
+    # None: unknown before the first reset
+    return None if position is None or np.shape(position) in SHAPES else np.shape(position)
 
 
 def has_places_to_play(env: VecEnv) -> bool:
@@ -54,5 +79,5 @@ def env_positions(env: VecEnv) -> np.ndarray:
     positions = env.get_attr("position")
     for position in positions:
         if np.shape(position) not in SHAPES:
-            raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY}")
+            raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY}, or rename it.")
     return np.stack(positions)

@@ -10,6 +10,8 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.checks import first_not_finite
+from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
 from sb3_cesd.common.vec_normalize import check_statistics_fit, transpose_like_training
@@ -211,6 +213,7 @@ def record(
         if position_fn is not None:
             place = _places_of(position_fn, env)
             places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
+            _check_finite_places(places[-1], env, step)
         if step in frame_steps and not left.all():
             images = env.get_images()
             for idx in np.flatnonzero(~left).tolist():
@@ -238,6 +241,23 @@ def _places_of(position_fn: Callable[[VecEnv], np.ndarray], env: VecEnv) -> np.n
     if places.ndim != 2 or len(places) != env.num_envs or places.dtype.kind not in "buif":
         raise ValueError(f"position_fn={position_fn!r} returned an array of {places.dtype} of shape {places.shape}: {remedy}")
     return places
+
+
+def _check_finite_places(places: np.ndarray, env: VecEnv, step: int) -> None:
+    """
+    Check that positions are finite.
+
+    :param places: shape ``(n_envs, d)``
+    :param env: environments
+    :param step: step of the rollout
+    :raises ValueError: if there is NaN or infinity
+    """
+    found = first_not_finite(places)
+    if found is not None:
+        raise ValueError(
+            f"{env_name(env)}, environment {found[0]}, step {step} of a rollout: the position is not finite ({found[1]}): let "
+            "it be finite, or end the episode before it diverges."
+        )
 
 
 def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
 from sb3_cesd.common import allowed
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.checks import check_names, explain_unknown_env
+from sb3_cesd.common.checks import check_names, explain_unknown_env, first_not_finite
 from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
@@ -281,12 +281,10 @@ def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarr
         for name, entry in values.items():
             check_finite(env, kind if len(values) == 1 else f"{kind} {name!r}", entry, step)
         return
-    if np.isfinite(values).all():
+    found = first_not_finite(values)
+    if found is None:
         return
-    env_idx = int(np.nonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0][0])
-    row = np.atleast_1d(values[env_idx]).ravel()
-    entries = np.nonzero(~np.isfinite(row))[0]
-    listed = ", ".join(f"[{entry}] = {row[entry]}" for entry in entries[:8]) + (", ..." if len(entries) > 8 else "")
+    env_idx, listed = found
     raise ValueError(
         f"{env_name(env)}, environment {env_idx}, time step {step}: the {kind} is not finite ({listed}). It was not stored. "
         f"Make the environment return finite values, e.g. clip the {kind} or end the episode before it diverges."

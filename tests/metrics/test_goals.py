@@ -138,6 +138,13 @@ def test_goals_of_the_literature():
         draw_goals(DummyVecEnv([Plane]))
     with pytest.raises(ValueError, match="The environments have no position to measure goals by"):
         zero_shot_goals(Compass(), DummyVecEnv([lambda: gym.make("Pendulum-v1")]), goals)
+    odd = gym.make("Pendulum-v1").unwrapped
+    odd.position = np.zeros((1, 3))
+    with (
+        pytest.warns(UserWarning, match="is ignored"),
+        pytest.raises(ValueError, match=r"shape \(1, 3\), .* no place for goals"),
+    ):
+        zero_shot_goals(Compass(), DummyVecEnv([lambda: odd]), goals)
 
 
 def test_experts_are_those_of_the_published_table():

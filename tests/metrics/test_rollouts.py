@@ -394,6 +394,25 @@ def test_a_reset_that_brings_a_position_does_not_fill_new_statistics(play_in):
     play_in(model, statistics)
 
 
+class Diverging(Plane):
+    """Its position is not a number from the third step on."""
+
+    @property
+    def position(self):
+        return np.array([0.0, np.nan if self.n_steps >= 3 else 0.0, 0.0])
+
+
+def test_a_position_that_is_not_finite_is_told_with_its_step():
+    message = (
+        r"^Diverging, environment 0, step 3 of a rollout: the position is not finite \(\[1\] = nan\): let it be finite, or"
+    )
+    env = DummyVecEnv([Diverging] * 2)
+    for play_in in (play_places, play_and_measure):
+        with pytest.raises(ValueError, match=message):
+            play_in(Unclustered(), env, n_rollouts=2, n_steps=5)
+    assert np.isfinite(play_places(Compass(), env, n_rollouts=2, n_steps=2).states).all()
+
+
 class Later(Plane):
     """Has a position once it has made a step."""
 

@@ -2,10 +2,12 @@
 
 import json
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from shown import PLACES, QUICK, model, saved, show
 from small import make_small
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd import APS, METRA, make_batched, show_skills
 from sb3_cesd.export import export_policy, import_policy
@@ -82,6 +84,16 @@ def test_it_can_be_left_out():
 def test_places_of_a_robot_are_needed(env_id, wanted):
     with pytest.raises(ValueError, match="are for robots with a position: leave them out"):
         show_skills(model(env_id), env_id, **wanted, **FEW)
+
+
+def test_a_position_that_is_no_place_is_told_by_its_shape():
+    env = gym.make("Pendulum-v1").unwrapped
+    env.position = np.zeros(4)
+    with (
+        pytest.warns(UserWarning, match="is ignored"),
+        pytest.raises(ValueError, match=r"shape \(4,\), .* no place for n_trajectories and goal_range: let it be \(x, y\) or"),
+    ):
+        show_skills(model("Pendulum-v1"), DummyVecEnv([lambda: env]), goal_range=1.0, **FEW)
 
 
 def test_arguments_of_the_command(tmp_path, monkeypatch):
