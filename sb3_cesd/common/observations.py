@@ -1,13 +1,14 @@
 """Layout of observations with a skill: dictionaries, as in HER."""
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first, preprocess_obs
 from stable_baselines3.common.vec_env import VecTransposeImage
+from torch import nn
 
 from sb3_cesd.common.skills import SkillSpace
 
@@ -27,6 +28,7 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
     :raises ValueError: if a skill can't be added to it
     """
     if isinstance(observation_space, spaces.Dict):
+        _check_names(list(observation_space.spaces))
         if SKILL in observation_space.spaces:
             raise ValueError(
                 f"The observation space has a key {SKILL!r} of its own, but the skill needs that key: rename it, for instance "
@@ -38,29 +40,49 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
                 f"A Dict must consist of Box spaces, but {', '.join(map(repr, others))} is none: convert it, for instance "
                 "with gymnasium.wrappers.TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation."
             )
-        dotted = [name for name in observation_space.spaces if "." in name]
-        if dotted:
-            raise ValueError(
-                f"Names of entries must not contain a dot, as those of {', '.join(map(repr, dotted))} do: rename them, for "
-                "instance with gymnasium.wrappers.TransformObservation."
-            )
         for name, space in observation_space.spaces.items():
-            _check_has_axis(repr(name), space)
+            _check_shape(repr(name), space)
         return observation_space
     if not isinstance(observation_space, spaces.Box):
         raise ValueError(
             f"A skill can only be added to a Box or a Dict of Boxes, but the observation space is {short(observation_space)}: "
             "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
         )
-    _check_has_axis("The observation", observation_space)
+    _check_shape("The observation", observation_space)
     return observation_space
 
 
-def _check_has_axis(name: str, space: spaces.Space) -> None:
+def _check_names(names: Sequence[Any]) -> None:
+    """
+    Check names of entries, which become those of modules of PyTorch.
+
+    :param names: the names
+    :raises ValueError: if one can't be the name of a module
+    """
+    remedy = "rename them, for instance with gymnasium.wrappers.TransformObservation."
+    odd = [name for name in names if not isinstance(name, str) or name == ""]
+    if odd:
+        raise ValueError(f"Names of entries must be strings that are not empty, unlike {', '.join(map(repr, odd))}: {remedy}")
+    dotted = [name for name in names if "." in name]
+    if dotted:
+        raise ValueError(f"Names of entries must not contain a dot, as those of {', '.join(map(repr, dotted))} do: {remedy}")
+    taken = [name for name in names if hasattr(nn.ModuleDict(), name)]
+    if taken:
+        raise ValueError(
+            f"Names of entries must not be those of methods of PyTorch modules, as {', '.join(map(repr, taken))} are: {remedy}"
+        )
+
+
+def _check_shape(name: str, space: spaces.Space) -> None:
     if space.shape == ():
         raise ValueError(
             f"{name} has the shape (), but needs at least one axis: give it the shape (1,), for instance with "
             "gymnasium.wrappers.ReshapeObservation(env, (1,))."
+        )
+    if space.shape is not None and 0 in space.shape:
+        raise ValueError(
+            f"{name} has the shape {space.shape}, which holds no numbers: give it some with "
+            "gymnasium.wrappers.TransformObservation, or leave an entry out with gymnasium.wrappers.FilterObservation."
         )
 
 

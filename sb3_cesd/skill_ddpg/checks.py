@@ -175,6 +175,11 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
             f"The action space {short(action_space)} has no finite bounds, within which to explore: give it some, for "
             "instance with gymnasium.wrappers.TransformAction."
         )
+    if 0 in action_space.shape:
+        raise ValueError(
+            f"The action space {short(action_space)} has no entries to choose: give it some, for instance with "
+            "gymnasium.wrappers.TransformAction."
+        )
     fixed = np.flatnonzero(action_space.low >= action_space.high).tolist()
     if fixed:
         raise ValueError(

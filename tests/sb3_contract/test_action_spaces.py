@@ -43,6 +43,11 @@ def test_actions_without_a_range_are_refused():
         make_small(DIAYN, Noted(space))
 
 
+def test_actions_without_entries_are_refused():
+    with pytest.raises(ValueError, match=r"^The action space Box\(\(0,\), float32\) has no entries.*: give it some"):
+        make_small(DIAYN, Noted(gym.spaces.Box(-1, 1, (0,))))
+
+
 @pytest.mark.parametrize("high", [np.inf, [1.0, np.inf]])
 def test_actions_without_bounds_are_refused(high):
     with pytest.raises(ValueError, match=r"has no finite bounds.*: give it some, .*TransformAction"):

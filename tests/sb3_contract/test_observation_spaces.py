@@ -1,5 +1,6 @@
 """Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
 
+import copy
 import csv
 from functools import partial
 
@@ -17,6 +18,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
+from torch import nn
 from tuning import saved
 
 from sb3_cesd import CeSD, VecSkillObservation
@@ -314,6 +316,33 @@ def test_dictionaries_are_normalised(keys):
     assert std == pytest.approx(1 if keys != ["position"] else 3**-0.5, abs=0.15)
     loaded = CeSD.load(saved(model), VecNormalize(make_env("vectors"), norm_obs_keys=keys), device="cpu").learn(50)
     assert loaded._n_updates > model._n_updates
+
+
+@pytest.mark.parametrize("names", [(0, 1), ("", "place"), ("keys", "place")])
+def test_names_that_are_none_of_modules_are_refused_before_anything_is_made(names):
+    space = spaces.Dict({name: spaces.Box(-1, 1, (2,)) for name in names})
+    with pytest.raises(ValueError, match=r"^Names of entries must .*: rename them"):
+        make_small(CeSD, RandomEnv(space))
+
+
+def test_what_is_normalised_is_no_image():
+    """SB3 moves the channels of images first outside VecNormalize, but observations are stored as they are inside."""
+
+    def normalized(name, **kwargs):
+        # VecNormalize changes the space that it is given
+        space = copy.deepcopy(SPACES[name])
+        return VecNormalize(make_vec_env(lambda: RandomEnv(space), 2), **kwargs)
+
+    for name, kwargs in (
+        ("image and vector", {"norm_obs_keys": ["speed"]}),
+        ("image and vector", {"norm_obs": False}),
+        ("channels last", {"norm_obs": False}),
+    ):
+        with pytest.raises(ValueError, match="put channels first, before VecNormalize"):
+            make_small(CeSD, normalized(name, **kwargs), **TINY)
+    model = make_small(CeSD, normalized("image and vector"), **TINY).learn(60)
+    assert model.plain_space["camera"].shape == (36, 36, 3) and model._n_updates > 0
+    assert isinstance(model.actor.features_extractor.extractors["camera"], nn.Flatten)
 
 
 def test_entries_of_a_dictionary_are_named_where_they_are_not_finite():
