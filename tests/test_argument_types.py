@@ -181,7 +181,7 @@ def test_file_of_another_kind(saved, tmp_path):
 
 
 def test_learning_without_an_environment_says_so(saved):
-    with pytest.raises(AssertionError, match="must set the environment"):
+    with pytest.raises(ValueError, match=r"no environment to learn in: pass env to load, or call set_env\.$"):
         CeSD.load(io.BytesIO(saved), device="cpu").learn(10)
 
 

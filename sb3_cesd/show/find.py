@@ -28,12 +28,18 @@ def find_algorithm(model_path: Path) -> str:
 
     :param model_path: a model
     :return: its name, from the file, else from the folders of RL Zoo; "cesd" if neither says
+    :raises ValueError: if the file says that another class saved it
     """
     if model_path.is_file() and model_path.suffix != SUFFIX:
         saved_by = read_saved_data(model_path).get("lineage", [])
         for class_name in saved_by:
             if class_name.lower() in METHODS:
                 return class_name.lower()
+        if saved_by:
+            raise ValueError(
+                f"{model_path} was saved by {saved_by[0]}, which the command line does not know: call "
+                f"show_skills({saved_by[0]}.load(path), env) in Python, or pass a policy that export_policy wrote."
+            )
     names = [folder.name for folder in model_path.resolve().parents]
     return next((name for name in names if name in METHODS), "cesd")
 

@@ -79,11 +79,14 @@ class LearningSkillModel(ActingSkillModel):
         :param reset_num_timesteps: whether or not to reset the current timestep number (used in logging)
         :param progress_bar: Display a progress bar using tqdm and rich.
         :return: the trained model
-        :raises ValueError: if ``bc_coef`` asks for a pre-trained skill to imitate, and there is none
+        :raises ValueError: if there is no environment to learn in, or ``bc_coef`` asks for a pre-trained skill to imitate, and
+            there is none
         :raises TrainingDiverged: if a loss, gradient or running statistic is not finite, unless such steps are skipped; or if
             actions or weights are not
         """
         check_arguments("learn", locals())
+        if self.env is None:
+            raise ValueError("The model has no environment to learn in: pass env to load, or call set_env.")
         checks.check_reference(self)
         self._log_schedule = LogSchedule() if log_interval == "auto" else None
         self._is_learning = True

@@ -9,10 +9,13 @@ import pytest
 import yaml
 from gymnasium.envs.classic_control import PendulumEnv
 from shown import QUICK, model, saved, show
+from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd import SkillDDPG, show_skills
 from sb3_cesd.export import export_policy
+from sb3_cesd.methods.diayn import DIAYNReward
 from sb3_cesd.show.find import (
     find_algorithm,
     find_env_id,
@@ -58,6 +61,26 @@ def test_algorithm_is_told_by_the_file_then_by_the_folders(tmp_path):
     assert type(load_model(tmp_path / "cesd" / "model.zip")).__name__ == "DIAYN"
     assert find_algorithm(tmp_path / "logs/diayn/Walker-v0_1/best_model.zip") == "diayn"
     assert find_algorithm(tmp_path / "model.zip") == "cesd"
+
+
+class Own(SkillDDPG):
+    """A method of the user."""
+
+    reward_class = DIAYNReward
+
+
+def test_a_method_of_the_user_is_shown_by_other_means(tmp_path, monkeypatch):
+    own, path = make_small(Own), tmp_path / "Pendulum-v1.zip"
+    own.save(path)
+    message = (
+        r"saved by Own, .*: call show_skills\(Own\.load\(path\), env\) in Python, or pass a policy that export_policy wrote"
+    )
+    with pytest.raises(SystemExit, match=message):
+        show(monkeypatch, path, *QUICK)
+    shown = show_skills(Own.load(path, device="cpu"), "Pendulum-v1", n_steps=6, n_rollouts=2, n_untrained=0, n_frames=0)
+    assert shown.method == "Own" and shown.metrics
+    show(monkeypatch, export_policy(own, tmp_path / "Pendulum-v1.safetensors"), *QUICK)
+    assert (tmp_path / "Pendulum-v1_skills" / "skills.html").is_file()
 
 
 def test_damaged_file_is_refused(tmp_path):
