@@ -6,10 +6,12 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.utils import EzPickle
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 #: Attributes that describe how an environment was created or what it is connected with, not its state
 NO_STATE = ("spec", "_cached_spec", "class_attributes", "results_writer")
+#: Attributes of a ``VecNormalize`` that say how it normalises; the others are of an episode, or for training alone
+OF_STATISTICS = ("norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon", "ret_rms")
 
 
 def get_env_state(venv: VecEnv) -> tuple[bytes, bool]:
@@ -40,20 +42,49 @@ def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
     :param whole: whether it contains the environments
     :raises ValueError: if the environments, their wrappers or their number differ
     """
-    wrappers, others = _layers(venv)
-    layers = [*wrappers, *others] if whole else wrappers
-    names, states = _StateUnpickler(io.BytesIO(state), layers).load()
-    ours = [type(layer).__name__ for layer, _ in layers]
+    layers, names, states = _load(venv, state, whole)
+    ours = [type(layer).__name__ for layer in layers]
     if names != ours:
         raise ValueError(
             f"The checkpoint contains {', '.join(names)}, but the given environment {', '.join(ours)}: pass as many "
             "environments as were trained with, in the same wrappers."
         )
-    for (layer, _), saved in zip(layers, states, strict=True):
+    for layer, saved in zip(layers, states, strict=True):
         if offers_state(layer):
             layer.set_state(saved)
         else:
             vars(layer).update(saved)
+
+
+def set_env_statistics(venv: VecEnv, state: bytes, whole: bool) -> None:
+    """
+    Normalise observations like other environments, which are left where they are in their episodes.
+
+    :param venv: vectorized environment; without ``VecNormalize`` where the other has one, nothing changes
+    :param state: state that :func:`get_env_state` returned
+    :param whole: whether it contains the environments
+    """
+    normalize = unwrap_vec_normalize(venv)
+    if normalize is None:
+        return
+    for layer, name, saved in zip(*_load(venv, state, whole), strict=False):
+        if layer is normalize and name == type(normalize).__name__ and not offers_state(normalize):
+            vars(normalize).update({key: saved[key] for key in OF_STATISTICS if key in saved})
+
+
+def _load(venv: VecEnv, state: bytes, whole: bool) -> tuple[list[Any], list[str], list[Any]]:
+    """
+    Read the states of layers.
+
+    :param venv: vectorized environment
+    :param state: state that :func:`get_env_state` returned
+    :param whole: whether it contains the environments
+    :return: its own layers, and the names of the classes and the states of those that were saved
+    """
+    wrappers, others = _layers(venv)
+    layers = [layer for layer, _ in (*wrappers, *(others if whole else ()))]
+    names, states = _StateUnpickler(io.BytesIO(state), layers).load()
+    return layers, names, states
 
 
 def _layers(venv: VecEnv) -> tuple[list[tuple[Any, bool]], list[tuple[Any, bool]]]:
@@ -147,13 +178,13 @@ class _StateUnpickler(pickle.Unpickler):
     Read what :class:`_StatePickler` wrote.
 
     :param file: where to read
-    :param layers: see :func:`_layers`
+    :param layers: the layers that take the place of those that were saved
     """
 
-    def __init__(self, file: io.BytesIO, layers: list[tuple[Any, bool]]) -> None:
+    def __init__(self, file: io.BytesIO, layers: list[Any]) -> None:
         super().__init__(file)
         self._layers = layers
 
     def persistent_load(self, pid: int) -> Any:
-        """Return a layer by its index."""
-        return self._layers[pid][0]
+        """Return a layer by its index, or ``None`` if there are fewer layers."""
+        return self._layers[pid] if pid < len(self._layers) else None

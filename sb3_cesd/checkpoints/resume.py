@@ -7,6 +7,7 @@ import torch as th
 from stable_baselines3.common.type_aliases import GymEnv
 
 from sb3_cesd.checkpoints.arrays import REMEDY, read_with_arrays
+from sb3_cesd.checkpoints.environments import set_env_statistics
 from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, find_checkpoint, read_manifest
 from sb3_cesd.checkpoints.training_state import set_training_state
 from sb3_cesd.common.allowed import check_arguments
@@ -22,8 +23,9 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         model = resume("checkpoints", env)
         model.learn(remaining_timesteps(model), callback, reset_num_timesteps=False)
 
-    The first ``learn`` continues the episodes of the environments, with all random numbers. A checkpoint contains pickled
-    objects, which can run any code: only resume checkpoints that you trust.
+    The first ``learn`` continues the episodes of the environments, with all random numbers. ``VecNormalize`` has its
+    statistics at once, so that the model can also be played or exported before. A checkpoint contains pickled objects, which
+    can run any code: only resume checkpoints that you trust.
 
     :param path: folder of a checkpoint that :class:`~sb3_cesd.checkpoints.callback.ResumableCheckpoint` wrote, or folder of
         several, of which the latest is used
@@ -53,6 +55,8 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     with open(folder / STATE, "rb") as file:
         state = load_with_checksum(file, folder / STATE, REMEDY)
     model._adopt_buffer(read_with_arrays(folder / BUFFER), folder / BUFFER)
+    assert model.env is not None
+    set_env_statistics(model.env, state["env_state"], state["reset_seed"] is None)
     changed = {name for name in ("action_noise", "noise_correlation") if name in kwargs and kwargs[name] != saved.get(name)}
     model._goes_on = partial(set_training_state, state=state, changed=changed)
     model.checkpoint_folders = frozenset([folder.resolve().parent])

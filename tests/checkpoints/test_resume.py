@@ -16,12 +16,14 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMonitor, VecNormalize
 
-from sb3_cesd import DIAYN, METHODS, CeSD
+from sb3_cesd import DIAYN, METHODS, CeSD, VecSkillObservation
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.checkpoints import remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.envs import make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.export import export_policy, import_policy
 
 #: A checkpoint in the midst of episodes of 30 steps, and of skills that act for 7
 TOTAL, AT = 240, 130
@@ -203,6 +205,40 @@ def test_statistics_and_wrappers(tmp_path):
     np.testing.assert_array_equal(ours.ret_rms.var, theirs.ret_rms.var)
     # Of SB3's Monitor
     assert resumed.env.get_attr("episode_returns") == model.env.get_attr("episode_returns") != [[], []]
+
+
+def normalized(seed=0, **kwargs):
+    return VecNormalize(make_env("Pendulum-v1", 2, seed), **kwargs)
+
+
+def normalized_around(seed=0, **kwargs):
+    env = VecSkillObservation(make_env("Pendulum-v1", 2, seed), 4, skill_duration=7)
+    return VecNormalize(env, norm_obs_keys=["observation"], **kwargs)
+
+
+@pytest.mark.parametrize("make", [normalized, normalized_around])
+def test_statistics_are_there_before_it_learns(tmp_path, make):
+    """However VecNormalize was made."""
+    model = make_small(CeSD, make(clip_obs=5.0), skill_duration=7).learn(AT, ResumableCheckpoint(tmp_path))
+    trained = model.get_vec_normalize_env()
+    resumed = resume(tmp_path, make(seed=9, training=False, norm_obs=False), device="cpu")
+    found = resumed.get_vec_normalize_env()
+    (ours,), (theirs,) = (observation_statistics(normalize).values() for normalize in (trained, found))
+    assert ours.count == theirs.count > AT and (ours.mean == theirs.mean).all() and (ours.var == theirs.var).all()
+    assert found.norm_obs and found.clip_obs == 5.0 and found.ret_rms.var == trained.ret_rms.var
+    assert not found.training, "to play in, until it learns"
+    exported = [import_policy(export_policy(each, tmp_path / name)) for each, name in ((model, "ours"), (resumed, "theirs"))]
+    actions = [policy.predict(np.ones((1, 3), np.float32), skill=1)[0] for policy in exported]
+    assert (actions[0] == actions[1]).all()
+    compare(tmp_path, make)
+
+
+def test_environments_without_its_wrappers_are_refused(tmp_path):
+    make_small(CeSD, normalized()).learn(60, ResumableCheckpoint(tmp_path))
+    for env in (make_env("Pendulum-v1", 2), VecNormalize(make_vec_env(gym.envs.classic_control.PendulumEnv, 2))):
+        model = resume(tmp_path, env, device="cpu")
+        with pytest.raises(ValueError, match=r"VecNormalize.*as were trained with, in the same wrappers"):
+            model.learn(20, reset_num_timesteps=False)
 
 
 def test_noise_of_the_user(tmp_path):
