@@ -90,7 +90,7 @@ def statistics():
 
 def save_as_rl_zoo_does(statistics, path):
     """With the checksum that RL Zoo writes for our methods."""
-    from sb3_cesd.zoo.normalization import save_statistics
+    from sb3_cesd.common.vec_normalize import save_statistics
 
     save_statistics(statistics, path)
 

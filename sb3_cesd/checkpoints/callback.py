@@ -1,4 +1,6 @@
+from contextlib import suppress
 from pathlib import Path
+from pickle import PicklingError
 
 from stable_baselines3.common.callbacks import BaseCallback, EventCallback
 
@@ -8,6 +10,7 @@ from sb3_cesd.checkpoints.folders import (
     MANIFEST,
     MODEL,
     STATE,
+    STATISTICS,
     checkpoint_name,
     checkpoints_in,
     manifest_of,
@@ -17,6 +20,7 @@ from sb3_cesd.checkpoints.training_state import get_training_state, restart_epis
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, dump_with_checksum, write_text_whole, written_whole
 from sb3_cesd.common.signals import DeferredSignals, deferred_signals
+from sb3_cesd.common.vec_normalize import save_statistics
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
@@ -29,7 +33,8 @@ class ResumableCheckpoint(BaseCallback):
     middle of their episodes with their statistics, the current skills, noise, counters, values that are not logged yet, the
     results and counts of SB3's own callbacks, and the state of callbacks that have ``get_state()`` and ``set_state(state)``,
     such as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is written completely or not at all. Parts of the replay
-    buffer that did not change since the last checkpoint are hard links, which take no time and space.
+    buffer that did not change since the last checkpoint are hard links, which take no time and space. The statistics of
+    ``VecNormalize`` are also in ``vecnormalize.pkl``, which ``VecNormalize.load`` reads.
 
     Environments whose state can't be read (another process, a simulation that can't be pickled) are reset at each checkpoint
     instead, with a warning.
@@ -131,6 +136,10 @@ class ResumableCheckpoint(BaseCallback):
             write_with_arrays(folder / BUFFER, self.model.replay_buffer, known[-1] / BUFFER if known else None)
             with written_whole(folder / STATE) as file:
                 dump_with_checksum(state, file)
+            if (statistics := self.model.get_vec_normalize_env()) is not None:
+                # Also in the state; a file of its own for tasks that start from the model, and to show it
+                with suppress(AttributeError, TypeError, PicklingError):  # a class of the user that can't be pickled
+                    save_statistics(statistics, folder / STATISTICS)
             write_text_whole(folder / MANIFEST, manifest_of(self.model))
         if self.verbose >= 1:
             print(f"Wrote the checkpoint {target}")

@@ -16,6 +16,8 @@ MODEL = "model.zip"
 BUFFER = "replay_buffer"
 STATE = "state.pkl"
 MANIFEST = "checkpoint.json"
+#: Statistics of ``VecNormalize``, under the name that RL Zoo gives them
+STATISTICS = "vecnormalize.pkl"
 PREFIX = "steps_"
 
 

@@ -1,4 +1,4 @@
-"""Statistics of ``VecNormalize``, and environments that are normalised as those of training."""
+"""Statistics of ``VecNormalize``, their files, and environments that are normalised as those of training."""
 
 from typing import Any, TypeGuard
 
@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
+from sb3_cesd.common.files import AnyPath, dump_with_checksum, written_whole
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
 #: What :func:`normalize_like_training` changes of a ``VecNormalize``
@@ -153,6 +154,18 @@ def has_seen_observations(normalize: VecNormalize) -> bool:
         each.count < 1.0 and (each.mean == 0).all() and (each.var == 1).all()
         for each in observation_statistics(normalize).values()
     )
+
+
+def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
+    """
+    Save statistics as models are saved: a killed process leaves the previous file, and a checksum detects damage.
+
+    :param statistics: the statistics
+    :param path: the file, which ``VecNormalize.load`` can load
+    :raises OSError: if it can't be written
+    """
+    with written_whole(path) as file:
+        dump_with_checksum(statistics, file)
 
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

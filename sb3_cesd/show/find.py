@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint
 from sb3_cesd.common.env_specs import without_rendering
 from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.untrusted_yml import read_entry
@@ -178,7 +179,7 @@ def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = 
 
     :param model_path: a model
     :param env_id: its environment
-    :param statistics: their file; ``None`` to look for it where RL Zoo puts it, and in the folder of the model
+    :param statistics: their file; ``None`` to look for it where checkpoints and RL Zoo have it, and in the folder of the model
     :return: the statistics and their file; ``None`` for a model that was trained without, or an exported policy, which
         contains them
     :raises ValueError: if the file is missing or damaged, or would run code, or if there are several candidates
@@ -194,8 +195,10 @@ def load_vec_normalize(model_path: Path, env_id: str, statistics: Path | None = 
     name = model_name(model_path)
     of_checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", name)
     likely = [
+        # Those of the run, which RL Zoo saves with its best model and at its end, are of another step
+        *([folder / STATISTICS] if is_checkpoint(folder) else []),
         *([folder / f"{of_checkpoint}.pkl"] if of_checkpoint != name else []),
-        _zoo_folder(model_path, env_id) / "vecnormalize.pkl",
+        _zoo_folder(model_path, env_id) / STATISTICS,
         folder / f"{name}_vecnormalize.pkl",
         folder / f"{name}_vec_normalize.pkl",
     ]

@@ -279,8 +279,9 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
         lacking = what_lacks(vec_normalize, "the task")
         warnings.warn(
             f"VecNormalize normalised the observations of the pre-training, but {lacking}, so skills may behave differently "
-            "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env) "
-            "(RL Zoo finds them with -i).",
+            "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env). With -i, RL Zoo "
+            "finds them in vecnormalize.pkl of the run or the checkpoint. A checkpoint that lacks this file still holds them: "
+            "resume it in Python, and save model.get_vec_normalize_env() to the file.",
             stacklevel=4,
         )
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.checkpoints.folders import is_checkpoint, read_manifest
-from sb3_cesd.common.files import AnyPath, dump_with_checksum, written_whole
-from sb3_cesd.common.vec_normalize import lacks_statistics
+from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint, read_manifest
+from sb3_cesd.common.vec_normalize import lacks_statistics, save_statistics
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -28,11 +27,10 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
 
     @wraps(maybe_normalize)
     def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
-        files = sorted(Path(self.trained_agent).parent.glob("*/vecnormalize.pkl")) if self.trained_agent else []
         # A copy, since trials in other threads use the manager at the same time
         manager = copy.copy(self)
-        if self.algo in METHODS and files and self.env_name not in [file.parent.name for file in files]:
-            manager.env_name = files[0].parent.name
+        if self.algo in METHODS and self.trained_agent:
+            manager.env_name = folder_of_statistics(Path(self.trained_agent).parent, self.env_name)
         if self.algo in METHODS and not self.normalize and (normalize := of_checkpoint(self.trained_agent)):
             manager.normalize, manager.normalize_kwargs = True, normalize
         env = maybe_normalize(manager, env, eval_env)
@@ -44,9 +42,23 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     return normalize_as_pretrained
 
 
+def folder_of_statistics(folder: Path, env_name: str) -> str:
+    """
+    Find the statistics of a pre-trained model.
+
+    :param folder: folder of the model
+    :param env_name: name of the task, after which RL Zoo names the folder in there in which it looks for them
+    :return: name of the folder in there that holds them: that of a checkpoint is its own; ``env_name`` if there are none
+    """
+    if is_checkpoint(folder) and (folder / STATISTICS).is_file():
+        return "."
+    names = [path.parent.name for path in sorted(folder.glob(f"*/{STATISTICS}"))]
+    return env_name if env_name in names or not names else names[0]
+
+
 def of_checkpoint(path: str) -> dict[str, bool] | None:
     """
-    Return how the environments of a checkpoint are normalised. Its statistics are part of the checkpoint.
+    Return how the environments of a checkpoint are normalised.
 
     :param path: path of a saved model, or an empty string
     :return: arguments of ``VecNormalize``; ``None`` if they are not normalised, or the model is not that of a checkpoint
@@ -131,18 +143,6 @@ class SavedModel:
         """
         statistics = self._model.get_vec_normalize_env()
         return None if statistics is None else SimpleNamespace(save=partial(save_statistics, statistics))
-
-
-def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
-    """
-    Save statistics as models are saved: a killed process leaves the previous file, and a checksum detects damage.
-
-    :param statistics: the statistics
-    :param path: the file, which ``VecNormalize.load`` can load
-    :raises OSError: if it can't be written
-    """
-    with written_whole(path) as file:
-        dump_with_checksum(statistics, file)
 
 
 def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:

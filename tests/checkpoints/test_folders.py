@@ -14,12 +14,13 @@ from learned import differences
 from small import make_small
 from stable_baselines3.common.callbacks import EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints import arrays, remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, checkpoints_in, find_checkpoint
+from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, STATISTICS, checkpoints_in, find_checkpoint
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoints_found
 
@@ -56,6 +57,25 @@ def test_the_last_are_kept(trained):
 def test_model_is_a_saved_model(trained):
     model = CeSD.load(trained / "steps_000000000200" / MODEL)
     assert model.num_timesteps == 200
+
+
+def test_statistics_have_a_file_if_there_are_any(trained, tmp_path):
+    class Mine(VecNormalize):
+        """Defined in a function, so it can't be pickled."""
+
+    assert STATISTICS not in names(trained / "steps_000000000200")
+    found = []
+    for wrapper in (VecNormalize, Mine):
+        model = make_small(CeSD, wrapper(MazeVecEnv("square_a", 2)))
+        model.learn(60, ResumableCheckpoint(tmp_path / wrapper.__name__))
+        (folder,) = checkpoints_in(tmp_path / wrapper.__name__)
+        assert names(folder) == sorted(
+            ["checkpoint.json", MODEL, BUFFER, STATE, *([STATISTICS] if wrapper is VecNormalize else [])]
+        )
+        found.append(resume(folder, wrapper(MazeVecEnv("square_a", 2)), device="cpu").get_vec_normalize_env().obs_rms)
+    assert found[0].count == found[1].count > 60 and (found[0].mean == found[1].mean).all()
+    loaded = VecNormalize.load(str(tmp_path / "VecNormalize/steps_000000000060" / STATISTICS), MazeVecEnv("square_a", 3))
+    assert (loaded.obs_rms.mean == found[0].mean).all()
 
 
 def test_resumed_from_an_earlier_one(checkpoints):

@@ -19,7 +19,8 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMo
 from sb3_cesd import DIAYN, METHODS, CeSD, VecSkillObservation
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.checkpoints import remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.checkpoints.folders import STATISTICS, checkpoints_in
+from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.envs import make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -217,15 +218,19 @@ def normalized_around(seed=0, **kwargs):
 
 
 @pytest.mark.parametrize("make", [normalized, normalized_around])
-def test_statistics_are_there_before_it_learns(tmp_path, make):
-    """However VecNormalize was made."""
+@pytest.mark.parametrize("is_old", [False, True], ids=["new", "old"])
+def test_statistics_are_there_before_it_learns(tmp_path, make, is_old):
+    """Also those of a checkpoint without a file for them, and however VecNormalize was made."""
     model = make_small(CeSD, make(clip_obs=5.0), skill_duration=7).learn(AT, ResumableCheckpoint(tmp_path))
-    trained = model.get_vec_normalize_env()
+    trained, file = model.get_vec_normalize_env(), checkpoints_in(tmp_path)[-1] / STATISTICS
+    if is_old:
+        file.unlink()
     resumed = resume(tmp_path, make(seed=9, training=False, norm_obs=False), device="cpu")
     found = resumed.get_vec_normalize_env()
-    (ours,), (theirs,) = (observation_statistics(normalize).values() for normalize in (trained, found))
-    assert ours.count == theirs.count > AT and (ours.mean == theirs.mean).all() and (ours.var == theirs.var).all()
-    assert found.norm_obs and found.clip_obs == 5.0 and found.ret_rms.var == trained.ret_rms.var
+    for each in (found, *([] if is_old else [load_statistics(file)])):
+        (ours,), (theirs,) = (observation_statistics(normalize).values() for normalize in (trained, each))
+        assert ours.count == theirs.count > AT and (ours.mean == theirs.mean).all() and (ours.var == theirs.var).all()
+        assert each.norm_obs and each.clip_obs == 5.0 and each.ret_rms.var == trained.ret_rms.var
     assert not found.training, "to play in, until it learns"
     exported = [import_policy(export_policy(each, tmp_path / name)) for each, name in ((model, "ours"), (resumed, "theirs"))]
     actions = [policy.predict(np.ones((1, 3), np.float32), skill=1)[0] for policy in exported]

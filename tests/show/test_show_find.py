@@ -184,6 +184,21 @@ def test_statistics_are_found_beside_the_model(tmp_path):
         mean("model.zip", tmp_path / "nothing.pkl")
 
 
+def test_statistics_of_a_checkpoint_are_its_own(tmp_path):
+    """Those of the run are of another step."""
+    path = tmp_path / "checkpoints/steps_000000000060/model.zip"
+    path.parent.mkdir(parents=True)
+    write_yml(tmp_path / "Pendulum-v1", args={"algo": "cesd"})
+    save_statistics(tmp_path / "Pendulum-v1" / "vecnormalize.pkl", 1.0)
+    save_statistics(path.with_name("vecnormalize.pkl"), 2.0)
+    (path.parent / "checkpoint.json").write_text("{}")
+    found, file = load_vec_normalize(path, "Pendulum-v1")
+    assert found.obs_rms.mean[0] == 2.0 and file.samefile(path.with_name("vecnormalize.pkl"))
+    file.unlink()
+    found, file = load_vec_normalize(path, "Pendulum-v1")
+    assert found.obs_rms.mean[0] == 1.0 and file.samefile(tmp_path / "Pendulum-v1" / "vecnormalize.pkl"), "an older checkpoint"
+
+
 def test_model_sees_what_the_statistics_make_of_observations(tmp_path, monkeypatch, capsys):
     """A Python model whose statistics were saved beside it, and told by --vec-normalize."""
     returns = {}

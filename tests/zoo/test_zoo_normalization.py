@@ -16,9 +16,11 @@ from stable_baselines3.common.save_util import load_from_pkl
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD
+from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import MARK, UNFINISHED
 from sb3_cesd.common.untrusted_statistics import load_statistics
-from sb3_cesd.zoo.normalization import find_pretrained_statistics
+from sb3_cesd.zoo.normalization import find_pretrained_statistics, folder_of_statistics
 from sb3_cesd.zoo.playing import show_skills_of
 
 
@@ -56,6 +58,35 @@ def test_a_task_that_keeps_them_is_resumed(tmp_path):
     assert resumed.num_timesteps == 120 and not differences(whole, resumed)
     before, after = (load_from_pkl(folder / f"Pendulum-v1_{idx}/Pendulum-v1/vecnormalize.pkl") for idx in (2, 3))
     assert (before.obs_rms.mean == after.obs_rms.mean).all() and before.obs_rms.count == after.obs_rms.count
+
+
+def test_a_task_from_a_checkpoint_has_its_statistics(tmp_path):
+    common = ["--algo", "cesd", "--env", "Pendulum-v1", "--eval-freq", -1]
+    folder, callback = tmp_path / "logs/cesd", "callback:[{'sb3_cesd.callbacks.ResumableCheckpoint':{'save_freq':200}}]"
+    checkpoint = folder / "Pendulum-v1_1/checkpoints/steps_000000000200"
+    output = run_all(
+        tmp_path,
+        ["rl_zoo3.train", *common, "-n", 250, *SMALL, "normalize:dict(norm_reward=False)", callback],
+        ["rl_zoo3.train", *common, "-n", 60, "-i", checkpoint / "model.zip", *SMALL, "reward:'extrinsic'"],
+    )
+    assert "Loading saved VecNormalize stats" in output and "are new" not in output
+    before = load_from_pkl(checkpoint / "vecnormalize.pkl")
+    after = load_from_pkl(folder / "Pendulum-v1_2/Pendulum-v1/vecnormalize.pkl")
+    assert 200 <= before.obs_rms.count < 202 and 60 <= after.obs_rms.count - before.obs_rms.count <= 62
+
+
+def test_a_checkpoint_without_a_file_of_its_statistics_can_get_one(tmp_path):
+    """As the warning about a task from it tells."""
+    make_small(DIAYN, VecNormalize(make_vec_env("Pendulum-v1"))).learn(60, ResumableCheckpoint(tmp_path))
+    (checkpoint,) = checkpoints_in(tmp_path)
+    (checkpoint / "vecnormalize.pkl").unlink()
+    task = VecNormalize(make_vec_env("Pendulum-v1"))
+    with pytest.warns(UserWarning, match=r"task are new.* A checkpoint that lacks this file still holds them: resume it"):
+        DIAYN.from_pretrained(checkpoint / "model.zip", task, skill=1, device="cpu")
+    assert folder_of_statistics(checkpoint, "Pendulum-v1") == "Pendulum-v1"
+    resumed = resume(checkpoint, VecNormalize(make_vec_env("Pendulum-v1")), device="cpu")
+    resumed.get_vec_normalize_env().save(str(checkpoint / "vecnormalize.pkl"))
+    assert folder_of_statistics(checkpoint, "Pendulum-v1") == "."
 
 
 def test_trials_in_other_threads_keep_the_name_of_the_environment(tmp_path):
