@@ -83,16 +83,13 @@ class ResumableCheckpoint(BaseCallback):
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         folder = Path(self.path).resolve()
         is_own = folder in self.model.checkpoint_folders
-        if is_own and self.model.num_timesteps == 0 and checkpoints_in(folder):
-            raise ValueError(
-                f"{self.path} holds the checkpoints of this run, which would begin anew: continue it by "
-                "learn(remaining_timesteps(model), reset_num_timesteps=False), or pass another folder."
-            )
-        if not is_own and checkpoints_in(folder):
-            raise ValueError(
-                f"{self.path} holds the checkpoints of another run: continue it by sb3_cesd.checkpoints.resume, or pass "
-                "another folder."
-            )
+        goes_on = is_own and self.model.num_timesteps > 0
+        if not goes_on and checkpoints_in(folder):
+            if is_own:
+                run, how = "this run, which would begin anew", "learn(remaining_timesteps(model), reset_num_timesteps=False)"
+            else:
+                run, how = "another run", "sb3_cesd.checkpoints.resume"
+            raise ValueError(f"{self.path} holds the checkpoints of {run}: continue it by {how}, or pass another folder.")
         self._n_written = self.model.num_timesteps // self.save_freq
         self._stop_requested = self._stops = False
 
