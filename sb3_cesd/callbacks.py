@@ -27,7 +27,7 @@ from sb3_cesd.metrics import (
     zero_shot_goals,
 )
 from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import NOT_FAR, has_places, why_no_places
+from sb3_cesd.metrics.places import has_places, why_no_reach
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
@@ -125,7 +125,7 @@ class SkillMetricsCallback(BaseCallback):
             if self._coverage is None:
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
         elif self.n_trajectories > 0 or self.goal_range is not None:
-            raise ValueError(why_no_places(self.training_env, *NOT_FAR))
+            raise ValueError(why_no_reach(self.training_env))
 
     def _on_training_start(self) -> None:
         # CallbackList sets the parent only after _init_callback

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import pickletools
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,37 @@ def load_statistics(path: Path) -> VecNormalize:
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file at the path {path}: pass the path of what VecNormalize.save wrote.")
-    content = path.read_bytes()
+    check_statistics(path)
     try:
-        # SB3 writes no checksum, our extension of RL Zoo does
-        if MARK in content[-len(MARK) - DIGEST_SIZE :]:
-            check_sum(io.BytesIO(content), "it", "Take another.")
-        statistics = _StatisticsUnpickler(io.BytesIO(content)).load()
+        statistics = _StatisticsUnpickler(io.BytesIO(path.read_bytes())).load()
         if not isinstance(statistics, VecNormalize):
             raise TypeError(f"a {type(statistics).__name__}")
         _ = statistics.obs_rms, statistics.clip_obs, statistics.epsilon, statistics.norm_obs
     except Exception as error:  # a changed byte may be taken for any instruction of the pickle
-        raise ValueError(
-            f"{path} does not hold the statistics of a VecNormalize, or is damaged ({error}): restore it, or remove it if the "
-            "model was trained without."
-        ) from error
+        raise ValueError(_damaged(path, error)) from error
     return statistics
+
+
+def check_statistics(path: Path) -> None:
+    """
+    Check that the file of statistics is complete, and that no byte of it changed if it has a checksum: SB3 writes none, our
+    extension of RL Zoo does.
+
+    :param path: a file
+    :raises ValueError: if it is damaged; nothing of it is unpickled
+    """
+    content = path.read_bytes()
+    try:
+        if MARK in content[-len(MARK) - DIGEST_SIZE :]:
+            check_sum(io.BytesIO(content), "it", "Take another.")
+        for _ in pickletools.genops(content):
+            pass  # an incomplete pickle has no end
+    except Exception as error:  # as above
+        raise ValueError(_damaged(path, error)) from error
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    return (
+        f"{path} does not hold the statistics of a VecNormalize, or is damaged ({error}): restore it, or remove it if the "
+        "model was trained without."
+    )

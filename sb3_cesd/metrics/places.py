@@ -8,11 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 #: Shapes of a valid ``position``: (x, y) or (x, y, z)
 SHAPES = ((2,), (3,))
 REMEDY = "let it be (x, y) or (x, y, z) in metres"
-#: What :func:`why_no_places` says of trajectories and goals
-NOT_FAR = (
-    "n_trajectories and goal_range",
-    "n_trajectories and goal_range are for robots with a position: leave them out.",
-)
+REMEDY_OR_RENAME = f"{REMEDY}, or rename it"
 
 
 def has_places(env: VecEnv) -> bool:
@@ -27,9 +23,7 @@ def has_places(env: VecEnv) -> bool:
     shape = _shape_of_no_place(env)
     if shape is None:
         return True
-    warnings.warn(
-        f"The position of the environment has shape {shape}, so it is ignored: {REMEDY}, or rename it.", stacklevel=2
-    )
+    warnings.warn(f"The position of the environment has shape {shape}, so it is ignored: {REMEDY_OR_RENAME}.", stacklevel=2)
     return False
 
 
@@ -46,6 +40,17 @@ def why_no_places(env: VecEnv, what: str, otherwise: str) -> str:
     if shape is None:
         return otherwise
     return f"The position of the environment has shape {shape}, so that it is no place for {what}: {REMEDY}."
+
+
+def why_no_reach(env: VecEnv) -> str:
+    """
+    Explain why it can't be measured how far skills go.
+
+    :param env: environments
+    :return: the explanation, see :func:`why_no_places`
+    """
+    what = "n_trajectories and goal_range"
+    return why_no_places(env, what, f"{what} are for robots with a position: leave them out.")
 
 
 def _shape_of_no_place(env: VecEnv) -> tuple[int, ...] | None:
@@ -79,5 +84,5 @@ def env_positions(env: VecEnv) -> np.ndarray:
     positions = env.get_attr("position")
     for position in positions:
         if np.shape(position) not in SHAPES:
-            raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY}, or rename it.")
+            raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY_OR_RENAME}.")
     return np.stack(positions)

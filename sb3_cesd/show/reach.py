@@ -9,7 +9,7 @@ from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import draw_goals, policy_coverage, zero_shot_goals
 from sb3_cesd.metrics.goals import GOAL_RANGES, N_GOALS
 from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import NOT_FAR, has_places_to_play, why_no_places
+from sb3_cesd.metrics.places import has_places_to_play, why_no_reach
 from sb3_cesd.metrics.policy_coverage import N_STEPS, N_TRAJECTORIES
 from sb3_cesd.metrics.summary import env_layout
 from sb3_cesd.show.environments import PlayEnvs
@@ -53,7 +53,7 @@ def choose_reach(
     :raises ValueError: if trajectories or goals are requested for an environment that is not a robot with a position
     """
     if (n_trajectories or goal_range) and (env_layout(env) is not None or not has_places_to_play(env)):
-        raise ValueError(why_no_places(env, *NOT_FAR))
+        raise ValueError(why_no_reach(env))
     robot = robot_name(env)
     is_far = by_default and robot in FAR_ROBOTS
     if n_trajectories is None:

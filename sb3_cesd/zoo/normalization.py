@@ -9,6 +9,7 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint, read_manifest
+from sb3_cesd.common.untrusted_statistics import check_statistics
 from sb3_cesd.common.vec_normalize import lacks_statistics, save_statistics
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -30,7 +31,9 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
         # A copy, since trials in other threads use the manager at the same time
         manager = copy.copy(self)
         if self.algo in METHODS and self.trained_agent:
-            manager.env_name = folder_of_statistics(Path(self.trained_agent).parent, self.env_name)
+            folder = Path(self.trained_agent).parent
+            manager.env_name = folder_of_statistics(folder, self.env_name)
+            refuse_damaged_statistics(folder / manager.env_name)
         if self.algo in METHODS and not self.normalize and (normalize := of_checkpoint(self.trained_agent)):
             manager.normalize, manager.normalize_kwargs = True, normalize
         env = maybe_normalize(manager, env, eval_env)
@@ -143,6 +146,17 @@ class SavedModel:
         """
         statistics = self._model.get_vec_normalize_env()
         return None if statistics is None else SimpleNamespace(save=partial(save_statistics, statistics))
+
+
+def refuse_damaged_statistics(folder: Path) -> None:
+    """
+    Refuse statistics that are damaged, before RL Zoo unpickles them.
+
+    :param folder: where RL Zoo looks for them
+    :raises ValueError: see :func:`~sb3_cesd.common.untrusted_statistics.check_statistics`
+    """
+    if (path := folder / STATISTICS).is_file():
+        check_statistics(path)
 
 
 def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:

@@ -20,7 +20,7 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.show.find import import_packages
 from sb3_cesd.show.labels import name_label
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
-from sb3_cesd.zoo.normalization import refuse_without_statistics
+from sb3_cesd.zoo.normalization import refuse_damaged_statistics, refuse_without_statistics
 
 #: Argument of an environment that chooses skills, for ``--env-kwargs``
 SKILL_ARGUMENT = "skill"
@@ -78,6 +78,8 @@ class PlayedModel:
             wanted = env_kwargs.pop(SKILL_ARGUMENT, None)
             bound.arguments["env_kwargs"] = env_kwargs
             path, self._path = self._path, None
+            if (folder := bound.arguments.get("stats_path")) is not None:
+                refuse_damaged_statistics(Path(folder))
             return show_skills_of(path, wanted, create_test_env(*bound.args, **bound.kwargs))
 
         return create_with_skills

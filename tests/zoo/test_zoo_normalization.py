@@ -20,8 +20,9 @@ from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import MARK, UNFINISHED
 from sb3_cesd.common.untrusted_statistics import load_statistics
+from sb3_cesd.common.vec_normalize import save_statistics
 from sb3_cesd.zoo.normalization import find_pretrained_statistics, folder_of_statistics
-from sb3_cesd.zoo.playing import show_skills_of
+from sb3_cesd.zoo.playing import PlayedModel, show_skills_of
 
 
 def test_a_task_keeps_the_statistics_of_the_pretraining_where_its_entry_does_not_normalise(tmp_path):
@@ -91,7 +92,7 @@ def test_a_checkpoint_without_a_file_of_its_statistics_can_get_one(tmp_path):
 
 def test_trials_in_other_threads_keep_the_name_of_the_environment(tmp_path):
     (tmp_path / "Walker-v0").mkdir()
-    (tmp_path / "Walker-v0/vecnormalize.pkl").touch()
+    VecNormalize(make_vec_env("Pendulum-v1")).save(str(tmp_path / "Walker-v0/vecnormalize.pkl"))
     name = EnvironmentName("Pendulum-v1")
     manager = SimpleNamespace(
         algo="cesd", env_name=name, trained_agent=str(tmp_path / "model.zip"), normalize=False, normalize_kwargs={}
@@ -116,6 +117,35 @@ def test_a_normalised_model_is_not_played_without_its_statistics(tmp_path):
     with pytest.raises(ValueError, match="was trained with VecNormalize"):
         show_skills_of(path, None, VecNormalize(make_vec_env("Pendulum-v1"), norm_obs=False))
     show_skills_of(path, None, VecNormalize(make_vec_env("Pendulum-v1"))).reset()
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "cut of SB3"])
+def test_damaged_statistics_are_refused_before_they_are_unpickled(tmp_path, damage):
+    path = tmp_path / "logs/Pendulum-v1/vecnormalize.pkl"
+    path.parent.mkdir(parents=True)
+    statistics = VecNormalize(make_vec_env("Pendulum-v1"))
+    if damage == "cut of SB3":
+        statistics.save(str(path))
+    else:
+        save_statistics(statistics, path)
+    content = bytearray(path.read_bytes())
+    place = content.index(statistics.obs_rms.mean.tobytes())
+    content[place + 6] ^= 1  # another mean
+    path.write_bytes(content if damage == "changed" else content[:-50])
+    manager = SimpleNamespace(
+        algo="cesd", env_name="Pendulum-v1", trained_agent=str(tmp_path / "logs/model.zip"), normalize=True
+    )
+    normalize = find_pretrained_statistics(lambda *args: pytest.fail("unpickles them"))
+    message = r"vecnormalize\.pkl does not hold the statistics .*, or is damaged .*: restore it, or remove it"
+    with pytest.raises(ValueError, match=message):
+        normalize(manager, make_vec_env("Pendulum-v1"), eval_env=False)
+    model_path = tmp_path / "model.zip"
+    make_small(CeSD, statistics).save(model_path)
+    played = PlayedModel()
+    played.note_path(lambda folder, algo: ("", str(model_path), folder))(tmp_path, algo="cesd")
+    create_test_env = played.add_skills(lambda env_id, stats_path: pytest.fail("unpickles them"))
+    with pytest.raises(ValueError, match=message):
+        create_test_env("Pendulum-v1", stats_path=str(path.parent))
 
 
 #: What a process prints whose imports leave SB3's classes as they were
