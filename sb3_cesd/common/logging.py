@@ -123,15 +123,24 @@ class MeanLogs:
         Add the values of an update, except those that are not finite, as their step was left out.
 
         :param values: detached scalars, or vectors with one entry per skill, by name
+        :raises ValueError: if a value has another shape than before
         """
         if not values:
             return
         names = tuple(values)
+        shapes = {name: value.shape for name, value in values.items()}
         if names not in self._sums:
             device = next(iter(values.values())).device
             carried = {name: self._carried.pop(name)[0] for name in names if name in self._carried}
-            self._sums[names] = _Sums({name: value.shape for name, value in values.items()}, carried, device)
-        self._sums[names].add(values.values())
+            self._sums[names] = _Sums(shapes, carried, device)
+        sums = self._sums[names]
+        for name, shape in shapes.items():
+            if shape != sums.shapes[name]:
+                raise ValueError(
+                    f"The log {name!r} has shape {tuple(shape)}, and had {tuple(sums.shapes[name])} before: log a scalar, for "
+                    "instance the mean."
+                )
+        sums.add(values.values())
 
     def get_state(self) -> dict[str, tuple[th.Tensor, th.Size]]:
         """

@@ -49,8 +49,8 @@ class IntrinsicReward(nn.Module, ABC):
         self.obs_dim = obs_dim
         self.action_dim = action_dim
         self.skill_space = skill_space
-        #: Scalars of the last batch to log, by name
-        self.logs: dict[str, th.Tensor] = {}
+        #: Scalars of the last batch to log, by name: tensors or numbers
+        self.logs: dict[str, th.Tensor | float] = {}
         #: Takes the gradient steps; set by the algorithm
         self.gradient_steps = GradientSteps()
 

@@ -1,5 +1,7 @@
 """Checks of what an intrinsic reward returns, which may be a user's own."""
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import torch as th
@@ -45,3 +47,26 @@ def check_loss(loss: Any, source: object) -> None:
             f"{name} returned a loss that no parameter can lower: set the networks of the loss as attributes in __init__, "
             "or return None."
         )
+
+
+def as_logs(logs: Mapping[str, Any], source: object, device: th.device) -> dict[str, th.Tensor]:
+    """
+    Convert what an intrinsic reward logs, without the graphs of its gradients, which would be kept until logs are written.
+
+    :param logs: tensors or numbers by name
+    :param source: the intrinsic reward, which the message names
+    :param device: where numbers go
+    :return: tensors by name
+    :raises ValueError: if one is neither
+    """
+    converted = {}
+    for name, value in logs.items():
+        if isinstance(value, th.Tensor):
+            converted[name] = value.detach()
+        elif isinstance(value, Real):
+            converted[name] = th.full((), float(value), device=device)
+        else:
+            raise ValueError(
+                f"{type(source).__name__}.logs[{name!r}] is of type {type(value).__name__}: log a scalar tensor or a number."
+            )
+    return converted

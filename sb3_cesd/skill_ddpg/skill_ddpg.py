@@ -29,6 +29,7 @@ from sb3_cesd.common.tensors import frozen, minimum, polyak_update
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.intrinsic.results import as_logs
 from sb3_cesd.skill_ddpg import checks, normalization, saved_files, search_space
 from sb3_cesd.skill_ddpg.arguments import (
     ConstructorSignature,
@@ -589,7 +590,8 @@ class SkillDDPG(LearningSkillModel):
         polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
 
     def _log_update(self, critic_loss: th.Tensor) -> None:
-        self._mean_logs.add({"train/critic_loss": critic_loss.detach(), **self.intrinsic.logs})
+        logs = as_logs(self.intrinsic.logs, self.intrinsic, self.device)
+        self._mean_logs.add({"train/critic_loss": critic_loss.detach(), **logs})
 
     def _follow_progress(self) -> Hashable:
         """

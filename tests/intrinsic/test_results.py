@@ -1,5 +1,8 @@
 """What a user's own reward returns is checked before anything learns from it."""
 
+import itertools
+
+import numpy as np
 import pytest
 from small import make_small
 from torch import nn
@@ -58,3 +61,40 @@ def test_a_network_outside_of_the_reward_is_refused():
     outside = nn.Linear(3, 1)
     with pytest.raises(ValueError, match="no parameter can lower: set the networks of the loss as attributes in __init__"):
         train(first, lambda self, samples: outside(samples.observations).mean())
+
+
+def log_of_training(note):
+    """Train with a loss that logs what a function of it and of its number returns; return what is logged last."""
+    numbers = itertools.count(1)
+
+    def loss(self, samples):
+        value = self.network(samples.observations).square().mean()
+        self.logs["train/own"] = note(value, next(numbers))
+        return value
+
+    return train(first, loss, network=True).logger.name_to_value["train/own"]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        lambda loss, n: n,
+        lambda loss, n: np.float64(n),
+        lambda loss, n: 0 * loss.item() + n,
+        lambda loss, n: 0 * loss + n,
+        lambda loss, n: 0 * loss.detach() + n,
+    ],
+)
+def test_logs_are_numbers_or_tensors_also_with_a_gradient(note):
+    assert log_of_training(note) == 4
+
+
+@pytest.mark.parametrize("note", [lambda loss, n: "high", lambda loss, n: [1.0], lambda loss, n: None])
+def test_other_logs_are_refused(note):
+    with pytest.raises(ValueError, match=r"^OwnReward\.logs\['train/own'\] is of type .*: log a scalar tensor or a number\.$"):
+        log_of_training(note)
+
+
+def test_a_log_keeps_its_shape():
+    with pytest.raises(ValueError, match=r"The log 'train/own' has shape \(2,\), and had \(1,\) before: log a scalar"):
+        log_of_training(lambda loss, n: loss.expand(n))
