@@ -1,5 +1,7 @@
 """Statistics of ``VecNormalize``, their files, and environments that are normalised as those of training."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -50,6 +52,25 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
             normalizer.obs_rms = trained[OBSERVATION]
         normalizer.clip_obs, normalizer.epsilon = statistics.clip_obs, statistics.epsilon
     return env
+
+
+@contextmanager
+def frozen_statistics(env: VecEnv) -> Iterator[None]:
+    """
+    Keep the statistics of ``VecNormalize`` as they are while something else than training plays.
+
+    :param env: environments, with or without ``VecNormalize``
+    :return: context in which they play
+    """
+    normalizer = unwrap_vec_normalize(env)
+    if normalizer is None:
+        yield
+        return
+    was_training, normalizer.training = normalizer.training, False
+    try:
+        yield
+    finally:
+        normalizer.training = was_training
 
 
 def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:

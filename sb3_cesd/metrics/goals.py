@@ -7,9 +7,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.vec_normalize import frozen_statistics
 from sb3_cesd.metrics.motion import robot_name
 from sb3_cesd.metrics.normalization import normalize, unnormalize
-from sb3_cesd.metrics.places import has_places_to_play, why_no_places
+from sb3_cesd.metrics.places import check_places_to_play
 from sb3_cesd.metrics.policy_coverage import N_STEPS
 from sb3_cesd.metrics.rollouts import play_paths, prepare_to_play
 from sb3_cesd.metrics.summary import env_layout
@@ -119,9 +120,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     """
     check_arguments("zero_shot_goals", locals())
     prepare_to_play(model, env)
-    if not has_places_to_play(env):
-        remedy = "give them a property position (x, y, z)."
-        raise ValueError(why_no_places(env, "goals", f"The environments have no position to measure goals by: {remedy}"))
+    check_places_to_play(env, "goals")
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:
@@ -144,9 +143,13 @@ def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray
     :return: observations as the model sees them, shape ``(n_goals, obs_dim)``; ``None`` if it can't infer skills for them
     """
     places = [0, 1] if env_layout(env) is not None else PLACES.get(robot_name(env) or "")
-    if places is None or len(places) != goals.shape[1] or has_wrappers(env) or not hasattr(model, "goal_skill"):
+    if places is None or len(places) != goals.shape[1] or has_wrappers(env):
         return None
-    first: Any = env.reset()
+    with frozen_statistics(env):
+        # Also for a model that can't, so that others with the same weights have the same starts
+        first: Any = env.reset()
+    if not hasattr(model, "goal_skill"):
+        return None
     starts = np.repeat(first[:1], len(goals), axis=0)
     observations = unnormalize(env, starts.copy())
     observations[:, places] = goals

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.common.vec_normalize import frozen_statistics
+
 #: Shapes of a valid ``position``: (x, y) or (x, y, z)
 SHAPES = ((2,), (3,))
 REMEDY = "let it be (x, y) or (x, y, z) in metres"
@@ -69,8 +71,22 @@ def has_places_to_play(env: VecEnv) -> bool:
     :return: see :func:`has_places`
     """
     if not env.has_attr("position"):
-        env.reset()
+        with frozen_statistics(env):
+            env.reset()
     return has_places(env)
+
+
+def check_places_to_play(env: VecEnv, what: str) -> None:
+    """
+    Check that environments to play in have a valid ``position``, see :func:`has_places_to_play`.
+
+    :param env: environments whose episodes may be interrupted
+    :param what: what needs positions
+    :raises ValueError: if they have none
+    """
+    if not has_places_to_play(env):
+        remedy = "give them a property position (x, y, z)."
+        raise ValueError(why_no_places(env, what, f"The environments have no position to measure {what} by: {remedy}"))
 
 
 def env_positions(env: VecEnv) -> np.ndarray:

@@ -6,6 +6,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.metrics.coverage import torso_coverage
+from sb3_cesd.metrics.places import check_places_to_play
 from sb3_cesd.metrics.rollouts import play_paths
 
 #: Number of trajectories as in METRA, and steps of each
@@ -31,8 +32,10 @@ def policy_coverage(
     :param bin_size: side of the bins [m]
     :param seed: seed of the skills and the starts
     :return: number of bins of (x, y) that were visited
+    :raises ValueError: if the environments have no ``position``, or are not normalised as the model expects
     """
     check_arguments("policy_coverage", locals())
+    check_places_to_play(env, "coverage")
     env.seed(int(seed))
     paths = play_paths(model, env, trajectory_skills(model, n_trajectories, seed), n_steps)
     return torso_coverage(paths[..., :2].reshape(-1, 2), bin_size)

@@ -14,8 +14,8 @@ from sb3_cesd.common.checks import first_not_finite
 from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
-from sb3_cesd.common.vec_normalize import check_statistics_fit, transpose_like_training
-from sb3_cesd.metrics.places import env_positions
+from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, transpose_like_training
+from sb3_cesd.metrics.places import check_places_to_play, env_positions
 
 
 class Recording(NamedTuple):
@@ -205,23 +205,32 @@ def record(
     frames: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
     returns, lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
     over = np.zeros(env.num_envs, dtype=bool)
-    for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
-        rows = _as_rows(moment.observations, env.observation_space)
-        seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
-        # At the end of an episode, position and image already belong to the next one
-        left = over | moment.dones
-        if position_fn is not None:
-            place = _places_of(position_fn, env)
-            places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
-            _check_finite_places(places[-1], env, step)
-        if step in frame_steps and not left.all():
-            images = env.get_images()
-            for idx in np.flatnonzero(~left).tolist():
-                frames[idx].append(np.asarray(images[idx]))
-        returns += np.where(over, 0.0, moment.rewards)
-        lengths += ~over & (step > 0)
-        over = left
-    return Recording(np.stack(seen, axis=1), np.stack(places, axis=1) if places else None, returns, lengths, frames)
+    with frozen_statistics(env):
+        for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
+            rows = _as_rows(moment.observations, env.observation_space)
+            seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
+            # At the end of an episode, position and image already belong to the next one
+            left = over | moment.dones
+            if position_fn is not None:
+                place = _places_of(position_fn, env)
+                places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
+                _check_finite_places(places[-1], env, step)
+            if step in frame_steps and not left.all():
+                images = env.get_images()
+                for idx in np.flatnonzero(~left).tolist():
+                    frames[idx].append(np.asarray(images[idx]))
+            returns += np.where(over, 0.0, moment.rewards)
+            lengths += ~over & (step > 0)
+            over = left
+            if over.all():
+                break
+    paths = _repeat_last(places, n_steps + 1) if places else None
+    return Recording(_repeat_last(seen, n_steps + 1), paths, returns, lengths, frames)
+
+
+def _repeat_last(states: list[np.ndarray], n_states: int) -> np.ndarray:
+    """Stack states of shape ``(n_envs, d)``, the last one repeatedly, to shape ``(n_envs, n_states, d)``."""
+    return np.stack(states + states[-1:] * (n_states - len(states)), axis=1)
 
 
 def _places_of(position_fn: Callable[[VecEnv], np.ndarray], env: VecEnv) -> np.ndarray:
@@ -269,10 +278,12 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int)
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
     :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
-    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
+    :raises ValueError: if the environments have no ``position``, are not normalised as the model expects, or it learns in them
+        at the moment
     """
     check_arguments("play_paths", locals())
     prepare_to_play(model, env)
+    check_places_to_play(env, "paths")
     paths = []
     for first in range(0, len(skills), env.num_envs):
         batch = skills[first : first + env.num_envs]
@@ -296,4 +307,5 @@ def _as_rows(observations: Observation, space: spaces.Space) -> np.ndarray:
         assert isinstance(space, spaces.Dict)
         # The model sorts the entries, the environment may not
         return to_states({name: th.from_numpy(value) for name, value in observations.items()}, plain_space(space)).numpy()
-    return observations.reshape(len(observations), -1).copy()
+    rows = observations.reshape(len(observations), -1)
+    return rows.astype(np.float32) if rows.dtype == bool else rows.copy()

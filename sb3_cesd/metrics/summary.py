@@ -67,7 +67,7 @@ def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tu
     :return: the rollouts, and whether their states are positions
     :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
     """
-    # Before has_places_to_play resets the environments, with which new statistics would have seen observations
+    # Before has_places_to_play resets the environments, in which the model may be learning
     prepare_to_play(model, env)
     # In an unwrapped maze observations are positions, and include those at the end of episodes
     sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)

@@ -5,11 +5,13 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+from small import make_small
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import make_batched
+from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import TrainingCoverage, best_skill_scores, draw_goals, policy_coverage, task_returns, zero_shot_goals
 from sb3_cesd.metrics.goals import GoalResults
 from sb3_cesd.metrics.policy_coverage import trajectory_skills
@@ -196,3 +198,12 @@ def test_a_seed_repeats_the_episodes_that_goals_are_reached_in():
     goals = np.array([env.layout.start_cell] * 3) + 0.2
     first, again, other = (zero_shot_goals(Vectors(), env, goals, n_steps=3, seed=seed).distances for seed in (4, 4, 5))
     assert (first == again).all() and (first != other).any()
+
+
+def test_an_exported_policy_starts_where_its_model_does(tmp_path):
+    model = make_small(DIAYN, "MazeSquareA-v0").learn(60)
+    policy = import_policy(export_policy(model, tmp_path))
+    env = MazeVecEnv("square_a", 3)
+    goals = np.array([env.layout.start_cell] * 3) + 0.2
+    for_model, for_policy = (zero_shot_goals(each, env, goals, n_steps=3, seed=4).distances for each in (model, policy))
+    assert for_policy == pytest.approx(for_model)

@@ -1,3 +1,4 @@
+import copy
 from itertools import islice
 
 import gymnasium as gym
@@ -21,7 +22,7 @@ from sb3_cesd.metrics import (
     skill_metrics,
     zero_shot_goals,
 )
-from sb3_cesd.metrics.rollouts import SkillRollouts, record
+from sb3_cesd.metrics.rollouts import SkillRollouts, play_paths, record
 
 
 class Compass:
@@ -116,6 +117,16 @@ def test_episodes_that_end_early_are_not_continued():
     rollouts = collect_rollouts(Patience(), env, n_rollouts=1, n_steps=5, position_fn=env_positions)
     assert rollouts.states.shape == (3, 1, 6, 3)
     assert rollouts.states[:, 0, :, 0].tolist() == [[0, 1, 1, 1, 1, 1], [0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 4, 5]]
+
+
+def test_playing_stops_once_all_episodes_have_ended():
+    env = DummyVecEnv([Countdown] * 3)
+    n_steps = []
+    env.step_async = lambda actions, step=env.step_async: [n_steps.append(1), step(actions)]
+    recording = record(Patience(), env, np.arange(3), 500, position_fn=env_positions)
+    assert len(n_steps) == 6 and recording.lengths.tolist() == [2, 4, 6]
+    assert recording.observations.shape == (3, 501, 1) and recording.places.shape == (3, 501, 3)
+    assert recording.observations[:, -1, 0].tolist() == [2, 4, 6] and recording.places[:, -1, 0].tolist() == [1, 3, 5]
 
 
 def test_rows_of_whole_rollouts():
@@ -392,6 +403,61 @@ def test_a_reset_that_brings_a_position_does_not_fill_new_statistics(play_in):
         with pytest.raises(ValueError, match=r"trained with VecNormalize: pass environments with the statistics of the train"):
             play_in(model, new)
     play_in(model, statistics)
+
+
+@pytest.mark.parametrize(
+    "play_in",
+    [
+        lambda model, env: play_and_measure(model, env, n_rollouts=2, n_steps=3),
+        lambda model, env: play_and_score(model, env, n_episodes=8, n_steps=3),
+        lambda model, env: collect_rollouts(model, env, n_rollouts=2, n_steps=3),
+        lambda model, env: policy_coverage(model, env, 2, 3),
+        lambda model, env: zero_shot_goals(model, env, np.ones((2, 2)), 3),
+    ],
+    ids=["metrics", "score", "rollouts", "coverage", "goals"],
+)
+def test_measuring_leaves_the_statistics_of_training_as_they_are(play_in):
+    model = make_small(APT, VecNormalize(DummyVecEnv([Late] * 2))).learn(50)
+    env = model.get_vec_normalize_env()
+    before = copy.deepcopy((env.obs_rms.mean, env.obs_rms.var, env.obs_rms.count, env.ret_rms.count))
+    play_in(model, model.get_env())
+    assert repr((env.obs_rms.mean, env.obs_rms.var, env.obs_rms.count, env.ret_rms.count)) == repr(before)
+    model.learn(50, reset_num_timesteps=False)
+    assert env.obs_rms.count > before[2] + 49, "training goes on to change them"
+
+
+@pytest.mark.parametrize(
+    ("measure", "what"),
+    [
+        (lambda env: policy_coverage(Compass(), env, 4, 3), "coverage"),
+        (lambda env: play_paths(Compass(), env, np.arange(4), 3), "paths"),
+        (lambda env: zero_shot_goals(Compass(), env, np.ones((2, 2)), 3), "goals"),
+    ],
+)
+def test_what_needs_a_position_says_so(measure, what):
+    with pytest.raises(ValueError, match=rf"have no position to measure {what} by: give them a property position \(x, y, z\)"):
+        measure(DummyVecEnv([Plane]))
+
+
+class Switches(Plane):
+    """Observes booleans."""
+
+    observation_space = gym.spaces.Box(0, 1, (3,), bool)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return np.array([True, False, True]), {}
+
+    def step(self, action):
+        _, reward, terminated, truncated, info = super().step(action[:2])
+        return np.array([*(self.state > 0), True]), reward, terminated, truncated, info
+
+
+def test_booleans_are_measured_as_numbers():
+    model = make_small(APT, Switches()).learn(60)
+    metrics, rollouts = play_and_measure(model, DummyVecEnv([Switches]), n_rollouts=2, n_steps=9)
+    assert rollouts.observations.dtype == np.float32 and set(rollouts.observations.ravel()) == {0, 1}
+    assert np.isfinite(list(metrics.values())).all()
 
 
 class Diverging(Plane):
