@@ -29,7 +29,7 @@ from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_f
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.checks import check_observation
+from sb3_cesd.skill_ddpg.checks import check_observation, check_task_skill
 from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -100,6 +100,17 @@ class ExportedPolicy(SkillPolicy):
         """
         self.actor.set_training_mode(mode)
         self.training = mode
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """
+        Fix the skill to follow for observations without one.
+
+        :param skill: index or vector of the skill, or ``None`` to go through all of them
+        :raises ValueError: if there is no such skill, or another one learned a task
+        """
+        if self.reward == "extrinsic" and self.skill is not None:
+            check_task_skill(None if skill is None else self.skill_space.name_of(skill), self.skill)
+        super().set_skill(skill)
 
     def predict(
         self,

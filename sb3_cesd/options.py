@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.rules import as_array, is_whole, shown
-from sb3_cesd.common.skills import check_skill
+from sb3_cesd.common.skills import check_skill, name_in_task
 from sb3_cesd.common.vec_normalize import normalize_entries
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -56,7 +56,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
-                f"The model learned a task with skill {model.skill} alone, so there are no skills to choose from: "
+                f"The model learned a task with {name_in_task(model.skill)} alone, so there are no skills to choose from: "
                 "pass the pre-trained model."
             )
         if duration is None:

@@ -151,6 +151,11 @@ def test_the_skill_of_a_task_acts_whatever_the_observation_says(trained, tmp_pat
     for observation in (OBS, with_skill):
         assert (policy.predict(observation)[0] == task.predict(OBS, skill=1)[0]).all()
     assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
+    for skill in (2, None):
+        with pytest.raises(ValueError, match=r"Skill 1 learns the task, the others do not: .*from_pretrained"):
+            policy.set_skill(skill)
+    policy.set_skill(1)
+    assert (policy.predict(OBS)[0] == task.predict(OBS)[0]).all()
 
 
 @pytest.mark.parametrize(

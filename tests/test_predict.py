@@ -40,6 +40,15 @@ def test_observations_with_a_skill_are_taken_as_they_are(model, actions):
     assert model.predict(batch)[0] == pytest.approx(actions[[0, 1, 2, 3, 2, 1]])
 
 
+def test_a_skill_of_any_precision_is_taken(model, actions):
+    for dtype in (np.float64, np.float16, np.int64):
+        for observation in (OBS, OBS.astype(np.float64), OBS.tolist()):
+            action, _ = model.predict({"observation": observation, "skill": np.eye(4, dtype=dtype)[2]})
+            assert action == pytest.approx(actions[2], abs=1e-6)
+    action, _ = model.predict({"observation": OBS.tolist(), "skill": [0.0, 0.0, 1.0, 0.0]})
+    assert action == pytest.approx(actions[2], abs=1e-6)
+
+
 def test_skill_argument(model, actions):
     assert model.predict(BATCH, skill=2)[0] == pytest.approx(actions[[2] * 6])
     assert model.predict(BATCH, skill=np.array([3, 1, 0, 2, 2, 0]))[0] == pytest.approx(actions[[3, 1, 0, 2, 2, 0]])
@@ -227,3 +236,13 @@ def test_gym_api_mistake_is_explained(model):
 def test_predict_clusters(model):
     clusters = model.predict_clusters(np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32))
     assert clusters.shape == (50,) and set(clusters) <= set(range(4))
+
+
+def test_only_channels_of_images_may_come_last(make_model):
+    env = gym.make("Pendulum-v1")
+    space = gym.spaces.Box(-8, 8, (3, 1, 2), np.float32)
+    env = gym.wrappers.TransformObservation(env, lambda observation: np.stack([observation] * 2, 1)[:, None], space)
+    model = make_model(env).learn(60)
+    for ask in (model.predict_clusters, model.predict):
+        with pytest.raises(ValueError, match=r"of shape \(1, 2, 3\): this model takes shape \(3, 1, 2\)"):
+            ask(np.zeros((1, 2, 3), np.float32))

@@ -43,6 +43,38 @@ def test_the_end_of_an_episode_is_stored_raw(make_model):
     )
 
 
+class Counter(gym.Env):
+    """Observes integers, and ends after seven steps."""
+
+    observation_space = gym.spaces.Box(0, 255, (4,), np.int64)
+    action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.seen = 0, [self.np_random.integers(0, 255, 4)]
+        return self.seen[-1], {}
+
+    def step(self, action):
+        self.time += 1
+        self.seen.append(self.np_random.integers(0, 255, 4))
+        return self.seen[-1], 0.0, False, self.time == 7, {}
+
+
+def test_the_end_of_an_episode_of_integers_is_stored_as_it_is(make_model):
+    ends = []
+
+    class Noted(Counter):
+        def step(self, action):
+            result = super().step(action)
+            if result[3]:
+                ends.append(result[0])
+            return result
+
+    model = make_model(VecNormalize(make_vec_env(Noted, seed=0))).learn(210)
+    stored = model.replay_buffer.next_observations["observation"][6:210:7, 0]
+    assert len(ends) == 30 and stored.dtype == np.int64 and (stored == np.array(ends)).all()
+
+
 def test_explicit_order(make_model):
     model = make_model(VecSkillObservation(normalized(), 4)).learn(100)
     assert model.get_vec_normalize_env() is not None

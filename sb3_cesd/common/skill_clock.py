@@ -171,14 +171,14 @@ class SkillClock:
         self.set_skill(skill)
         self._follow()
 
-    def take_turns(self, turns: SkillTurns) -> None:
+    def take_turns(self, turns: SkillTurns | None) -> None:
         """
         Let all skills act in turn from the next observation on, until the turns are over.
 
-        :param turns: the turns, which may have begun in another environment
+        :param turns: the turns, which may have begun in another environment; ``None`` to end those of another model
         :raises ValueError: if they end with a skill that does not exist
         """
-        if turns.then is not None:
+        if turns is not None and turns.then is not None:
             self.skill_space.encode(turns.then)
         self.turns = turns
 

@@ -46,6 +46,16 @@ def check_n_skills(n_skills: int) -> int:
     return int(n_skills)
 
 
+def name_in_task(skill: SkillName | None) -> str:
+    """
+    Name the skill that learns a task.
+
+    :param skill: its index or vector; ``None`` if it is not chosen yet
+    :return: the name, for messages
+    """
+    return "the skill that does best in the warm-up" if skill is None else f"skill {shown(skill)}"
+
+
 class SkillSpace(ABC):
     """
     Space that skills are drawn from.

@@ -92,12 +92,17 @@ class ActingSkillModel(SavedSkillModel):
         return get_action_dim(self.action_space)
 
     @property
-    def _clock(self) -> SkillClock:
-        """Clock of the skills in the environments of training."""
+    def _skill_wrapper(self) -> VecSkillObservation:
+        """Wrapper that adds skills to the environments of training; other models may use it, too."""
         assert self.env is not None
         wrapper = unwrap_vec_wrapper(self.env, VecSkillObservation)
         assert wrapper is not None
-        return wrapper.clock
+        return wrapper
+
+    @property
+    def _clock(self) -> SkillClock:
+        """Clock of the skills in the environments of training."""
+        return self._skill_wrapper.clock
 
     def _add_skills(self, env: VecEnv) -> VecEnv:
         return add_skill_observation(env, self.skill_space, self.skill_duration, self.skill)
@@ -197,7 +202,8 @@ class ActingSkillModel(SavedSkillModel):
             self.n_diverged_simulations += "physics_warnings" in infos[idx]
             if infos[idx].get("terminal_observation") is not None:
                 for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
-                    terminal_obs[name][idx] = value
+                    is_rounded = value.dtype.kind == "f" and terminal_obs[name].dtype.kind in "iu"
+                    terminal_obs[name][idx] = np.rint(value) if is_rounded else value
         checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
         checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
         checks.check_finite(self.env, "reward", reward, self.num_timesteps)
@@ -264,11 +270,8 @@ class ActingSkillModel(SavedSkillModel):
         :raises ValueError: if there is no such skill, or another one learns the task
         """
         skill = None if skill is None else self.skill_space.name_of(skill)
-        if self.reward == "extrinsic" and skill != self.skill:
-            raise ValueError(
-                f"Skill {self.skill} learns the task, the others do not: for another one, fine-tune the pre-trained model "
-                "again with from_pretrained(path, env, skill=...)."
-            )
+        if self.reward == "extrinsic":
+            checks.check_task_skill(skill, self.skill)
         self._follow(skill)
         if not self._is_learning:
             self.end_episodes()  # the last observations contain the old skill
@@ -302,10 +305,10 @@ class ActingSkillModel(SavedSkillModel):
         self._warming_up = turns is not None
         if turns is not None:
             turns.then = self.skill
-        if self.env is not None and turns is None:
-            self._clock.set_skill(self.skill)
-        elif self.env is not None and turns is not None:
+        if self.env is not None:
             self._clock.take_turns(turns)
+            if turns is None:
+                self._clock.set_skill(self.skill)
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
             self.intrinsic.follow(self.skill, self.device)
 

@@ -19,7 +19,7 @@ from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import as_array, shown
-from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.skills import SkillName, name_in_task
 from sb3_cesd.common.vec_env import VecSkillObservation
 
 
@@ -185,6 +185,22 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         raise ValueError(
             f"Entries {fixed} of the action have no range, as low is not below high: leave them out of the action space, for "
             "instance with gymnasium.wrappers.TransformAction."
+        )
+
+
+def check_task_skill(skill: SkillName | None, own: SkillName | None) -> None:
+    """
+    Check that the skill that learned a task is to be followed.
+
+    :param skill: the skill to follow, as stored in the model
+    :param own: the skill of the task
+    :raises ValueError: if it is another one
+    """
+    if skill != own:
+        name = name_in_task(own)
+        raise ValueError(
+            f"{name[0].upper()}{name[1:]} learns the task, the others do not: for another one, fine-tune the pre-trained model "
+            "again with from_pretrained(path, env, skill=...)."
         )
 
 

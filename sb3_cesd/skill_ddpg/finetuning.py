@@ -21,9 +21,9 @@ from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import shapes_of
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
-from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space, name_in_task
 from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.common.vec_normalize import lacks_statistics, what_lacks
+from sb3_cesd.common.vec_normalize import frozen_statistics, lacks_statistics, what_lacks
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.load_errors import without_bounds
@@ -74,7 +74,7 @@ def read_pretrained_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[s
         ) from error
     if saved.get("reward", "intrinsic") == "extrinsic":
         raise ValueError(
-            f"{path} was trained on a task already, with skill {saved.get('skill')}: load it to go on with that task, "
+            f"{path} was trained on a task already, with {name_in_task(saved.get('skill'))}: load it to go on with that task, "
             "or pass the pre-trained model."
         )
     if saved.get("_n_updates") == 0:
@@ -208,6 +208,7 @@ def make_task_model(
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
+    check_same_function(path, pretrained.policy, model.policy)
 
     chosen: SkillName | None
     if skill == "best" and model.skill_turns is not None:
@@ -239,6 +240,24 @@ def make_task_model(
             name = f"the skill that does best in the first {model.learning_starts} steps,"
         print(f"Fine-tuning {name} of {path}")
     return model
+
+
+def check_same_function(path: object, pretrained: SkillPolicy, policy: SkillPolicy) -> None:
+    """
+    Check that networks compute with pre-trained weights what they computed in the pre-training, as far as shapes do not tell.
+
+    :param path: file of the pre-trained model
+    :param pretrained: its policy
+    :param policy: policy of the task
+    :raises ValueError: if they do not
+    """
+    for name in ("activation_fn", "normalize_images"):
+        known, given = getattr(pretrained, name), getattr(policy, name)
+        if given != known:
+            raise ValueError(
+                f"policy_kwargs with {name}={shown(given)} turn the skills of {path}, which learned with {shown(known)}, into "
+                f"others: leave {name} out, or train on the task from scratch."
+            )
 
 
 def forget_returns(vec_normalize: VecNormalize | None) -> None:
@@ -307,24 +326,19 @@ def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | N
     :param seed: seed of the environments
     :return: returns (not normalised), and the number of steps taken
     """
-    vec_normalize = unwrap_vec_normalize(env)
-    was_training = vec_normalize is not None and vec_normalize.training
-    if vec_normalize is not None:
-        vec_normalize.training = False
     returns, n_timesteps = np.zeros(policy.n_skills), 0
-    for skill in range(policy.n_skills):
-        # As in evaluate_policy, so that short episodes do not count more often
-        remaining = (n_episodes + np.arange(env.num_envs)) // env.num_envs
-        if seed is not None:
-            env.seed(seed)
-        for n_steps, moment in enumerate(play(policy, env, skill)):
-            returns[skill] += moment.rewards[remaining > 0].sum()
-            remaining -= moment.dones & (remaining > 0)
-            if not remaining.any():
-                n_timesteps += n_steps * env.num_envs
-                break
-    if vec_normalize is not None:
-        vec_normalize.training = was_training
+    with frozen_statistics(env):
+        for skill in range(policy.n_skills):
+            # As in evaluate_policy, so that short episodes do not count more often
+            remaining = (n_episodes + np.arange(env.num_envs)) // env.num_envs
+            if seed is not None:
+                env.seed(seed)
+            for n_steps, moment in enumerate(play(policy, env, skill)):
+                returns[skill] += moment.rewards[remaining > 0].sum()
+                remaining -= moment.dones & (remaining > 0)
+                if not remaining.any():
+                    n_timesteps += n_steps * env.num_envs
+                    break
     return ZeroShot(returns / n_episodes, n_timesteps)
 
 

@@ -123,6 +123,9 @@ class LearningSkillModel(ActingSkillModel):
         if self._seen_until is not None and self._seen_until != self._clock.n_moves:
             # Something else has played in the environments since
             self._last_obs = None
+        if self.reward == "extrinsic" or self._skill_wrapper.own_skill is None:
+            # Another model may have used the environments since
+            self._follow(self.skill)
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             # SB3 resets the environments now, without telling the buffer
             self.replay_buffer.end_trajectories()

@@ -5,6 +5,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
@@ -285,6 +286,9 @@ class SkillPolicy(BasePolicy):
             self._notice_lost_state(state, episode_start)
             vectors, state = self._skills_of_episodes(int(np.prod(batch_shape)), state, episode_start)
             observation = add_skill(observation, vectors if batch_shape else vectors[0])
+        else:
+            # Users may have made it of float64, such as a row of np.eye
+            observation = {**observation, SKILL: np.asarray(observation[SKILL], dtype=np.float32)}
         return super().predict(observation, state, episode_start, deterministic)
 
     def _notice_lost_state(self, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None) -> None:
@@ -344,7 +348,7 @@ class SkillPolicy(BasePolicy):
     def _fits(shape: tuple[int, ...], space: spaces.Space) -> bool:
         known = tuple(space.shape)  # type: ignore[arg-type]
         # Channels of an image may come last: SB3 puts them first
-        known_shapes = {known, (*known[1:], known[0])} if len(known) == 3 else {known}
+        known_shapes = {known, (*known[1:], known[0])} if is_image_space(space) else {known}
         return shape in known_shapes or shape[1:] in known_shapes
 
     def _skills_of_episodes(

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.skill_clock import SkillClock
-from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space, name_in_task
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.registry import METHODS
@@ -101,8 +101,9 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     if saved["reward"] == "extrinsic":
         own = saved["skill"]
         if wanted is not None and wanted != own:
-            raise ValueError(f"{path} learned a task with skill {own} alone: leave skill out of --env-kwargs.")
-        print(f"Skill {own}, which learned the task, acts")
+            raise ValueError(f"{path} learned a task with {name_in_task(own)} alone: leave skill out of --env-kwargs.")
+        if own is not None:
+            print(f"Skill {own}, which learned the task, acts")
         return env
     if wanted is None:
         wanted = saved["skill"]  # fixed by set_skill before the model was saved

@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
-from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, VecSkillObservation
+from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, SkillOptions, VecSkillObservation
 from sb3_cesd.common.choices import Part
 from sb3_cesd.common.observations import add_skill
 from sb3_cesd.intrinsic import ExtrinsicReward
@@ -123,6 +123,8 @@ def test_arguments_of_the_policy_add_to_those_of_the_pretraining(make_model, fin
     task = finetune(model=model, skill=1, policy_kwargs={"task_ensemble_size": 2})
     assert task.policy_kwargs == {**policy_kwargs, "task_ensemble_size": 2} and task.policy.n_heads == 2
     assert (task.predict(OBS)[0] == model.predict(OBS, skill=1)[0]).all()
+    with pytest.raises(ValueError, match=r"activation_fn=.*Tanh.* turn the skills of .*ELU.*: leave activation_fn out"):
+        finetune(model=model, policy_kwargs={"activation_fn": th.nn.Tanh})
     with pytest.raises(ValueError, match=r"makes networks of other shapes than those of .*: leave policy_kwargs out"):
         finetune(model=model, policy_kwargs={"net_arch": [8, 4]})
 
@@ -468,6 +470,13 @@ def test_files_that_hold_no_pretrained_model(make_model, finetune, pretrained, t
         finetune(model=make_model().learn(30))
     with pytest.raises(ValueError, match="trained on a task already, with skill 2: load it to go on"):
         finetune(model=finetune(skill=2).learn(60))
+    unsettled = finetune(skill="best", warm_up="skills", learning_starts=200)
+    with pytest.raises(ValueError, match="with the skill that does best in the warm-up: load it to go on"):
+        finetune(model=unsettled)
+    with pytest.raises(ValueError, match=r"^The skill that does best in the warm-up learns the task, the others do not"):
+        unsettled.set_skill(2)
+    with pytest.raises(ValueError, match="learned a task with the skill that does best in the warm-up alone"):
+        SkillOptions(gym.make("Pendulum-v1"), unsettled)
     pretrained.save(tmp_path / "model.zip")
     with pytest.raises(ValueError, match=r"not saved by DIAYN.*load it with the class that saved it"):
         DIAYN.from_pretrained(tmp_path / "model.zip", "Pendulum-v1")

@@ -100,3 +100,41 @@ def test_another_duration_is_warned_of(use):
         warnings.simplefilter("error")
         use(wrapped())
         use(make_vec_env("Pendulum-v1"))
+
+
+def new_skills(model, n_timesteps):
+    """Skills of the transitions that a model adds."""
+    n_before = model.replay_buffer.size()
+    return model.learn(n_timesteps, reset_num_timesteps=False).replay_buffer.skills[n_before:][:n_timesteps, 0]
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_pretraining_goes_on_after_others_have_used_its_environments(learns):
+    pretrained = make_small(DIAYN, skill_duration=5).learn(60)
+    file = saved(pretrained)
+    task = DIAYN.from_pretrained(file, pretrained.get_env(), skill=1, learning_starts=20, device="cpu")
+    follower = DIAYN.load(file, pretrained.get_env(), device="cpu")
+    follower.set_skill(2)
+    if learns:
+        assert set(new_skills(task, 40)[20:]) == {1} and set(new_skills(follower, 40)) == {2}
+    assert len(np.unique(new_skills(pretrained, 100)[30:])) > 2
+    assert pretrained.skill is None and set(new_skills(task, 40)[20 if not learns else 0 :]) == {1}
+
+
+def test_a_task_goes_on_after_others_have_used_its_environments():
+    task = DIAYN.from_pretrained(saved(make_small(DIAYN).learn(60)), "Pendulum-v1", skill=1, learning_starts=40, device="cpu")
+    assert list(new_skills(task, 20)) == [0] * 10 + [1] * 10, "two of four turns"
+    pretrained = make_small(DIAYN, task.get_env())
+    assert list(new_skills(task, 30)) == [2] * 10 + [3] * 10 + [1] * 10
+    assert len(np.unique(new_skills(pretrained, 200))) > 2, "not the skill of the task"
+    assert set(new_skills(task, 40)) == {1}
+
+
+def test_a_fixed_skill_is_kept_while_others_use_the_environments():
+    model = make_small(DIAYN).learn(60)
+    model.set_skill(1)
+    make_small(DIAYN, model.get_env())
+    assert set(new_skills(model, 120)) == {1}
+    model.set_skill(None)
+    model.env.set_skill(3)
+    assert set(new_skills(model, 120)[1:]) == {3}, "the user's own choice"
