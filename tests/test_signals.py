@@ -8,9 +8,14 @@ import threading
 
 import pytest
 from learned import parameters_of
+from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
 
+from sb3_cesd import DIAYN
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.signals import DeferredSignals, deferred_signals
 
 ENDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
@@ -105,6 +110,40 @@ def test_what_did_not_come_is_not_delivered():
     DeferredSignals().deliver()
     with deferred_signals() as signals:
         assert signals.received is None
+
+
+class Terminal(BaseCallback):
+    """Ends the processes of environments, as a terminal does, with or without the process of training."""
+
+    def __init__(self, at, number=None):
+        super().__init__()
+        self.at, self.number = at, number
+
+    def _on_step(self):
+        if self.num_timesteps == self.at:
+            for process in self.training_env.unwrapped.processes:
+                process.kill()
+                process.join()
+            if self.number is not None:
+                os.kill(os.getpid(), self.number)
+        return True
+
+
+@pytest.mark.parametrize("at", [52, 60])
+@pytest.mark.parametrize("number", [None, *ENDS])
+def test_a_signal_of_a_terminal_ends_the_processes_of_environments_too(tmp_path, number, at):
+    """Within a rollout and at its end, where a checkpoint is written."""
+    env = make_vec_env("Pendulum-v1", 2, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "fork"})
+    model = make_small(DIAYN, env, train_freq=5)
+    callbacks = [ResumableCheckpoint(tmp_path, save_freq=10**6), Terminal(at, number)]
+    with pytest.raises((EOFError, ConnectionError) if number is None else ENDS[number]):
+        model.learn(400, callbacks)
+    assert [int(path.name[-12:]) for path in checkpoints_in(tmp_path)] == ([60] if number is not None and at == 60 else [])
+    if number is not None:
+        model.env.close()
+        model.save(tmp_path / "model")
+    else:
+        env.closed = True
 
 
 SCRIPT = """

@@ -19,7 +19,7 @@ from sb3_cesd.checkpoints.folders import (
 from sb3_cesd.checkpoints.training_state import get_training_state, restart_episodes, warn_of_restarts
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, dump_with_checksum, write_text_whole, written_whole
-from sb3_cesd.common.signals import DeferredSignals, deferred_signals
+from sb3_cesd.common.signals import DeferredSignals, deferred_signals, delivered_if_workers_end
 from sb3_cesd.common.vec_normalize import save_statistics
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -39,7 +39,9 @@ class ResumableCheckpoint(BaseCallback):
     Environments whose state can't be read (another process, a simulation that can't be pickled) are reset at each checkpoint
     instead, with a warning.
 
-    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second signal does not wait).
+    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second signal does not wait). A
+    signal that also ends the environments of ``SubprocVecEnv``, as Ctrl-C in a terminal does, ends a rollout at once, in which
+    case there is no further checkpoint.
 
     In RL Zoo, in the yml file or with ``-params``; ``-i`` then accepts the model of a checkpoint::
 
@@ -101,6 +103,7 @@ class ResumableCheckpoint(BaseCallback):
             )
         self._written_at = None
         self._signals = self.model.until_learned.enter_context(deferred_signals())
+        self.model.until_learned.enter_context(delivered_if_workers_end(self._signals, self.training_env))
 
     def _on_rollout_start(self) -> None:
         if self._signals.received is not None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+
 #: Signals that ask a program to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -63,3 +65,24 @@ def deferred_signals() -> Iterator[DeferredSignals]:
         for number, handler in before.items():
             signal.signal(number, handler)
     signals.deliver()
+
+
+@contextmanager
+def delivered_if_workers_end(signals: DeferredSignals, env: VecEnv) -> Iterator[None]:
+    """
+    Deliver a deferred signal if it has also ended the processes of environments, as those of a terminal do: nothing can go on.
+
+    :param signals: the deferred signals
+    :param env: environments, possibly of ``SubprocVecEnv``
+    :return: context in which they are stepped
+    :raises KeyboardInterrupt: after Ctrl-C
+    :raises SystemExit: after another signal
+    """
+    try:
+        yield
+    except (EOFError, ConnectionError):
+        if signals.received is not None and isinstance(env.unwrapped, SubprocVecEnv):
+            # Nobody is left to be told to close
+            env.unwrapped.closed = True
+            signals.deliver()
+        raise

@@ -199,8 +199,8 @@ def check_task_skill(skill: SkillName | None, own: SkillName | None) -> None:
     if skill != own:
         name = name_in_task(own)
         raise ValueError(
-            f"{name[0].upper()}{name[1:]} learns the task, the others do not: for another one, fine-tune the pre-trained model "
-            "again with from_pretrained(path, env, skill=...)."
+            f"{name[0].upper()}{name[1:]} learns the task, the others do not: for another one, fine-tune the pre-trained "
+            "model again with from_pretrained(path, env, skill=...)."
         )
 
 
