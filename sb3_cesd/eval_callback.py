@@ -157,7 +157,10 @@ class SkillEvalCallback(EvalCallback):
         goes_on = True
         if self.model._n_updates == 0:
             if self.verbose >= 1:
-                print(f"Not taken as the best model: learning starts after {self.model.learning_starts} steps.")
+                learning_starts = self.model.learning_starts
+                waits = self.num_timesteps <= learning_starts
+                why = f"learning starts after {learning_starts} steps" if waits else "it has not learned yet"
+                print(f"Not taken as the best model: {why}.")
         elif self.last_mean_reward > self.best_mean_reward:
             if self.verbose >= 1:
                 print("New best skill score!")

@@ -48,6 +48,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
     :param reward: ``"intrinsic"`` or ``"extrinsic"``: what the transitions were collected for
     """
 
+    #: Id of the environment of the task, as far as it was known when the buffer was saved
+    task: str | None = None
+
     # Arrays with one row per transition, except observations
     ARRAYS = ("actions", "rewards", "dones", "timeouts", "skills", "last_slots")
 

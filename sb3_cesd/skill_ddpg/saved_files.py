@@ -13,6 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.save_util import json_to_data, open_path
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.env_specs import env_spec
 from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import SKILL
 from sb3_cesd.common.skill_clock import SkillTurns
@@ -204,20 +205,40 @@ def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: DEFAULTS.get(name) if value is None else value for name, value in arguments.items()}
 
 
-def is_of_pretraining(model: Any, path: object, loaded: object) -> bool:
+def task_of(model: Any) -> str | None:
     """
-    Check whether a replay buffer of the pre-training is loaded for a model that learns a task, and warn if so.
+    Return the task that a model learns.
+
+    :param model: the model
+    :return: id of its environment; ``None`` if it learns no task, or the id is not known
+    """
+    if model.reward != "extrinsic" or model.env is None:
+        return None
+    spec = env_spec(model.env)
+    return None if spec is None else spec.id
+
+
+def is_of_other_rewards(model: Any, path: object, loaded: object) -> bool:
+    """
+    Check whether a replay buffer of the pre-training, or of another task, is loaded for a model that learns a task, and warn.
 
     :param model: the model
     :param path: file of the replay buffer
     :param loaded: the replay buffer
     :return: whether it is one, which the model should not use
     """
-    if model.reward != "extrinsic" or not isinstance(loaded, SkillReplayBuffer) or loaded.reward == "extrinsic":
+    if model.reward != "extrinsic" or not isinstance(loaded, SkillReplayBuffer):
+        return False
+    task = task_of(model)
+    if loaded.reward != "extrinsic":
+        what = "the pre-training, not the task"
+    elif task is not None and loaded.task not in (None, task):
+        what = f"the task {loaded.task}, not {task}"
+    else:
         return False
     # RL Zoo loads whatever lies beside a model
     warnings.warn(
-        f"The replay buffer {path} holds the pre-training, not the task: it was not loaded, the buffer stays "
+        f"The replay buffer {path} holds {what}: it was not loaded, the buffer stays "
         "empty. Move the file away to silence this."
     )
     return True

@@ -289,6 +289,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         check_arguments("save_replay_buffer", locals())
         assert self.replay_buffer is not None, "The replay buffer is not defined"
+        self.replay_buffer.task = saved_files.task_of(self)
         if isinstance(path, str | pathlib.Path):
             with written_whole(with_suffix(path, ".pkl")) as file:
                 dump_with_checksum(self.replay_buffer, file)
@@ -318,7 +319,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         finally:
             if file is not path:
                 file.close()
-        if saved_files.is_of_pretraining(self, path, loaded):
+        if saved_files.is_of_other_rewards(self, path, loaded):
             return
         self._adopt_buffer(loaded, path)
 

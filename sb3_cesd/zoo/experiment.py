@@ -14,7 +14,7 @@ from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import find_config, make_module
-from sb3_cesd.zoo.same_run import check_same_run
+from sb3_cesd.zoo.same_run import OF_ENV, check_same_run, folder_of_run, keep_best_model
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 
@@ -44,7 +44,7 @@ def find_entries(init: Any) -> Any:
 def take_batched(preprocess: Any) -> Any:
     """
     Make RL Zoo step environments in batches, in training and evaluation, for ``batched: True`` in a yml file or ``-params
-    batched:True``.
+    batched:True``. Keep the other settings of environments as they were given (``settings_of_env``), for studies.
 
     :param preprocess: ``ExperimentManager._preprocess_hyperparams``
     :return: the extended method
@@ -52,6 +52,7 @@ def take_batched(preprocess: Any) -> Any:
 
     @wraps(preprocess)
     def preprocess_batched(self: Any, hyperparams: dict[str, Any]) -> Any:
+        self.settings_of_env = {name: hyperparams.get(name) for name in ("n_envs", *OF_ENV)}
         if hyperparams.pop("batched", False):
             self.vec_env_class = batch_envs
         return preprocess(self, hyperparams)
@@ -81,6 +82,9 @@ def resume_checkpoint(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 with loaded_with(algos, self.algo, of_policy(given)):
                     return load_pretrained(self, without_fixed(method, hyperparams, given), env)
             check_same_run(self)
+            self.resumed_run = folder_of_run(self.trained_agent)
+            if self.resumed_run is not None:
+                keep_best_model(self.resumed_run, self.save_path)
             print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
             return resume(
                 self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose
@@ -163,20 +167,33 @@ def go_on(learn: Any) -> Any:
         for callback in self.callbacks:
             if isinstance(callback, ResumableCheckpoint) and callback.path is None:
                 callback.path = str(Path(self.save_path) / "checkpoints")
-        if self.algo not in METHODS or model.num_timesteps == 0:
+        if self.algo not in METHODS:
             learn(self, model)
             return
-        waits_for = 0
         if model.is_resumed:
             self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
             if self.n_timesteps <= 0:
                 print(f"The run has already ended, after {model.num_timesteps} steps: pass a larger -n to continue it")
             self.n_timesteps = max(self.n_timesteps, 0)
-        elif model.replay_buffer.size() == 0:
-            # The replay buffer is empty: collect learning_starts new transitions before learning
-            waits_for = model.num_timesteps
-        with model.learning_later(waits_for):
-            # The only attributes of a model that RL Zoo's method uses
-            learn(self, SimpleNamespace(learn=partial(model.learn, reset_num_timesteps=False), env=model.env))
+        learn(self, going_on(model))
 
     return learn_on
+
+
+def going_on(model: Any) -> Any:
+    """
+    Make a model go on counting its steps when RL Zoo lets it learn.
+
+    :param model: a loaded model
+    :return: the only attributes of a model that RL Zoo uses for that; the model if it has no steps yet
+    """
+    if model.num_timesteps == 0:
+        return model
+
+    def learn(*args: Any, **kwargs: Any) -> Any:
+        # With an empty replay buffer, collect learning_starts new transitions before learning
+        is_empty = not model.is_resumed and model.replay_buffer.size() == 0
+        with model.learning_later(model.num_timesteps if is_empty else 0):
+            return model.learn(*args, reset_num_timesteps=False, **kwargs)
+
+    return SimpleNamespace(learn=learn, env=model.env)

@@ -35,7 +35,10 @@ def add_to_entry(read: Any) -> Any:
             return read(self)
         with _replaced(self, None), redirect_stdout(StringIO()):
             entry, _ = read(self)
-        nested = {name: added(METHODS[self.algo], entry.get(name), given[name]) for name in NESTED if name in given}
+        kept = {name: entry.get(name) for name in NESTED}
+        # RL Zoo evaluates strings, too, but only later
+        kept.update({name: eval(value, read.__globals__) for name, value in kept.items() if isinstance(value, str)})
+        nested = {name: added(METHODS[self.algo], kept[name], given[name]) for name in NESTED if name in given}
         with _replaced(self, {**given, **nested}):
             return read(self)
 

@@ -10,7 +10,7 @@ from huggingface_hub import repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, studies
+from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, same_run, studies
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -108,7 +108,7 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "read_hyperparameters", given.add_to_entry)
     replace(manager, "_preprocess_hyperparams", experiment.take_batched)
     replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
-    replace(manager, "_save_config", normalization.save_normalize)
+    replace(manager, "_save_config", lambda save_config: normalization.save_normalize(same_run.keep_config(save_config)))
     replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint(exp_manager.ALGOS))
     replace(manager, "learn", experiment.go_on)
     replace(manager, "objective", studies.search_by_settings)

@@ -1,8 +1,13 @@
-"""Checks that RL Zoo resumes a checkpoint by the run that wrote it."""
+"""RL Zoo resumes a checkpoint by the run that wrote it, and keeps what that run has in its folder."""
 
 import inspect
+import shutil
+from collections import OrderedDict
+from functools import wraps
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from sb3_cesd.checkpoints.folders import read_manifest
 from sb3_cesd.common.rules import plain
@@ -14,6 +19,62 @@ from sb3_cesd.zoo.nested import has, leaves, look_up
 
 #: Hyperparameters of RL Zoo that change the environment
 OF_ENV = ("normalize", "frame_stack", "env_wrapper", "vec_env_wrapper")
+#: Hyperparameters of RL Zoo that may be others when a run is resumed
+CHANGING = ("n_timesteps", "callback")
+
+
+def folder_of_run(agent: str) -> Path | None:
+    """
+    Find the run that wrote a checkpoint.
+
+    :param agent: path of the model of the checkpoint
+    :return: folder with ``args.yml`` and ``config.yml`` of the run; ``None`` if there is none above that of the checkpoint,
+        since ``ResumableCheckpoint`` was given another path
+    """
+    runs = [path.parent for path in Path(agent).parent.parents[1].glob("*/args.yml")]
+    return runs[0] if len(runs) == 1 else None
+
+
+def keep_best_model(run: Path, save_path: str) -> None:
+    """
+    Copy the best model of a run that is resumed in another folder: a later one has to be better.
+
+    :param run: folder with ``args.yml`` of the run
+    :param save_path: folder of the resumed run
+    """
+    best = run.parent / "best_model.zip"
+    if best.is_file():
+        shutil.copy2(best, save_path)
+
+
+def keep_config(save_config: Any) -> Any:
+    """
+    Make RL Zoo write the hyperparameters of a resumed run to its ``config.yml``, not those of an entry, which are not used.
+
+    :param save_config: ``ExperimentManager._save_config``
+    :return: the extended method
+    """
+
+    @wraps(save_config)
+    def save_kept(self: Any, saved_hyperparams: Params) -> None:
+        run = getattr(self, "resumed_run", None)
+        save_config(self, saved_hyperparams if run is None else OrderedDict({**saved_hyperparams, **config_of(run)}))
+
+    return save_kept
+
+
+def config_of(run: Path) -> Params:
+    """
+    Read the hyperparameters of a run, as RL Zoo does.
+
+    :param run: folder of the run with ``config.yml``
+    :return: hyperparameters by name, without those that may change; none if the file is missing or damaged
+    """
+    try:
+        config = yaml.unsafe_load((run / "config.yml").read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError):
+        return {}
+    return {name: value for name, value in dict(config or {}).items() if name not in CHANGING}
 
 
 def check_same_run(manager: Any) -> None:
@@ -30,13 +91,12 @@ def check_same_run(manager: Any) -> None:
             f"{folder} is a checkpoint of {module_and_name[1]}, not of {method.__name__}: pass its name in lower case to "
             "--algo."
         )
-    # RL Zoo's folder of the run holds that of its checkpoints, unless their callback was given another path
-    runs = [path.parent for path in folder.parents[1].glob("*/args.yml")]
+    run = folder_of_run(manager.trained_agent)
     saved = read_saved_data(manager.trained_agent)
     given = plain(manager.custom_hyperparams or {})
-    if len(runs) == 1:
-        check_same_env(manager, runs[0])
-        changed = changed_in_config(runs[0] / "config.yml", saved, given, (*inspect.signature(method).parameters, *OF_ENV))
+    if run is not None:
+        check_same_env(manager, run)
+        changed = changed_in_config(run / "config.yml", saved, given, (*inspect.signature(method).parameters, *OF_ENV))
     else:
         changed = changed_in_model(saved, given)
     if changed:
@@ -77,7 +137,9 @@ def changed_in_config(config: Path, saved: Params, given: Params, compared: tupl
     """
     plain_ones = {name: value for name, value in saved.items() if not (isinstance(value, dict) and ":serialized:" in value)}
     entries = {name: _entry(config, name) for name in given}
-    known = {**plain_ones, **{name: value for name, value in entries.items() if value is not None}}
+    # The file of a run that was itself resumed without these lacks them
+    entries = {name: value for name, value in entries.items() if value is not None and not _same_kind(saved.get(name), value)}
+    known = {**plain_ones, **entries}
     paths = {path: value for path, value in leaves(given).items() if path[0] in compared}
     return [
         f"{'.'.join(path)} was {look_up(known, path)!r}" if has(known, path) else f"{'.'.join(path)} was not given"
@@ -104,8 +166,12 @@ def changed_in_model(saved: Params, given: Params) -> list[str]:
 
 def _differs(saved: Any, given: Any) -> bool:
     """Whether both are numbers or both are strings, and they differ."""
-    kinds = [kind for kind in (int | float, str) if isinstance(saved, kind) and isinstance(given, kind)]
-    return bool(kinds) and saved != given
+    return _same_kind(saved, given) and saved != given
+
+
+def _same_kind(saved: Any, given: Any) -> bool:
+    """Whether both are numbers or both are strings, so that a model and an entry can be compared in them."""
+    return any(isinstance(saved, kind) and isinstance(given, kind) for kind in (int | float, str))
 
 
 def _entry(path: Path, name: str) -> Any:

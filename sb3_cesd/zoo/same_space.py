@@ -43,7 +43,7 @@ def check_search_space(study: optuna.Study, space: SearchSpace, run: Params | No
         names = ", ".join(changed[:N_NAMED]) + (", ..." if len(changed) > N_NAMED else "")
         raise ValueError(
             f"The study {study.study_name!r} began with other settings ({names}): begin another one with --study-name, or "
-            "go on with the same --env, -n, --conf-file, -params and -i."
+            "go on with the same --env, -n, --conf-file, -params and -i, and the same evaluations."
         )
 
 

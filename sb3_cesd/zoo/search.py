@@ -1,6 +1,8 @@
 """Search space of a study: without what the user has fixed, nothing much larger than the entry, and smaller for a task."""
 
 import inspect
+import os
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,10 +19,12 @@ GROWTH = 2
 DEFAULT_WIDTH = 1024
 #: Arguments that a task does not use
 ONLY_SKILLS = ("n_skills", "skill_duration")
-#: Arguments that a stochastic policy does not use, since it explores by itself
+#: Arguments that neither a stochastic policy uses, which explores by itself, nor one with ``action_noise``
 NOISE = ("exploration_noise", "noise_correlation")
 #: User attribute of the trial that trains with the unchanged entry
 OF_ENTRY = "of_entry"
+#: User attribute of a trial: name of the machine and id of the process that runs it
+PROCESS = "process"
 #: User attribute of a trial: its arguments that JSON can express
 ARGUMENTS = "arguments"
 #: User attribute of a trial: the classes and functions among its arguments, by name
@@ -63,7 +67,7 @@ class SearchSpace:
         self.fixed: Params = {}
         if known["skill_duration"] is None:
             self.fixed["skill_duration"] = None
-        if known["ent_coef"] is not None:
+        if known["ent_coef"] is not None or entry.get("action_noise") is not None:
             self.fixed.update({name: known[name] for name in NOISE})
         if self.is_for_task:
             self.fixed.update(dict.fromkeys((*ONLY_SKILLS, *of_saved)))
@@ -237,6 +241,7 @@ class SearchTrial:
 
     def _keep(self, arguments: Params) -> None:
         """Store arguments as user attributes."""
+        self._trial.set_user_attr(PROCESS, [socket.gethostname(), os.getpid()])
         plain, names = only_json(arguments), only_names(arguments)
         not_kept = [path for path in leaves(arguments) if not has(plain, path) and not has(names, path)]
         self._trial.set_user_attr(ARGUMENTS, plain)

@@ -1,10 +1,13 @@
 """Extensions of the methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters."""
 
 import hashlib
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import wraps
+from pathlib import Path
 from pydoc import locate
 from typing import Any
 
@@ -19,13 +22,15 @@ from sb3_cesd.common.merging import merge
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.checks import check_constructor_arguments
 from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import Params
-from sb3_cesd.zoo.experiment import warn_of_unused_reward
+from sb3_cesd.zoo.experiment import going_on, warn_of_unused_reward
 from sb3_cesd.zoo.given import NESTED
 from sb3_cesd.zoo.nested import has, import_names, leaves
 from sb3_cesd.zoo.same_space import check_search_space
-from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, PROCESS, Corner, SearchSpace, SearchTrial
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
@@ -44,6 +49,8 @@ def space_of(manager: Any) -> SearchSpace:
     given = {
         name: value if name in NESTED else entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()
     }
+    if manager.trained_agent:
+        entry = {**entry, "ent_coef": read_saved_data(manager.trained_agent)["ent_coef"]}
     is_task = entry.get("reward") == "extrinsic"
     return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
 
@@ -53,10 +60,14 @@ def run_of(manager: Any) -> Params:
     Return the conditions under which the trials of a study are compared, apart from its search space.
 
     :param manager: RL Zoo's ``ExperimentManager``, after it has read the hyperparameters
-    :return: environment, steps, and a hash of the pre-trained model, whose folder may be moved
+    :return: environments and evaluations, steps, and a hash of the pre-trained model, whose folder may be moved
     """
     agent = manager.trained_agent
     return {
+        **manager.settings_of_env,
+        "eval_env_kwargs": manager.eval_env_kwargs,
+        "n_eval_episodes": manager.n_eval_episodes,
+        "n_evaluations": manager.n_evaluations,
         "env": manager.env_name.gym_id,
         "env_kwargs": manager.env_kwargs,
         "n_timesteps": manager.n_timesteps,
@@ -91,18 +102,20 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
     def extend(optimize: Any) -> Any:
         @wraps(optimize)
         def optimize_methods(self: Any) -> None:
-            method = algos[self.algo]
+            method, load = algos[self.algo], None
             if self.algo not in METHODS:
                 return optimize(self)
+            check_constructor_arguments(method, self._hyperparams)
             if self.trained_agent:
                 given = self.custom_hyperparams or {}
                 tell_what_is_kept(method, self.trained_agent, self._hyperparams, given)
-                algos[self.algo] = make_loader(method, self.trained_agent, given)
+                load = make_loader(method, self.trained_agent, given)
+                algos[self.algo] = in_trials(load, self.trained_agent)
             self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
             optuna.create_study = begin_with_entry(create_study, space_of(self), run_of(self))
             try:
-                describe(self, algos[self.algo])
+                describe(self, load or method)
                 return optimize(self)
             finally:
                 algos[self.algo] = method
@@ -159,9 +172,41 @@ def lacks_entry(study: optuna.Study) -> bool:
     Check whether a study needs a trial of the entry.
 
     :param study: the study
-    :return: whether it has no trials of the entry but those that were stopped or failed
+    :return: whether it has no trials of the entry but those that were stopped, killed or failed
     """
-    return all(trial.state == TrialState.FAIL for trial in study.trials if trial.user_attrs.get(OF_ENTRY))
+    return all(is_lost(trial) for trial in study.trials if trial.user_attrs.get(OF_ENTRY))
+
+
+def is_lost(trial: Any) -> bool:
+    """
+    Check whether a trial has ended without a score.
+
+    :param trial: Optuna trial
+    :return: whether it was stopped, failed, or runs in a process of this machine that has ended
+    """
+    if trial.state == TrialState.RUNNING:
+        host, pid = trial.user_attrs.get(PROCESS, (None, 0))
+        return host == socket.gethostname() and has_ended(pid)
+    # RL Zoo also prunes trials that fail
+    return trial.state == TrialState.FAIL or (trial.state == TrialState.PRUNED and not trial.intermediate_values)
+
+
+def has_ended(pid: int) -> bool:
+    """
+    Check whether a process has ended.
+
+    :param pid: id of a process of this machine
+    :return: whether there is none with this id; always ``False`` on Windows, where looking would end it
+    """
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[..., SkillDDPG]:
@@ -178,6 +223,24 @@ def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[.
         return method.load(path, **without_fixed(method, kwargs, given), **of_policy(given))
 
     return load
+
+
+def in_trials(load: Callable[..., SkillDDPG], path: str) -> Callable[..., Any]:
+    """
+    Make trials learn as a training with ``-i`` does: with the replay buffer beside the model, and counting on from its steps.
+
+    :param load: loads the model, with arguments of the constructor
+    :param path: path of the model
+    :return: function of the same arguments that returns what RL Zoo needs of a model
+    """
+
+    def make(**kwargs: Any) -> Any:
+        model = load(**kwargs)
+        if (buffer := Path(path).parent / "replay_buffer.pkl").is_file():
+            model.load_replay_buffer(buffer)
+        return going_on(model)
+
+    return make
 
 
 def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:

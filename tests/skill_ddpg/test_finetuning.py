@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch as th
 from batches import make_samples
+from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -386,6 +387,26 @@ def test_buffer_of_the_pretraining_is_left_out(pretrained, finetune, tmp_path):
         model.load_replay_buffer(tmp_path / "buffer.pkl")
     assert model.replay_buffer.size() == 0
     model.learn(60)
+
+
+def test_buffer_of_another_task_is_left_out(pretrained, tmp_path):
+    gym.register("OtherPendulum-v1", "gymnasium.envs.classic_control:PendulumEnv", max_episode_steps=200)
+    path = tmp_path / "buffer.pkl"
+    try:
+        task = CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", device="cpu").learn(60)
+        task.save_replay_buffer(path)
+        same, other, unknown = (
+            CeSD.from_pretrained(saved(pretrained), env, device="cpu")
+            for env in ("Pendulum-v1", "OtherPendulum-v1", PendulumEnv())
+        )
+        for model in (same, unknown):
+            model.load_replay_buffer(path)
+            assert model.replay_buffer.size() == 60
+        with pytest.warns(UserWarning, match="holds the task Pendulum-v1, not OtherPendulum-v1: it was not loaded, .* Move"):
+            other.load_replay_buffer(path)
+        assert other.replay_buffer.size() == 0
+    finally:
+        del gym.registry["OtherPendulum-v1"]
 
 
 def test_normalised_observations(make_model, tmp_path):

@@ -1,9 +1,11 @@
 """What ``-params`` adds to an entry, and what it may not change in a resumed run."""
 
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch as th
 import yaml
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.utils import EnvironmentName
@@ -13,14 +15,15 @@ from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.zoo.given import added
 from sb3_cesd.zoo.hyperparams import make_module, read_entry
-from sb3_cesd.zoo.same_run import check_same_run
+from sb3_cesd.zoo.same_run import check_same_run, keep_best_model, keep_config
 from sb3_cesd.zoo.studies import space_of
 
 
 def read_by_zoo(given, env_id="Walker-v0", config="cesd_laptop"):
     """A manager that has read its hyperparameters."""
     manager = SimpleNamespace(
-        algo="cesd", config=make_module(config), env_name=EnvironmentName(env_id), custom_hyperparams=given,
+        algo="cesd", config=str(config) if isinstance(config, Path) else make_module(config),
+        env_name=EnvironmentName(env_id), custom_hyperparams=given,
         storage=None, study_name=None, trial_id=None, env_kwargs={}, _is_atari=False, trained_agent="",
     )  # fmt: skip
     manager._hyperparams, _ = ExperimentManager.read_hyperparameters(manager)
@@ -40,6 +43,14 @@ def test_nested_arguments_add_to_those_of_the_entry(capsys):
     # Only what was given is not searched
     assert manager.custom_hyperparams is given and space_of(manager).given == given
     assert read_by_zoo(None)._hyperparams == entry
+
+
+def test_nested_arguments_add_to_a_string_which_rl_zoo_evaluates(tmp_path):
+    file, text = tmp_path / "own.yml", "dict(activation_fn=nn.ELU, net_arch=[8])"
+    file.write_text(yaml.dump({"default": {"n_timesteps": 9, "policy_kwargs": text}}))
+    read = [read_by_zoo(given, config=file)._hyperparams for given in ({"policy_kwargs": {"net_arch": [4]}}, {"n_skills": 2})]
+    assert read[0]["policy_kwargs"] == {"activation_fn": th.nn.ELU, "net_arch": [4]}
+    assert read[1]["policy_kwargs"] == text, "left to RL Zoo"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +120,37 @@ def test_a_run_of_rl_zoo_is_resumed_with_what_its_config_says(run, given, messag
         return
     with pytest.raises(ValueError, match=rf"A resumed run keeps its hyperparameters \({message}\): leave that out of -params"):
         resumed(run, given)
+
+
+def test_a_run_that_was_resumed_without_params_is_resumed_with_them(run, tmp_path):
+    """Earlier versions wrote the entry to the file of a resumed run."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "Pendulum-v1/config.yml").write_text(yaml.dump({"batch_size": 256, "learning_starts": 1000, "n_skills": 8}))
+    resumed(copy, {"batch_size": 16, "learning_starts": 20, "n_skills": 3})
+    with pytest.raises(ValueError, match=r"\(batch_size was 16\)"):
+        resumed(copy, {"batch_size": 256})
+
+
+def test_a_resumed_run_keeps_its_best_model_and_its_config(run, tmp_path):
+    saved = []
+    manager = SimpleNamespace(algo="diayn", resumed_run=run / "Pendulum-v1")
+    save = keep_config(lambda self, saved_hyperparams: saved.append(saved_hyperparams))
+    entry = {"n_timesteps": 200, "batch_size": 256, "n_skills": 8, "gamma": 0.9, "callback": "other.Callback"}
+    save(manager, entry)
+    of_run = {"batch_size": 16, "n_skills": 3, "learning_rate": "lin_1e-4"}
+    expected = {**entry, **of_run}
+    assert {name: saved[0].get(name) for name in expected} == expected
+    del manager.resumed_run
+    save(manager, entry)
+    assert saved[1] is entry
+
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (tmp_path / "next").mkdir()
+    keep_best_model(copy / "Pendulum-v1", str(tmp_path / "next"))
+    assert not list((tmp_path / "next").iterdir())
+    (copy / "best_model.zip").write_bytes(b"the best")
+    keep_best_model(copy / "Pendulum-v1", str(tmp_path / "next"))
+    assert (tmp_path / "next/best_model.zip").read_bytes() == b"the best"
 
 
 def test_a_run_of_rl_zoo_is_resumed_in_its_environment(run, tmp_path):

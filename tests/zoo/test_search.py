@@ -2,10 +2,12 @@
 
 import inspect
 
+import numpy as np
 import optuna
 import pytest
 import torch as th
 from rl_zoo3.utils import SimpleLinearSchedule
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.utils import ConstantSchedule
 
 from sb3_cesd import METHODS, CeSD
@@ -203,3 +205,10 @@ def test_noise_is_searched_where_it_matters(method, given, drawn, is_task):
     noise = {"exploration_noise", "noise_correlation"}
     assert trial.params.keys() & noise == (noise if drawn else set())
     assert drawn or arguments["exploration_noise"] == 0.2, "that of the entry"
+
+
+@pytest.mark.parametrize("is_task", [False, True])
+def test_noise_of_the_user_replaces_that_of_the_method(is_task):
+    trial = ask()
+    space(given={"action_noise": NormalActionNoise(np.zeros(6), np.ones(6))}, is_task=is_task).draw(trial)
+    assert not trial.params.keys() & {"exploration_noise", "noise_correlation"}

@@ -1,5 +1,9 @@
 """What RL Zoo's studies are extended by, without a study."""
 
+import os
+import socket
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import optuna
@@ -8,6 +12,7 @@ import torch as th
 from huggingface_sb3 import EnvironmentName
 from optuna.trial import TrialState
 from rl_zoo3.utils import SimpleLinearSchedule
+from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.utils import ConstantSchedule, set_random_seed
 
@@ -15,8 +20,17 @@ from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.zoo.same_space import SEARCH_SPACE
-from sb3_cesd.zoo.search import OF_ENTRY, SearchTrial
-from sb3_cesd.zoo.studies import begin_with_entry, describe, load_arguments, run_of, space_of, start_study
+from sb3_cesd.zoo.search import OF_ENTRY, PROCESS, SearchTrial
+from sb3_cesd.zoo.studies import (
+    begin_with_entry,
+    describe,
+    in_trials,
+    load_arguments,
+    make_loader,
+    run_of,
+    space_of,
+    start_study,
+)
 
 ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64}
 
@@ -26,7 +40,8 @@ def manager_of(entry, given):
     return SimpleNamespace(
         algo="cesd", _hyperparams={**entry, **given}, custom_hyperparams=given, trained_agent="", device="cpu", n_envs=1,
         n_timesteps=1000, create_envs=lambda n_envs, no_log: make_vec_env("Pendulum-v1", n_envs),
-        env_name=EnvironmentName("Pendulum-v1"), env_kwargs={},
+        env_name=EnvironmentName("Pendulum-v1"), env_kwargs={}, settings_of_env={"n_envs": 1, "normalize": None},
+        eval_env_kwargs={}, n_eval_episodes=5, n_evaluations=1,
     )  # fmt: skip
 
 
@@ -69,14 +84,15 @@ def test_a_study_goes_on_with_the_settings_that_it_began_with(storage):
         (ENTRY, {**given, "intrinsic_kwargs": {"entropy_kwargs": {"k": 4}}}, "intrinsic_kwargs.entropy_kwargs.k, k"),
         ({**ENTRY, "reward": "extrinsic"}, given, "n_skills, reward, skill_duration, task"),
     ):
-        remedy = r"begin another one with --study-name, or go on with the same --env, -n, --conf-file, -params and -i\.$"
+        remedy = r"begin another one with --study-name, or go on with the same --env, .* -i, and the same evaluations\.$"
         with pytest.raises(ValueError, match=rf"^The study 'skills' began with other settings \({names}\): {remedy}"):
             begin(storage, entry, others)
 
 
 def test_a_study_goes_on_in_the_same_environment_from_the_same_model(storage, tmp_path):
     agent = tmp_path / "model.zip"
-    agent.write_bytes(b"one model")
+    model = make_small(CeSD)
+    model.save(agent)
     run = {"trained_agent": str(agent), "env_kwargs": {"g": 9.8}}
     begin(storage, ENTRY, {}, **run).ask()
     moved = agent.rename(tmp_path / "moved.zip")
@@ -86,11 +102,15 @@ def test_a_study_goes_on_in_the_same_environment_from_the_same_model(storage, tm
         ({"env_name": EnvironmentName("MazeSquareA-v0")}, "env"),
         ({"env_kwargs": {"g": 1.6}}, r"env_kwargs\.g"),
         ({"n_timesteps": 999}, "n_timesteps"),
+        ({"settings_of_env": {"n_envs": 4, "normalize": None}}, "n_envs"),
+        ({"settings_of_env": {"n_envs": 1, "normalize": True}}, "normalize"),
+        ({"n_eval_episodes": 500, "n_evaluations": 3}, "n_eval_episodes, n_evaluations"),
+        ({"eval_env_kwargs": {"g": 1.6}}, r"eval_env_kwargs\.g"),
     ):
         with pytest.raises(ValueError, match=rf"other settings \({name}\): begin another one .*the same --env, -n, "):
             begin(storage, ENTRY, {}, **{**run, **changed})
-    moved.write_bytes(b"another model")
-    with pytest.raises(ValueError, match=r"other settings \(trained_agent\): .*-params and -i\.$"):
+    make_small(CeSD, seed=1).save(moved)
+    with pytest.raises(ValueError, match=r"other settings \(trained_agent\): .*-params and -i, and the same evaluations\.$"):
         begin(storage, ENTRY, {}, **run)
 
 
@@ -124,9 +144,63 @@ def test_the_trial_of_the_entry_that_was_stopped_is_taken_again(storage):
 def test_the_trial_of_the_entry_is_taken_once(storage, state):
     study = begin(storage, ENTRY, {})
     trial = study.ask()
+    SearchTrial(trial, space_of(manager_of(ENTRY, {}))).draw()
     if state == TrialState.PRUNED:
+        trial.report(0.5, 1)
         study.tell(trial, state=state)
     assert [each.state for each in begin(storage, ENTRY, {}).trials] == [state]
+
+
+def test_the_trial_of_the_entry_that_failed_is_taken_again(storage):
+    """RL Zoo prunes a trial that ends with an error."""
+    study = begin(storage, ENTRY, {})
+    study.tell(study.ask(), state=TrialState.PRUNED)
+    assert [each.state for each in begin(storage, ENTRY, {}).trials] == [TrialState.PRUNED, TrialState.WAITING]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looking for a process would end it")
+def test_the_trial_of_the_entry_that_was_killed_is_taken_again(storage):
+    trial = begin(storage, ENTRY, {}).ask()
+    SearchTrial(trial, space_of(manager_of(ENTRY, {}))).draw()
+    assert trial.user_attrs[PROCESS] == [socket.gethostname(), os.getpid()]
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for process, n_waiting in (([f"not {socket.gethostname()}", ended.pid], 0), ([socket.gethostname(), ended.pid], 1)):
+        trial.set_user_attr(PROCESS, process)
+        assert len(begin(storage, ENTRY, {}).get_trials(states=[TrialState.WAITING])) == n_waiting
+
+
+@pytest.mark.parametrize("has_buffer", [False, True])
+def test_a_trial_from_a_model_learns_as_a_training_from_it(tmp_path, has_buffer):
+    """It counts on from the steps of the model, so that a constrained model does not explore again."""
+    agent = tmp_path / "model.zip"
+    pretrained = make_small(CeSD).learn(100)
+    assert pretrained.intrinsic.is_constrained
+    pretrained.save(agent)
+    if has_buffer:
+        pretrained.save_replay_buffer(tmp_path / "replay_buffer.pkl")
+    make = in_trials(make_loader(CeSD, agent, {}), agent)
+    models = []
+    for trial in (make(env="Pendulum-v1", learning_starts=20), make(env="Pendulum-v1", learning_starts=20)):
+        model = trial.learn(60, callback=None)
+        models.append(model)
+        assert model.num_timesteps == 160 and model.intrinsic.is_constrained
+        assert model.replay_buffer.size() == (160 if has_buffer else 60)
+        # An update per two steps: at once with the transitions of the model
+        assert model._n_updates - pretrained._n_updates == (30 if has_buffer else 20)
+    assert models[0] is not models[1]
+
+
+def test_a_task_from_a_model_begins_at_0(tmp_path):
+    make_small(CeSD).learn(100).save(tmp_path / "model.zip")
+    make = in_trials(make_loader(CeSD, tmp_path / "model.zip", {}), tmp_path / "model.zip")
+    assert make(env="Pendulum-v1", reward="extrinsic").learn(60).num_timesteps == 60
+
+
+def test_what_a_method_does_not_take_is_named():
+    for given, name in (({"intrinsic_kwargs": {"encoderr": "icm"}}, "encoderr"), ({"policy_kwargs": {"nets": [8]}}, "nets")):
+        with pytest.raises(ValueError, match=f"has no '{name}': use some of"):
+            start_study({"cesd": CeSD})(None)(manager_of(ENTRY, given))
 
 
 @pytest.mark.parametrize(
