@@ -10,7 +10,7 @@ from huggingface_hub import repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, same_run, studies
+from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, same_run, studies, trained_again
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -113,7 +113,7 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(manager, "learn", experiment.go_on)
     replace(manager, "objective", studies.search_by_settings)
     replace(manager, "hyperparameters_optimization", studies.start_study(exp_manager.ALGOS))
-    replace(manager, "load_trial", studies.load_arguments)
+    replace(manager, "load_trial", trained_again.load_arguments)
     replace(manager, "save_trained_model", normalization.save_model_whole)
     replace(exp_manager, "EvalCallback", lambda _: evaluation.ZooSkillEvalCallback)
     replace(exp_manager, "TrialEvalCallback", evaluation.judge_trials_by_skills)

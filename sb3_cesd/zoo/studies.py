@@ -1,10 +1,8 @@
 """Extensions of the methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters."""
 
 import hashlib
-import os
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from functools import wraps
 from pathlib import Path
@@ -12,13 +10,9 @@ from pydoc import locate
 from typing import Any
 
 import optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
-from optuna.trial import TrialState
 
 from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.common.files import with_suffix
-from sb3_cesd.common.merging import merge
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -27,10 +21,10 @@ from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import going_on, warn_of_unused_reward
+from sb3_cesd.zoo.first_trial import begin_with_entry
 from sb3_cesd.zoo.given import NESTED
-from sb3_cesd.zoo.nested import has, import_names, leaves
-from sb3_cesd.zoo.same_space import check_search_space
-from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT, OF_ENTRY, PROCESS, Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.nested import leaves
+from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
@@ -50,7 +44,7 @@ def space_of(manager: Any) -> SearchSpace:
         name: value if name in NESTED else entry.get(name, value) for name, value in (manager.custom_hyperparams or {}).items()
     }
     if manager.trained_agent:
-        entry = {**entry, "ent_coef": read_saved_data(manager.trained_agent)["ent_coef"]}
+        entry = {**entry, "ent_coef": read_saved_data(manager.trained_agent).get("ent_coef")}
     is_task = entry.get("reward") == "extrinsic"
     return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
 
@@ -140,73 +134,6 @@ def without_checkpoints(callbacks: Any) -> list[Any]:
         if callback is not None and not (isinstance(found, type) and issubclass(found, ResumableCheckpoint)):
             kept.append(callback)
     return kept
-
-
-def begin_with_entry(
-    create_study: Callable[..., optuna.Study], space: SearchSpace, run: Params | None = None
-) -> Callable[..., optuna.Study]:
-    """
-    Make a study begin with the unchanged entry, so that it can't end with anything worse and the sampler has a starting point.
-    A study can only be continued with the same settings.
-
-    :param create_study: Optuna's ``create_study``
-    :param space: the search space
-    :param run: conditions under which trials are compared, such as the environment
-    :return: the extended function
-    """
-
-    @wraps(create_study)
-    def create(*args: Any, **kwargs: Any) -> optuna.Study:
-        study = create_study(*args, **kwargs)
-        check_search_space(study, space, run)
-        if lacks_entry(study):
-            # Without skip_if_exists, which would also skip it after a failed trial of the same draws
-            study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True})
-        return study
-
-    return create
-
-
-def lacks_entry(study: optuna.Study) -> bool:
-    """
-    Check whether a study needs a trial of the entry.
-
-    :param study: the study
-    :return: whether it has no trials of the entry but those that were stopped, killed or failed
-    """
-    return all(is_lost(trial) for trial in study.trials if trial.user_attrs.get(OF_ENTRY))
-
-
-def is_lost(trial: Any) -> bool:
-    """
-    Check whether a trial has ended without a score.
-
-    :param trial: Optuna trial
-    :return: whether it was stopped, failed, or runs in a process of this machine that has ended
-    """
-    if trial.state == TrialState.RUNNING:
-        host, pid = trial.user_attrs.get(PROCESS, (None, 0))
-        return host == socket.gethostname() and has_ended(pid)
-    # RL Zoo also prunes trials that fail
-    return trial.state == TrialState.FAIL or (trial.state == TrialState.PRUNED and not trial.intermediate_values)
-
-
-def has_ended(pid: int) -> bool:
-    """
-    Check whether a process has ended.
-
-    :param pid: id of a process of this machine
-    :return: whether there is none with this id; always ``False`` on Windows, where looking would end it
-    """
-    if os.name != "posix":
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
 
 
 def make_loader(method: type[SkillDDPG], path: str, given: Params) -> Callable[..., SkillDDPG]:
@@ -303,63 +230,3 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     step_time += update_time * n_updates / manager.n_timesteps
     phases = [phase for phase in model.cost_phases() if 0 < phase.start < manager.n_timesteps]
     return remaining_time(0, manager.n_timesteps, step_time, phases)
-
-
-def load_arguments(load_trial: Any) -> Any:
-    """
-    Make ``--trial-id`` train with all arguments of a trial, including those that ``-params`` gave in its study.
-
-    :param load_trial: ``ExperimentManager.load_trial``
-    :return: the extended method
-    """
-
-    @wraps(load_trial)
-    def load(self: Any, storage: str, study_name: str, trial_id: int | None = None, convert: bool = True) -> dict[str, Any]:
-        if self.algo not in METHODS or not convert:
-            return load_trial(self, storage, study_name, trial_id, convert)
-        study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
-        trial = study.best_trial if trial_id is None else study.trials[trial_id]
-        if ARGUMENTS not in trial.user_attrs:
-            return load_trial(self, storage, study_name, trial_id, convert)
-        arguments = arguments_of(trial, self.custom_hyperparams or {})
-        # In RL Zoo, -params replaces dictionaries as a whole
-        for name, value in (self.custom_hyperparams or {}).items():
-            if isinstance(value, Mapping):
-                self.custom_hyperparams[name] = merge(arguments.get(name) or {}, value)
-        return arguments
-
-    return load
-
-
-def arguments_of(trial: Any, given: Params) -> Params:
-    """
-    Return the arguments that a trial was trained with.
-
-    :param trial: Optuna trial
-    :param given: arguments that the user passes now
-    :return: arguments by name, without those that the study could not store and the user passes
-    :raises ValueError: if the user does not pass one of the latter
-    """
-    names = trial.user_attrs.get(NAMES, {})
-    found = import_names(names)
-    paths = [*(path for path in leaves(names) if not has(found, path)), *map(tuple, trial.user_attrs.get(NOT_KEPT, []))]
-    missing = [".".join(path) for path in paths if not has(given, path)]
-    if missing:
-        raise ValueError(
-            f"Trial {trial.number} was trained with {', '.join(missing)}, which its study could not store: pass it again with "
-            "-params."
-        )
-    # RL Zoo only accepts a policy by its name
-    return merge(trial.user_attrs[ARGUMENTS], {**found, **{name: names[name] for name in ("policy",) if name in names}})
-
-
-def open_storage(storage: str) -> Any:
-    """
-    Open the storage of a study as RL Zoo does.
-
-    :param storage: path that ends in ``.log``, or a URL
-    :return: storage for Optuna
-    """
-    if not storage.endswith(".log"):
-        return storage
-    return JournalStorage(JournalFileBackend(storage))

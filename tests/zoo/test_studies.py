@@ -19,18 +19,11 @@ from stable_baselines3.common.utils import ConstantSchedule, set_random_seed
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.zoo.first_trial import begin_with_entry
 from sb3_cesd.zoo.same_space import SEARCH_SPACE
 from sb3_cesd.zoo.search import OF_ENTRY, PROCESS, SearchTrial
-from sb3_cesd.zoo.studies import (
-    begin_with_entry,
-    describe,
-    in_trials,
-    load_arguments,
-    make_loader,
-    run_of,
-    space_of,
-    start_study,
-)
+from sb3_cesd.zoo.studies import describe, in_trials, make_loader, run_of, space_of, start_study
+from sb3_cesd.zoo.trained_again import load_arguments
 
 ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64}
 

@@ -11,9 +11,9 @@ from rl_zoo import run, run_all
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_CONVERTER, HYPERPARAMS_SAMPLER
 
 from sb3_cesd import METHODS, CeSD
+from sb3_cesd.zoo.first_trial import begin_with_entry
 from sb3_cesd.zoo.hyperparams import entries, read_entry
 from sb3_cesd.zoo.search import OF_ENTRY, SearchSpace
-from sb3_cesd.zoo.studies import begin_with_entry
 
 
 @pytest.mark.slow
