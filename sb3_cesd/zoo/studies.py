@@ -79,7 +79,7 @@ def search_by_settings(objective: Any) -> Any:
 
     @wraps(objective)
     def judge(self: Any, trial: Any) -> float:
-        return objective(self, SearchTrial(trial, space_of(self)) if self.algo in METHODS else trial)
+        return objective(self, SearchTrial(trial, self.search_space) if self.algo in METHODS else trial)
 
     return judge
 
@@ -100,6 +100,8 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
             if self.algo not in METHODS:
                 return optimize(self)
             check_constructor_arguments(method, self._hyperparams)
+            # Once, as it reads the model of -i
+            self.search_space = space_of(self)
             if self.trained_agent:
                 given = self.custom_hyperparams or {}
                 tell_what_is_kept(method, self.trained_agent, self._hyperparams, given)
@@ -107,9 +109,9 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 algos[self.algo] = in_trials(load, self.trained_agent)
             self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
-            optuna.create_study = begin_with_entry(create_study, space_of(self), run_of(self))
+            optuna.create_study = begin_with_entry(create_study, self.search_space, run_of(self))
             try:
-                describe(self, load or method)
+                describe(self, self.search_space, load or method)
                 return optimize(self)
             finally:
                 algos[self.algo] = method
@@ -170,14 +172,14 @@ def in_trials(load: Callable[..., SkillDDPG], path: str) -> Callable[..., Any]:
     return make
 
 
-def describe(manager: Any, make: Callable[..., SkillDDPG]) -> None:
+def describe(manager: Any, space: SearchSpace, make: Callable[..., SkillDDPG]) -> None:
     """
     Print what a study searches, and about how long a trial takes, without changing the random numbers of its trials.
 
     :param manager: RL Zoo's ``ExperimentManager``
+    :param space: the search space
     :param make: creates a model
     """
-    space = space_of(manager)
     is_task = manager._hyperparams.get("reward") == "extrinsic"
     if manager.trained_agent:
         warn_of_unused_reward(manager)

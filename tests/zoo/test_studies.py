@@ -42,7 +42,8 @@ def test_the_estimate_leaves_the_seed_of_a_study_alone(capsys):
     drawn = []
     for seed in (1, 2):
         set_random_seed(seed)
-        describe(manager_of(ENTRY, {"batch_size": 64}), CeSD)
+        manager = manager_of(ENTRY, {"batch_size": 64})
+        describe(manager, space_of(manager), CeSD)
         drawn.append(th.rand(3))
         set_random_seed(seed)
         assert th.equal(drawn[-1], th.rand(3)), "as without the estimate"
