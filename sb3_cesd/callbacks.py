@@ -27,7 +27,7 @@ from sb3_cesd.metrics import (
     zero_shot_goals,
 )
 from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import has_places, why_no_reach
+from sb3_cesd.metrics.places import end_positions, has_places, why_no_reach
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
@@ -175,7 +175,10 @@ class SkillMetricsCallback(BaseCallback):
     def _on_step(self) -> bool:
         if self._has_places:
             places = env_positions(self.training_env)
+            ended, ends = end_positions(self.locals["dones"], self.locals["infos"], places.shape[1])
+            starts, places[ended] = places[ended], ends
             check_finite(self.training_env, "position", places, self.num_timesteps)
+            places = np.concatenate([places, starts])
             if self._maze_coverage is not None:
                 self._places += [places[:, :2], *self._ends_in_maze(self._maze_coverage)]
             elif self._coverage is not None:

@@ -85,6 +85,32 @@ def test_total_coverage_is_that_of_the_states_of_training(make_model, normalized
         assert rows[-1]["total_coverage"] == maze_coverage(states, plain.layout) > 0
 
 
+class Leaps(gym.Env):
+    """Each episode is one step to another place."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    position = np.zeros(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.position = self.np_random.uniform(1, 9, 2)
+        info = {"position": self.position}
+        self.position = np.zeros(2)
+        return self.position.astype(np.float32), 0.0, True, False, info
+
+
+def test_coverage_counts_the_ends_of_episodes_that_info_tells(make_model):
+    callback = SkillMetricsCallback(make_vec_env(Leaps), eval_freq=50, n_rollouts=2, n_steps=2)
+    rows = learn(make_model(make_vec_env(Leaps, 2, seed=0)), 100, callback)
+    rng = [np.random.default_rng(seed) for seed in (0, 1)]
+    ends = {tuple(np.floor(each.uniform(1, 9, 2)).tolist()) for each in rng for _ in range(50)}
+    assert rows[-1]["total_coverage"] == rows[-1]["queue_coverage"] == len(ends | {(0.0, 0.0)}) > 30
+
+
 def trained(make_model, env, callback, normalized):
     """All that training leaves behind: parameters, statistics and random numbers."""
     train_env = make_vec_env(env, seed=0)

@@ -35,11 +35,13 @@ class Moment(NamedTuple):
     :param observations: what the model sees, without the skill; at the end of an episode, its last observation
     :param rewards: rewards of the step, not normalised; zero after a reset, shape ``(n_envs,)``
     :param dones: whether an episode ended, shape ``(n_envs,)``
+    :param infos: information of each environment; empty after a reset
     """
 
     observations: Observation
     rewards: np.ndarray
     dones: np.ndarray
+    infos: list[dict[str, Any]]
 
 
 def play(
@@ -61,13 +63,14 @@ def play(
     """
     normalize = unwrap_vec_normalize(env)
     observations: Any = env.reset()
-    yield Moment(plain_form(entries_of(observations)), np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=bool))  # type: ignore[arg-type]
+    nothing = np.zeros(env.num_envs)
+    yield Moment(plain_form(entries_of(observations)), nothing, nothing.astype(bool), [{}] * env.num_envs)  # type: ignore[arg-type]
     while True:
         actions, _ = model.predict(observations, deterministic=deterministic, skill=skill)
         observations, rewards, dones, infos = env.step(actions if perturb is None else perturb(actions))
         if normalize is not None:
             rewards = normalize.get_original_reward()
-        yield Moment(_reached(observations, dones, infos), rewards, dones)
+        yield Moment(_reached(observations, dones, infos), rewards, dones, infos)
 
 
 def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:

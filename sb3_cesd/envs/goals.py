@@ -48,10 +48,10 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """
     Reach goals: the reward is 1 in each step that ends within the radius of the goal, else 0.
 
-    The first goal of an episode is drawn uniformly around the origin, each later one around the previous goal. The observation
-    becomes a dictionary with the entries ``"observation"`` and ``"goal"``, the vector to the goal (a dictionary observation
-    keeps its keys). :class:`~sb3_cesd.options.SkillOptions` only shows skills the entries they were trained with, and leaves
-    the goal to the algorithm on top.
+    The first goal of an episode is drawn uniformly around the origin, each later one around the previous goal, as in CSF's
+    code. The observation becomes a dictionary with the entries ``"observation"`` and ``"goal"``, the vector to the goal (a
+    dictionary observation keeps its keys). :class:`~sb3_cesd.options.SkillOptions` only shows skills the entries they were
+    trained with, and leaves the goal to the algorithm on top.
 
     ``info`` holds ``goal_distance`` [m], the distance to the goal that the reward refers to, and ``is_success``, whether it is
     within the radius. In the released code of the papers, the observation holds the position of the goal instead of the vector

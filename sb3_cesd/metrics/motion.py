@@ -72,25 +72,25 @@ def robot_name(env: VecEnv) -> str | None:
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle: int = SETTLE) -> np.ndarray:
     """
-    Measure the speed of skills over windows of 10 steps, in which trembling cancels out.
+    Measure the speed of skills over windows of 10 steps, in which trembling cancels out; fewer in rollouts of less than 20.
 
     :param paths: shape ``(n_skills, n_rollouts, n_states, d)``
     :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``
     :param dt: duration of a step
     :param settle: number of initial steps that are ignored, at most half of a rollout
-    :return: mean over time and rollouts of ``|x_{t + 10} - x_t| / (10 dt)``, shape ``(n_skills,)``; 0 for a skill whose
-        rollouts are too short
+    :return: mean over time and rollouts of ``|x_{t + 10} - x_t| / (10 dt)``, shape ``(n_skills,)``
     """
     check_arguments("mean_speeds", locals())
-    window = min(WINDOW, paths.shape[2] - 1)
-    if window == 0:
-        return np.zeros(len(paths))
-    steps = np.linalg.norm(paths[:, :, window:] - paths[:, :, :-window], axis=-1)  # (n_skills, n_rollouts, n_states - window)
-    time = np.arange(steps.shape[2])
-    first = np.minimum(settle, lengths // 2)[..., None]
-    counted = (time >= first) & (time + window <= lengths[..., None])
-    sums, counts = (steps * counted).sum(axis=(1, 2)), counted.sum(axis=(1, 2))
-    return sums / np.maximum(counts, 1) / (window * dt)
+    first = np.minimum(settle, lengths // 2)
+    windows = np.minimum(WINDOW, lengths - first)  # (n_skills, n_rollouts)
+    sums, counts = np.zeros(len(paths)), np.zeros(len(paths), dtype=np.int64)
+    for window in np.unique(windows[windows > 0]).tolist():
+        distances = np.linalg.norm(paths[:, :, window:] - paths[:, :, :-window], axis=-1)
+        time = np.arange(distances.shape[2])
+        counted = (time >= first[..., None]) & (time + window <= lengths[..., None]) & (windows[..., None] == window)
+        sums += (distances * counted).sum(axis=(1, 2)) / window
+        counts += counted.sum(axis=(1, 2))
+    return sums / np.maximum(counts, 1) / dt
 
 
 def skill_motion(

@@ -1,10 +1,13 @@
 """Positions of environments that have a ``position``."""
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.common.rules import as_array
 from sb3_cesd.common.vec_normalize import frozen_statistics
 
 #: Shapes of a valid ``position``: (x, y) or (x, y, z)
@@ -102,3 +105,18 @@ def env_positions(env: VecEnv) -> np.ndarray:
         if np.shape(position) not in SHAPES:
             raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY_OR_RENAME}.")
     return np.stack(positions)
+
+
+def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return where episodes ended. The environments, which have been reset since, say so in ``info["position"]``.
+
+    :param dones: whether an episode ended, shape ``(n_envs,)``
+    :param infos: information of each environment after the step
+    :param dim: number of coordinates of a position
+    :return: indices of the environments that say so, shape ``(n,)``, and their positions, shape ``(n, dim)``
+    """
+    told = {idx: as_array(infos[idx].get("position")) for idx in np.flatnonzero(dones).tolist()}
+    # Info of other environments may hold anything by this name
+    ends = {idx: end for idx, end in told.items() if end.shape == (dim,) and end.dtype.kind in "iuf"}
+    return np.array(list(ends), dtype=np.int64), np.array(list(ends.values()), dtype=np.float64).reshape(len(ends), dim)

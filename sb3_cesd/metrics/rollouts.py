@@ -15,7 +15,7 @@ from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
 from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, transpose_like_training
-from sb3_cesd.metrics.places import check_places_to_play, env_positions
+from sb3_cesd.metrics.places import check_places_to_play, end_positions, env_positions
 
 
 class Recording(NamedTuple):
@@ -125,7 +125,8 @@ def collect_rollouts(
     :param reset_options: options of every reset, e.g. ``{"position": (0.0, 0.0)}`` to start at one point of a maze
     :param position_fn: function that returns the states to record, shape ``(n_envs, d)``, e.g.
         :func:`~sb3_cesd.metrics.places.env_positions`; ``None`` to record the observations. At the end of an episode the
-        environments are already reset, so the previous position is repeated
+        environments are already reset: ``env_positions`` takes ``info["position"]`` instead, if there is one. Otherwise the
+        previous position is repeated
     :return: the rollouts
     :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
     """
@@ -213,8 +214,12 @@ def record(
             left = over | moment.dones
             if position_fn is not None:
                 place = _places_of(position_fn, env)
-                places.append(np.where(left[:, None], places[-1], place) if step > 0 else place)
-                _check_finite_places(places[-1], env, step)
+                place = np.where(left[:, None], places[-1], place) if step > 0 else place
+                if position_fn is env_positions:
+                    ended, ends = end_positions(moment.dones & ~over, moment.infos, place.shape[1])
+                    place[ended] = ends
+                places.append(place)
+                _check_finite_places(place, env, step)
             if step in frame_steps and not left.all():
                 images = env.get_images()
                 for idx in np.flatnonzero(~left).tolist():

@@ -102,6 +102,33 @@ def test_the_skill_that_ends_nearest_is_followed_to_a_goal():
     assert metrics["goal_stay_1"] == pytest.approx((0 + 1 + 0 + 3) / 24)
 
 
+class Reached(Plane):
+    """Ends at x = 3.5, and says where."""
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, bool(self.position[0] >= 3.5), False, {**info, "position": self.position}
+
+
+class Elsewhere(Reached):
+    """Its info holds something else by this name."""
+
+    says = "at the door"
+
+    def step(self, action):
+        *step, info = super().step(action)
+        return *step, {**info, "position": self.says}
+
+
+def test_a_goal_where_the_episode_ends_is_reached_if_info_tells_the_position():
+    goal = np.array([[3.5, 0.5]])
+    results = zero_shot_goals(Compass(), DummyVecEnv([Reached] * 2), goal, n_steps=6)
+    assert results.skills.tolist() == [0] and results.distances[0].tolist() == [3, 2, 1, 0, 0, 0, 0]
+    for Elsewhere.says in ("at the door", ("x", "y", "z"), [[1], [2, 3]], [3.5, 0.5], None):
+        others = zero_shot_goals(Compass(), DummyVecEnv([Elsewhere]), goal, n_steps=6)
+        assert others.distances[0].tolist() == [3, 2, 1, 1, 1, 1, 1]
+
+
 def test_goals_that_are_left_again():
     results = GoalResults(np.array([[0.0, 5.0, 2.0, 4.0], [9.0, 9.0, 9.0, 0.5]]), None)
     metrics = results.metrics(radii=(3.0,))

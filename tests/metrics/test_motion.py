@@ -105,6 +105,25 @@ def test_speeds_by_hand():
     assert mean_speeds(paths[:, :, :1], np.zeros((3, 2), dtype=int)).tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("n_steps", [1, 2, 5, 18, 19, 40])
+def test_random_actions_move_in_episodes_of_any_length(n_steps):
+    env = make_vec_env("Pendulum-v1", 4, wrapper_class=gym.wrappers.TimeLimit, wrapper_kwargs={"max_episode_steps": n_steps})
+    model = RandomActions(env.action_space, 1)
+    for length in (n_steps, 100):
+        assert play_and_measure(model, env, n_rollouts=4, n_steps=length)[0]["moving_share"] == 1
+
+
+def test_speeds_of_short_rollouts_by_hand():
+    """After the first half, over windows that fit into the rest, whatever others need."""
+    paths = np.zeros((2, 2, 31, 1))
+    paths[0, 0, :13, 0], paths[0, 0, 13:, 0] = np.arange(13) ** 2, 1e6
+    paths[0, 1, :, 0] = 5 * np.arange(31)
+    paths[1, 0, :2, 0], paths[1, 0, 2:, 0] = [0, 7], 1e6
+    speeds = mean_speeds(paths, np.array([[12, 30], [1, 0]]), dt=0.5)
+    # One window from step 6 to 12, six windows of 10 steps from step 15 on; one step
+    assert speeds == pytest.approx([((144 - 36) / 6 + 6 * 5) / 7 / 0.5, 14])
+
+
 def test_normalised_observations_and_wrapped_robots_move_alike():
     env = make_batched("Walker-v0", 4, n_threads=1)
     normalized = VecNormalize(env, training=False)

@@ -68,6 +68,8 @@ class LocomotionEnv(Robot):
         self.height = height
         self._camera = camera
         self._open()
+        # A slide joint counts from the place of the torso in the model, a free joint from the origin
+        self._joint_height = float(self.model.body("torso").pos[2] - self.model.qpos0[self._place[2]])
         n_actions, n_observations = self.model.nu, self.model.nq + self.model.nv
         self.action_space = spaces.Box(-1.0, 1.0, (n_actions,), np.float32)
         self.observation_space = spaces.Box(-np.inf, np.inf, (n_observations,), np.float32)
@@ -109,7 +111,9 @@ class LocomotionEnv(Robot):
         :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
         :return: positions in the world [m], shape ``(n, 3)``
         """
-        return np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
+        positions = np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
+        positions[:, 2] += self._joint_height
+        return positions
 
     def infos_of(self, qpos: np.ndarray) -> list[dict[str, Any]]:
         """

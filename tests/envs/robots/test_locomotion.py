@@ -64,6 +64,20 @@ def test_numbers_are_those_of_gymnasium(env_id):
 
 
 @pytest.mark.parametrize("env_id", LOCOMOTION)
+def test_the_position_is_that_of_the_torso_in_the_world(env_id):
+    env, batched = gym.make(env_id), make_batched(env_id, 2, n_threads=1)
+    env.reset(seed=0)
+    batched.seed(0)
+    batched.reset()
+    # Kinematics of the state after the reset
+    torso = env.unwrapped.data.body("torso").xpos
+    assert env.unwrapped.position == pytest.approx(torso, abs=1e-9) and torso[2] > 0.5
+    assert batched.get_attr("position")[0] == pytest.approx(torso, abs=1e-9)
+    env.close()
+    batched.close()
+
+
+@pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_observations_are_normalised_by_fixed_statistics(env_id):
     env, raw = gym.make(env_id), gym.make(env_id, normalize=False)
     mean, std = MODELS[LOCOMOTION[env_id]].scale
