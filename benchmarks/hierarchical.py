@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="scale of the pre-trained models")
     parser.add_argument("--pretrain-steps", type=at_least(1), help="steps of the pre-trained models (default: as in urlb.py)")
     parser.add_argument("--controller", choices=list(CONTROLLERS), default="ppo", help="algorithm that chooses the skills")
-    parser.add_argument("--steps", type=at_least(DURATION), default=400_000, help="environment steps of learning to choose")
+    parser.add_argument(
+        "--steps", type=at_least(DURATION), default=400_000, help="environment steps of learning to choose, at least"
+    )
     parser.add_argument("--eval-freq", type=at_least(DURATION), default=50_000, help="steps between two evaluations")
     parser.add_argument("--n-eval-episodes", type=at_least(1), default=20, help="episodes per evaluation")
     parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")

@@ -10,7 +10,7 @@ and evaluations are not copied.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -71,6 +71,19 @@ def join(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
                     f"{other_path} and {path} have different rows of {run} ({values}): it was done twice. Delete one of them."
                 )
     return pd.DataFrame([row for _, row in joined.values()])
+
+
+def join_files(folders: Iterable[Path], name: str) -> pd.DataFrame:
+    """
+    Read and join the files of one name.
+
+    :param folders: folders of the files
+    :param name: one of :data:`NAMES`
+    :return: all rows, each once; empty if no folder has any
+    :raises ValueError: if two rows of a run differ
+    """
+    tables = {folder / name: rows for folder in folders if len(rows := read_rows(folder / name))}
+    return join(tables) if tables else pd.DataFrame()
 
 
 def _same(value: object, other: object) -> bool:

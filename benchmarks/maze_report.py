@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from bands import draw_band
 from intervals import cell
+from join import join_files
 from made_with import made_with
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS, NUMBERS
 from maze_summary import draw_ranking, in_order, method_colors, name_of, summary
-from runs import read_rows
 from scipy import stats
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
@@ -57,7 +57,8 @@ def write(output: Path, n_timesteps: int) -> None:
     :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
     :param n_timesteps: environment steps of the runs that are reported
     """
-    rows, estimates, rollouts_folder = read_rows(output / "runs.csv"), read_rows(output / "mine.csv"), output / "rollouts"
+    rows, estimates = (join_files([output], name) for name in ("runs.csv", "mine.csv"))
+    rollouts_folder = output / "rollouts"
     if len(rows):
         others = sorted(set(rows.n_timesteps) - {n_timesteps})
         rows = rows[rows.n_timesteps == n_timesteps]

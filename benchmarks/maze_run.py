@@ -172,7 +172,10 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     :return: the estimate
     """
     th.set_num_threads(1)
-    states = np.load(rollouts_file(rollouts_folder, run))["many"].astype(np.float32)  # (n_skills, n_rollouts, n_steps + 1, 2)
+    file = rollouts_file(rollouts_folder, run)
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is not there: copy it there, or delete the row of its run in runs.csv to repeat it.")
+    states = np.load(file)["many"].astype(np.float32)  # (n_skills, n_rollouts, n_steps + 1, 2)
     n_skills, n_rollouts = states.shape[:2]
     trajectories = states.reshape(n_skills * n_rollouts, -1)
     skills = np.repeat(np.arange(n_skills), n_rollouts)

@@ -20,6 +20,7 @@ from sb3_cesd import CeSD
 from sb3_cesd.envs.mazes.ids import MAZES
 from sb3_cesd.metrics import best_skill_scores, make_play_env, play_and_measure
 from sb3_cesd.metrics.random_actions import RandomActions
+from sb3_cesd.metrics.tasks import tasks_of
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere
 IN_MAZE, ELSEWHERE = {"n_rollouts": 20, "n_steps": 50}, {"n_rollouts": 8, "n_steps": 250}
@@ -88,7 +89,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=at_least(1), default=3, help="number of seeds")
     parser.add_argument("--best-skills", action="store_true", help="also play the tasks of the robot (minutes)")
     args = parser.parse_args()
-    means = baselines(args.env, args.seeds, args.best_skills)
+    try:
+        if args.best_skills:
+            tasks_of(args.env)
+        means = baselines(args.env, args.seeds, args.best_skills)
+    except ValueError as error:
+        parser.error(str(error))
     names = list(dict.fromkeys(name for row in means.values() for name in row))
     print("| | " + " | ".join(means) + " |\n|" + "---|" * (len(means) + 1))
     for name in names:

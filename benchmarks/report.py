@@ -157,7 +157,7 @@ def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     unknown = [method for method in methods if method not in set(rows.method)]
     if unknown:
         raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(rows.method.unique())}.")
-    return pd.concat([rows[rows.method == method] for method in methods], ignore_index=True)
+    return pd.concat([rows[rows.method == method] for method in dict.fromkeys(methods)], ignore_index=True)
 
 
 def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:

@@ -53,6 +53,8 @@ def read_rows(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path} is damaged ({error}): restore it, or pass another --output.") from error
     if lines and not content.endswith(b"\n"):
         lines[-1] = []
+    if not any(header):
+        raise ValueError(f"{path} contains no table: restore it, or pass another --output.")
     whole = [line for line in lines if len(line) == len(header) and any(line)]
     if len(whole) < len(lines):
         warnings.warn(f"{path}: {len(lines) - len(whole)} of {len(lines)} lines are not whole, their runs are done again.")
@@ -128,7 +130,9 @@ def run_missing(
         writing the file
     """
     with nullcontext() if dry_run else only_one(path), sigterm_exits():
-        return _run_missing(list(runs), run_one, path, n_jobs, dry_run, estimate, defaults or {})
+        # A method that is named twice is done once
+        once = {tuple(run.items()): run for run in runs}
+        return _run_missing(list(once.values()), run_one, path, n_jobs, dry_run, estimate, defaults or {})
 
 
 def _run_missing(

@@ -119,8 +119,13 @@ def main() -> None:
     parser.add_argument("--episodes", type=at_least(2), default=20, help="episodes per skill to measure its return")
     parser.add_argument("--warm-ups", type=at_least(2), default=20, help="warm-ups per length")
     args = parser.parse_args()
-    model = registry.METHODS[args.algo].load(args.model, device="cpu")
-    print(report(model, args.env, args.steps, args.episodes, args.warm_ups))
+    try:
+        model = registry.METHODS[args.algo].load(args.model, device="cpu")
+        if model.reward == "extrinsic":
+            parser.error(f"{args.model} has learned a task: pass the pre-trained model.")
+        print(report(model, args.env, args.steps, args.episodes, args.warm_ups))
+    except ValueError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

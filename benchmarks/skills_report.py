@@ -18,13 +18,13 @@ from arguments import existing, make_folder, output_folder
 from bands import draw_band
 from identities import OF_OLD_PRETRAINING
 from intervals import cell, ratio
-from join import join
+from join import join_files
 from made_with import made_with
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
-from runs import fill, read_rows
+from runs import fill
 from urlb_scores import name_variants
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
@@ -39,6 +39,10 @@ GOALS = {
     **{f"goal_{kind}_{radius}": (f"{kind} {radius} m", 2) for radius in (3, 1) for kind in ("hit", "end", "stay")},
     "goal_distance": ("end distance [m]", 1),
 }
+#: Settings of runs of ``hierarchical.py`` that are part of a method's name where they vary
+SETTINGS_OF_GOALS = ("scale", "pretrain_steps", "controller", "n_timesteps", "eval_freq", "n_eval_episodes")
+#: Method that others are compared with by default
+REFERENCE = "diayn"
 EXPLANATION = (
     "Coverage counts bins of 1 m (of the arm, .1 m of its hand): *policy* of the paths of the skills, *queue* of the last "
     "100,000 steps of training, *total* of all its steps. *k-NN accuracy*: how well observations identify the skill. *Moving "
@@ -49,19 +53,6 @@ GOAL_EXPLANATION = (
     "Goals without learning: share of the goals that a skill comes within 3 or 1 m of (*hit*) and is within at the last step "
     "(*end*), share of the steps within (*stay*), and the mean distance at the last step."
 )
-
-
-def read_tables(folders: Sequence[Path], name: str) -> pd.DataFrame:
-    """
-    Join the files of one name.
-
-    :param folders: folders of the files
-    :param name: ``pretraining.csv`` or ``hierarchical.csv``
-    :return: all rows; empty if no folder has any
-    :raises ValueError: if two rows of a run differ
-    """
-    tables = {folder / name: rows for folder in folders if len(rows := read_rows(folder / name))}
-    return join(tables) if tables else pd.DataFrame()
 
 
 def table(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> list[str]:
@@ -209,7 +200,7 @@ def report_goals(rows: pd.DataFrame, output: Path) -> list[str]:
         "",
     ]
     for task, of_task in rows.groupby("task", sort=False):
-        of_task = name_variants(of_task, ("scale", "pretrain_steps", "controller", "n_timesteps"))
+        of_task = name_variants(of_task, SETTINGS_OF_GOALS)
         steps = " or ".join(f"{number:,}" for number in sorted(of_task.n_timesteps.unique()))
         lines += [f"### {task}", "", f"{steps} steps of learning.", "", *table(of_task, {"final_return": ("return", 1)}), ""]
         curves[str(task)] = of_task
@@ -224,7 +215,7 @@ def report(
     output: Path,
     domains: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    reference: str = "diayn",
+    reference: str = REFERENCE,
 ) -> str:
     """
     Write the report and its figures.
@@ -235,9 +226,15 @@ def report(
     :param methods: methods to report, in this order; ``None`` for all
     :param reference: the method that coverage is compared with
     :return: the report, in Markdown
-    :raises ValueError: if there is nothing to report
+    :raises ValueError: if there is nothing to report, or a robot or method has no runs
     """
-    tables = {name: read_tables(folders, name) for name in ("pretraining.csv", "hierarchical.csv")}
+    tables = {name: join_files(folders, name) for name in ("pretraining.csv", "hierarchical.csv")}
+    named = [*(methods or []), *([] if reference == REFERENCE else [reference])]
+    for column, chosen in (("domain", domains or []), ("method", named)):
+        known = [value for rows in tables.values() if len(rows) for value in rows[column].unique()]
+        unknown = [value for value in chosen if value not in known]
+        if known and unknown:
+            raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(dict.fromkeys(known))}.")
     for name, rows in tables.items():
         for column, wanted in (("domain", domains), ("method", methods)):
             if wanted is not None and len(rows):
@@ -262,7 +259,7 @@ def main() -> None:
     )
     parser.add_argument("--domains", nargs="+", help="robots to report (default: all)")
     parser.add_argument("--methods", nargs="+", help="methods to report, in this order (default: all)")
-    parser.add_argument("--reference", default="diayn", help="method with which coverage is compared")
+    parser.add_argument("--reference", default=REFERENCE, help="method with which coverage is compared")
     parser.add_argument("--output", type=output_folder, default=Path("report"), help="folder of the report")
     args = parser.parse_args()
     make_folder(parser, args.output)

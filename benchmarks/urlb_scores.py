@@ -74,6 +74,8 @@ def read_runs(paths: Iterable[Path], where: Mapping[str, str] = MappingProxyType
     for path in paths:
         if path.is_file() and path.suffix == ".csv":
             tables[path] = read_rows(path)
+            if tables[path].empty:
+                raise ValueError(f"{path} has no runs: pass the runs.csv of benchmarks/urlb.py, once it has finished one.")
             missing = sorted(set(COLUMNS) - set(tables[path]))
             if missing:
                 raise ValueError(f"{path} lacks the columns {', '.join(missing)}: pass the runs.csv of benchmarks/urlb.py.")
@@ -111,8 +113,27 @@ def _read_tables(tables: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
         )
     rows = rows[~same.duplicated()].reset_index(drop=True)
     for name in ("steps", "returns"):
-        rows[name] = [np.asarray(json.loads(text), dtype=float) for text in rows[name]]
-    return rows
+        rows[name] = [_evaluations(run, name) for _, run in rows.iterrows()]
+    # Text becomes NaN, which can't be scored
+    return rows.assign(final_return=pd.to_numeric(rows.final_return, errors="coerce"))
+
+
+def _evaluations(run: pd.Series, name: str) -> np.ndarray:
+    """
+    Read the evaluations of a run.
+
+    :param run: its row
+    :param name: ``steps`` or ``returns``
+    :return: a value per evaluation
+    :raises ValueError: if the cell is damaged
+    """
+    try:
+        return np.asarray(json.loads(run[name]), dtype=float)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"The {name} of {run.method}, {run.task}, seed {run.seed} can't be read ({run[name]!r}): restore them, or delete "
+            "the row."
+        ) from error
 
 
 def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:

@@ -40,6 +40,14 @@ def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
     assert "torch" in rows.versions[0]
 
 
+def test_a_run_that_is_named_twice_is_done_once(tmp_path):
+    from runs import run_missing
+
+    done = []
+    run_missing([{"method": "a", "seed": 0}] * 2, lambda run: done.append(run) or {}, tmp_path / "runs.csv", n_jobs=1)
+    assert done == [{"method": "a", "seed": 0}]
+
+
 def test_dry_run_does_nothing(tmp_path, capsys):
     from runs import run_missing
 
@@ -69,9 +77,26 @@ def test_whole_benchmark_in_small(tmp_path):
         assert (tmp_path / name).stat().st_size > 500
     assert "| cesd | 2 |" in (tmp_path / "table.md").read_text()
 
+    from maze_report import write
+
+    # As if two files had been appended
+    table = (tmp_path / "table.md").read_text()
+    for name in ("runs.csv", "mine.csv"):
+        (tmp_path / name).write_text((tmp_path / name).read_text() + (tmp_path / name).read_text().split("\n", 1)[1])
+    write(tmp_path, 1200)
+    assert (tmp_path / "table.md").read_text() == table, "a row that is there twice is no other seed"
+
     again = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert again.stdout.count("6 runs, 6 of them done already") == 2, "trainings and MINE"
     assert "MI by MINE" in again.stdout
+
+
+def test_rollouts_that_are_not_there_are_named(tmp_path):
+    from maze_run import mine_one
+
+    run = {"method": "cesd", "maze": "square_c", "seed": 0, "n_timesteps": 1200, "n_iterations": 10}
+    with pytest.raises(FileNotFoundError, match=r"cesd_square_c_0_1200.npz is not there: copy it there, or delete the row of"):
+        mine_one(run, tmp_path)
 
 
 def test_comparison_needs_seeds_and_tells_methods_apart():

@@ -1,3 +1,6 @@
+import pytest
+
+
 def test_skills_that_learned_nothing(monkeypatch, capsys):
     import metric_baselines
 
@@ -12,3 +15,16 @@ def test_skills_that_learned_nothing(monkeypatch, capsys):
     assert rows["particle_entropy"] != rows["particle_entropy_places"], "as rows of mazes have it, of fewer rollouts"
     assert float(rows["particle_entropy"][1]) == 0 < float(rows["particle_entropy"][0])
     assert [value.strip() == "" for value in rows["on_cluster_share"]] == [True] * 3 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [("NoSuch-v0", "NoSuch"), ("MazeSquareA-v0 --best-skills", "MazeSquareA-v0")]
+)
+def test_what_can_not_be_measured_is_refused(arguments, message, monkeypatch, capsys):
+    import metric_baselines
+
+    monkeypatch.setattr("sys.argv", ["metric_baselines.py", *arguments.split()])
+    monkeypatch.setattr(metric_baselines, "play_and_measure", lambda *args, **kwargs: pytest.fail("something was played"))
+    with pytest.raises(SystemExit) as end:
+        metric_baselines.main()
+    assert end.value.code == 2 and message in capsys.readouterr().err

@@ -134,6 +134,33 @@ def test_a_line_that_was_cut_is_no_result(tmp_path):
         assert read_runs([tmp_path / "runs.csv"]).seed.tolist() == [0]
 
 
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"returns": "[1,2"}, r"The returns of cesd, WalkerRun-v0, seed 0 can't be read \('\[1,2'\): restore them, or delete"),
+        ({"steps": None}, r"The steps of cesd, WalkerRun-v0, seed 0 can't be read \(nan\): restore them, or delete the row"),
+        ({"final_return": "many"}, "1 runs have no finite return, the first is of cesd, WalkerRun-v0, seed 0: delete"),
+        (None, r"runs.csv has no runs: pass the runs.csv of benchmarks/urlb.py, once"),
+    ],
+)
+def test_damaged_cells_are_named(tmp_path, cells, message):
+    from urlb_scores import normalise, read_runs
+
+    row = {"method": "cesd", "task": "WalkerRun-v0", "seed": 0, "steps": "[1, 2]", "returns": "[1, 2]", "final_return": 2.0}
+    rows = pd.DataFrame([{**row, **(cells or {})}])
+    (rows if cells else rows[:0]).to_csv(tmp_path / "runs.csv", index=False)
+    with pytest.raises(ValueError, match=message):
+        normalise(read_runs([tmp_path / "runs.csv"]))
+
+
+def test_a_file_without_a_header_is_no_table(tmp_path):
+    from urlb_scores import read_runs
+
+    (tmp_path / "runs.csv").write_text("\n")
+    with pytest.raises(ValueError, match=r"runs.csv contains no table: restore it, or pass another --output."):
+        read_runs([tmp_path / "runs.csv"])
+
+
 def test_a_return_that_is_not_finite_is_no_loss_in_all_comparisons():
     from urlb_scores import normalise
 
@@ -181,6 +208,8 @@ def test_methods_are_chosen_and_ordered(tmp_path):
     result = run(tmp_path, "--methods", "diayn", "apt", "--output", tmp_path / "report")
     assert "| task | diayn | apt | expert |" in result.stdout, result.stderr
     assert "There are no runs of cic: choose from" in run(tmp_path, "--methods", "cic").stderr
+    twice = run(tmp_path, "--methods", "apt", "diayn", "apt", "--output", tmp_path / "report")
+    assert "| apt | 1 |" in twice.stdout, "a method that is named twice counts once"
 
 
 def test_runs_of_other_settings_are_no_seeds(tmp_path):

@@ -46,3 +46,20 @@ def test_table(tmp_path, states):
     by = ["rewards", "states"] if states else ["rewards"]
     assert lines[0].endswith("".join(f" | by {name}, {n} steps" for n in (8, 80) for name in by) + " |"), result.stderr
     assert len(lines) == 6
+
+
+@pytest.mark.slow
+def test_models_that_can_not_be_compared_are_refused(tmp_path, monkeypatch, capsys):
+    import skill_choice
+
+    model = make_small(CeSD, "Walker-v0").learn(60)
+    model.save(tmp_path / "model.zip")
+    CeSD.from_pretrained(tmp_path / "model.zip", "WalkerRun-v0").save(tmp_path / "task.zip")
+    for file, env, message in (
+        ("task.zip", "Walker-v0", "task.zip has learned a task: pass the pre-trained model."),
+        ("model.zip", "Quadruped-v0", "(24,)"),
+    ):
+        monkeypatch.setattr("sys.argv", ["skill_choice.py", str(tmp_path / file), "--env", env])
+        with pytest.raises(SystemExit):
+            skill_choice.main()
+        assert message in capsys.readouterr().err

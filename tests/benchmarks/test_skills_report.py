@@ -126,10 +126,18 @@ def test_other_settings_are_no_seeds_and_robots_without_goals_have_no_goals(tmp_
     assert "end distance" not in text
 
 
+def test_goals_of_other_evaluations_are_no_seeds(tmp_path, monkeypatch, capsys):
+    rows = [of_goals("metra", seed, 10.0, eval_freq=freq, n_eval_episodes=20) for freq in (500, 1000) for seed in (0, 1)]
+    text = report([write(tmp_path / "a", rows, "hierarchical.csv"), "--output", tmp_path], monkeypatch, capsys)
+    assert "| metra, eval_freq=500 | 2 |" in text and "| metra, eval_freq=1000 | 2 |" in text
+
+
 def test_misuse_names_the_remedy(tmp_path, monkeypatch, capsys):
     folder = write(tmp_path / "a", [pretraining("apt", 0, 5.0)])
     for arguments, message in (
-        ([folder, "--domains", "Walker-v0"], "pass other folders, or other --domains and --methods"),
+        ([folder, "--domains", "Walker-v0"], "There are no runs of Walker-v0: choose from SkillAnt-v0."),
+        ([folder, "--methods", "apt", "cic"], "There are no runs of cic: choose from apt."),
+        ([folder, "--reference", "metra"], "There are no runs of metra: choose from apt."),
         ([tmp_path], "pass other folders"),
         ([folder, write(tmp_path / "b", [pretraining("apt", 0, 6.0)])], "it was done twice. Delete one of them."),
     ):
