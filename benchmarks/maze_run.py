@@ -56,8 +56,8 @@ class CoverageCurve(BaseCallback):
         self.coverage: list[float] = []
 
     def _on_step(self) -> bool:
-        # The transitions of this step are not stored yet
-        if self.num_timesteps // self.every > len(self.steps):
+        # The transitions of this step are not stored yet, so the first one has none
+        if self.n_calls > 1 and self.num_timesteps // self.every > len(self.steps):
             self.steps.append(self.num_timesteps)
             self.coverage.append(coarse_coverage(visited_states(self.model), self.layout))
         return True

@@ -183,7 +183,7 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
 
     complete = [method for method in methods if set(tasks) == set(rows.task[rows.method == method])]
     left_out = [method for method in methods if method not in complete]
-    seeds = rows.groupby(["method", "task"]).seed.nunique()
+    seeds = rows[rows.method.isin(complete)].groupby(["method", "task"]).seed.nunique()
     lines += [
         "## Aggregates",
         "",

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -232,21 +233,25 @@ def _zoo_row(file: Path) -> Row:
 
     :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, an absolute path
     :return: a row, with the folder
-    :raises ValueError: if the folder has another name
+    :raises ValueError: if the folder has another name, or the file is damaged
     """
     folder = file.parent
     match = RUN_NAME.fullmatch(folder.name)
     if match is None:
         raise ValueError(f"{folder} does not name a task and a run: pass a folder of RL Zoo like logs/cesd/WalkerRun-v0_1.")
-    evaluations = np.load(file)
-    returns = evaluations["results"].mean(axis=1)
+    try:
+        with np.load(file) as evaluations:
+            steps, returns = evaluations["timesteps"].astype(float), evaluations["results"].mean(axis=1)
+        final_return = float(returns[-1])
+    except (ValueError, EOFError, BadZipFile, KeyError, IndexError) as error:
+        raise ValueError(f"{file} is damaged ({error}): restore it, or delete its folder and repeat the run.") from error
     return {
         "method": folder.parent.name,
         "task": match[1],
         "seed": int(match[2]),
-        "steps": evaluations["timesteps"].astype(float),
+        "steps": steps,
         "returns": returns,
-        "final_return": float(returns[-1]),
+        "final_return": final_return,
         "folder": folder,
     }
 

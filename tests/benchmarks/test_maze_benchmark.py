@@ -40,6 +40,13 @@ def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
     assert "torch" in rows.versions[0]
 
 
+def test_the_shortest_run_has_a_curve(tmp_path):
+    result = call(
+        "maze", "--methods", "diayn", "--mazes", "square_c", "--seeds", 1, "--jobs", 1, "--steps", 20, "--output", tmp_path
+    )
+    assert "| diayn | 1 |" in result.stdout, result.stderr
+
+
 def test_a_run_that_is_named_twice_is_done_once(tmp_path):
     from runs import run_missing
 

@@ -153,6 +153,25 @@ def test_damaged_cells_are_named(tmp_path, cells, message):
         normalise(read_runs([tmp_path / "runs.csv"]))
 
 
+@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:40], lambda content: b"x" * 40])
+def test_damaged_evaluations_are_named(tmp_path, damage):
+    zoo_folder(tmp_path, "cesd", "WalkerRun-v0", 1, [10, 20])
+    file = tmp_path / "cesd" / "WalkerRun-v0_1" / "evaluations.npz"
+    file.write_bytes(damage(file.read_bytes()))
+    message = " ".join(run(tmp_path).stderr.split())
+    assert f"{file} is damaged" in message and "restore it, or delete its folder and repeat the run." in message
+
+
+def test_a_method_that_is_left_out_has_no_say_in_intervals(tmp_path):
+    for number in (1, 2):
+        for task in ("WalkerRun-v0", "WalkerWalk-v0"):
+            zoo_folder(tmp_path, "cesd", task, number, [10, 20])
+    zoo_folder(tmp_path, "apt", "WalkerRun-v0", 1, [10, 20])
+    text = run(tmp_path, "--output", tmp_path / "report").stdout
+    assert "Without apt: not all tasks are done." in text and "there is no interval" not in text
+    assert "there is no interval" in run(tmp_path / "apt", "--output", tmp_path / "report").stdout
+
+
 def test_a_file_without_a_header_is_no_table(tmp_path):
     from urlb_scores import read_runs
 
