@@ -10,6 +10,7 @@ import io
 import time
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import torch as th
 from arguments import at_least
 from stable_baselines3.common.env_util import make_vec_env
@@ -129,6 +130,10 @@ def main() -> None:
     for text, parts in zip(args.trainings, trainings, strict=True):
         if len(parts) != 3 or "/".join(parts[:2]) not in known or not parts[2]:
             parser.error(f"--trainings {text!r}: pass such as cesd/laptop/Walker-v0, with a method of {', '.join(METHODS)}")
+        try:
+            gym.spec(parts[2])
+        except gym.error.Error as error:
+            parser.error(f"--trainings {text!r}: {error} Pass an environment such as Walker-v0")
     th.set_num_threads(args.n_threads)
     print("| training | a step | an update | processor time, extrapolated | replay buffer | saved model |")
     print("|---|---|---|---|---|---|")

@@ -103,6 +103,8 @@ def join_folders(sources: list[Path], target: Path | None) -> None:
     :raises RuntimeError: if another process writes a file of the target
     """
     folders = [source for source in sources if target is None or source.resolve() != target.resolve()]
+    if not folders:
+        raise ValueError(f"{target} is the folder to join into: pass the folders to join into it as well.")
     names = [name for name in NAMES if any(len(read_rows(folder / name)) for folder in folders)]
     if not names:
         raise ValueError(f"No file has rows in {', '.join(map(str, sources))}: pass folders with {', '.join(NAMES)}.")

@@ -56,7 +56,10 @@ def main() -> None:
             mine, of_old_rows = partial(mine_one, rollouts_folder=rollouts_folder), {"n_timesteps": N_TIMESTEPS}
             run_missing(estimates, mine, args.output / "mine.csv", args.jobs, args.dry_run, defaults=of_old_rows)
     if not args.dry_run:
-        maze_report.write(args.output, args.steps)
+        try:
+            maze_report.write(args.output, args.steps)
+        except ValueError as error:
+            parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -56,10 +56,13 @@ def write(output: Path, n_timesteps: int) -> None:
 
     :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
     :param n_timesteps: environment steps of the runs that are reported
+    :raises ValueError: if a file is damaged, or of another benchmark
     """
     rows, estimates = (join_files([output], name) for name in ("runs.csv", "mine.csv"))
     rollouts_folder = output / "rollouts"
     if len(rows):
+        if "maze" not in rows:
+            raise ValueError(f"{output / 'runs.csv'} is of another benchmark: pass a folder that maze.py wrote to.")
         others = sorted(set(rows.n_timesteps) - {n_timesteps})
         rows = rows[rows.n_timesteps == n_timesteps]
         if others:

@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from runs import write_rows
-from urlb_scores import expert_returns, mean_and_spread, normalise, of_last, published, read_runs, samples
+from urlb_scores import check_have_runs, expert_returns, mean_and_spread, normalise, of_last, published, read_runs, samples
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
@@ -154,9 +154,7 @@ def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     :return: their runs, in the order of the methods
     :raises ValueError: if one has no runs
     """
-    unknown = [method for method in methods if method not in set(rows.method)]
-    if unknown:
-        raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(rows.method.unique())}.")
+    check_have_runs(methods, rows.method)
     return pd.concat([rows[rows.method == method] for method in dict.fromkeys(methods)], ignore_index=True)
 
 

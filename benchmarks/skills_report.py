@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 from runs import fill
-from urlb_scores import name_variants
+from urlb_scores import check_have_runs, name_variants
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.metrics.plots import skill_colors
@@ -229,12 +229,11 @@ def report(
     :raises ValueError: if there is nothing to report, or a robot or method has no runs
     """
     tables = {name: join_files(folders, name) for name in ("pretraining.csv", "hierarchical.csv")}
+    if all(rows.empty for rows in tables.values()):
+        raise ValueError(f"No file has rows in {', '.join(map(str, folders))}: pass folders with {' or '.join(tables)}.")
     named = [*(methods or []), *([] if reference == REFERENCE else [reference])]
     for column, chosen in (("domain", domains or []), ("method", named)):
-        known = [value for rows in tables.values() if len(rows) for value in rows[column].unique()]
-        unknown = [value for value in chosen if value not in known]
-        if known and unknown:
-            raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(dict.fromkeys(known))}.")
+        check_have_runs(chosen, [value for rows in tables.values() if len(rows) for value in rows[column]])
     for name, rows in tables.items():
         for column, wanted in (("domain", domains), ("method", methods)):
             if wanted is not None and len(rows):
@@ -243,7 +242,7 @@ def report(
                 )
         tables[name] = rows
     if all(rows.empty for rows in tables.values()):
-        raise ValueError("There are no such runs in these folders: pass other folders, or other --domains and --methods.")
+        raise ValueError("There are no runs of these methods on these robots: pass other --domains or --methods.")
     output.mkdir(parents=True, exist_ok=True)
     lines = [] if tables["pretraining.csv"].empty else report_pretraining(tables["pretraining.csv"], reference, output)
     lines += [] if tables["hierarchical.csv"].empty else report_goals(tables["hierarchical.csv"], output)

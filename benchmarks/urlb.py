@@ -273,7 +273,7 @@ def main() -> None:
     learned = [name for name in args.methods if METHODS[name].pretrained]
     parts = {name: args.transfer or registry.METHODS[METHODS[name].algo].published_transfer for name in learned}
     ways: dict[str, Row] = {
-        name: {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(parts[name]))}
+        name: {"skill_choice": args.skill, "warm_up": args.warm_up, "transfer": "+".join(sorted(set(parts[name])))}
         for name in learned
     }
     learning = [

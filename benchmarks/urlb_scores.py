@@ -151,6 +151,20 @@ def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
     return rows
 
 
+def check_have_runs(names: Iterable[str], known: Iterable[str]) -> None:
+    """
+    Check that methods or robots have runs.
+
+    :param names: their names
+    :param known: names of those that have runs
+    :raises ValueError: if one has none
+    """
+    known = list(dict.fromkeys(known))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"There are no runs of {', '.join(unknown)}: choose from {', '.join(known)}.")
+
+
 def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     """
     Average the runs that learned a task from the same model, since they are not independent and must not count as seeds.

@@ -121,6 +121,7 @@ OF_THE_TABLE = "--domains Quadruped-v0 --methods cesd apt --seeds 1 --warm-up sk
         ("urlb", "urlb/one_robot", "--methods scratch random", [(24, 24)]),
         ("urlb", "urlb/one_robot", "--methods scratch random --finetune-steps 20000", [(24, 0)]),
         ("urlb", "urlb", f"{OF_THE_TABLE} --skill best", [(2, 2), (8, 8)]),
+        ("urlb", "urlb", f"{OF_THE_TABLE} --skill best --transfer critic_trunk actor actor", [(2, 2), (8, 8)]),
         ("urlb", "urlb", OF_THE_TABLE, [(2, 2), (8, 0)]),
     ],
 )

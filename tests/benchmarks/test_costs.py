@@ -52,6 +52,14 @@ def test_unknown_trainings(costs, training, monkeypatch, capsys):
     assert f"--trainings '{training}': pass such as cesd/laptop/Walker-v0, with a method of cesd" in capsys.readouterr().err
 
 
+def test_unknown_environments(costs, monkeypatch, capsys):
+    monkeypatch.setattr(costs, "measure", lambda *_: pytest.fail("a training was measured"))
+    monkeypatch.setattr("sys.argv", ["costs.py", "--trainings", "cesd/laptop/Walker-v0", "cesd/laptop/Nowhere-v0"])
+    with pytest.raises(SystemExit):
+        costs.main()
+    assert "--trainings 'cesd/laptop/Nowhere-v0': Environment `Nowhere` doesn't exist." in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_checkpoint_costs_in_small(tmp_path):
     folder = tmp_path / "checkpoints"

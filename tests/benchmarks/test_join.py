@@ -71,6 +71,9 @@ def test_misuse_names_the_remedy(tmp_path, monkeypatch, capsys):
             main_of("join", [source], monkeypatch)
         assert message in " ".join(capsys.readouterr().err.split())
     source, target = write(tmp_path / "c", [in_maze(0)]), tmp_path / "all"
+    with pytest.raises(SystemExit):
+        main_of("join", [source, "--into", source], monkeypatch)
+    assert f"{source} is the folder to join into: pass the folders" in " ".join(capsys.readouterr().err.split())
     with only_one(target / "runs.csv"), pytest.raises(SystemExit):
         main_of("join", [source, "--into", target], monkeypatch)
     assert "Another process writes" in capsys.readouterr().err

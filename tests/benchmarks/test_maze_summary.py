@@ -1,11 +1,15 @@
 """The table and the figures of all methods in mazes, from rows made by hand."""
 
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
+
+RESULTS = Path(__file__).parents[2] / "benchmarks/results"
 
 
 def of_method(method, maze, coverage, accuracy):
@@ -97,6 +101,14 @@ def test_report_tells_what_it_has_no_rollouts_of(tmp_path, monkeypatch, capsys):
     assert {file.name for file in tmp_path.glob("*.png")} == {"ranking.png", "skills_tree.png", "coverage.png"}
     assert "| CeSD | **0.500** |" in (tmp_path / "summary.md").read_text()
     assert "1200 steps and 40 updates a run, `python benchmarks/maze.py`, one thread of A, torch 2." in printed
+
+
+def test_rows_of_another_benchmark_are_refused(tmp_path, monkeypatch, capsys):
+    shutil.copy(RESULTS / "urlb/runs.csv", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["maze", "--report-only", "--output", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        __import__("maze").main()
+    assert "runs.csv is of another benchmark: pass a folder that maze.py wrote to." in capsys.readouterr().err
 
 
 def test_curves_have_the_colours_of_the_ranking(tmp_path):

@@ -143,3 +143,24 @@ def test_a_package_that_is_not_installed_shows_before_the_run(tmp_path, monkeypa
     monkeypatch.setattr(runs, "version", not_found)
     with pytest.raises(RuntimeError, match=r"sb3_cesd is not installed: pip install -e \.\[benchmarks\]"):
         runs.run_missing(RUNS, pytest.fail, tmp_path / "runs.csv", n_jobs=1)
+
+
+def test_mazes_run_without_dm_control(monkeypatch):
+    import runs
+
+    def lacking(name):
+        if name == "dm_control":
+            raise PackageNotFoundError(name)
+        return "1.2"
+
+    monkeypatch.setattr(runs, "version", lacking)
+    assert set(runs.versions()) == {
+        "sb3_cesd",
+        "stable_baselines3",
+        "torch",
+        "gymnasium",
+        "numpy",
+        "mujoco",
+        "python",
+        "processor",
+    }

@@ -134,11 +134,13 @@ def test_goals_of_other_evaluations_are_no_seeds(tmp_path, monkeypatch, capsys):
 
 def test_misuse_names_the_remedy(tmp_path, monkeypatch, capsys):
     folder = write(tmp_path / "a", [pretraining("apt", 0, 5.0)])
+    walker = write(tmp_path / "walker", [pretraining("cic", 0, 5.0, domain="Walker-v0")])
     for arguments, message in (
         ([folder, "--domains", "Walker-v0"], "There are no runs of Walker-v0: choose from SkillAnt-v0."),
         ([folder, "--methods", "apt", "cic"], "There are no runs of cic: choose from apt."),
         ([folder, "--reference", "metra"], "There are no runs of metra: choose from apt."),
-        ([tmp_path], "pass other folders"),
+        ([tmp_path], f"No file has rows in {tmp_path}: pass folders with pretraining.csv or hierarchical.csv."),
+        ([folder, walker, "--methods", "cic", "--domains", "SkillAnt-v0"], "pass other --domains or --methods."),
         ([folder, write(tmp_path / "b", [pretraining("apt", 0, 6.0)])], "it was done twice. Delete one of them."),
     ):
         with pytest.raises(SystemExit):
