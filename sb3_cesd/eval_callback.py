@@ -8,6 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
+from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.evaluations import check_same_number
 from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.rng import preserve_random_state
@@ -45,6 +46,7 @@ class SkillEvalCallback(EvalCallback):
     :param render: render the episodes of models without skills to discover
     :param verbose: verbosity level
     :param warn: warn if ``eval_env`` is not in a ``Monitor``, for models without skills to discover
+    :raises ValueError: if an evaluation has no episodes
     """
 
     model: Any
@@ -63,6 +65,7 @@ class SkillEvalCallback(EvalCallback):
         verbose: int = 1,
         warn: bool = True,
     ) -> None:
+        check_arguments("SkillEvalCallback", {"n_eval_episodes": n_eval_episodes})
         super().__init__(
             eval_env,
             callback_on_new_best,

@@ -242,6 +242,11 @@ def test_number_of_episodes_of_an_evaluation_by_skills(make_model, tmp_path, giv
     assert len(callback.evaluations_results[0]) == expected
 
 
+def test_an_evaluation_has_episodes():
+    with pytest.raises(ValueError, match=r"n_eval_episodes=0 must be .*: set n_eval_episodes above 0"):
+        SkillEvalCallback(make_vec_env("Pendulum-v1"), n_eval_episodes=0)
+
+
 def test_evaluations_by_skills_keep_the_best_model(make_model, tmp_path):
     callback = SkillEvalCallback(make_vec_env("Pendulum-v1"), eval_freq=100, n_eval_episodes=8, best_model_save_path=tmp_path)
     with warnings.catch_warnings():

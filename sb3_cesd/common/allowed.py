@@ -432,6 +432,7 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "goal_range": optional(POSITIVE),
         "verbose": NOT_NEGATIVE_INTEGER,
     },
+    "SkillEvalCallback": {"n_eval_episodes": optional(POSITIVE_INTEGER)},
     "ResumableCheckpoint": {
         "path": optional(FOLDER),
         "save_freq": POSITIVE_INTEGER,

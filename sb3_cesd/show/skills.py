@@ -119,9 +119,15 @@ def show_in(
     :param envs: factory of environments, as the model expects them
     :param model: the model
     :return: figure, metrics and rollouts
-    :raises ValueError: if the environment does not fit the model, or an argument does not fit the environment
+    :raises ValueError: if the environment does not fit the model, or an argument does not fit one of both
     """
     seed = int(seed)
+    is_task = model.reward == "extrinsic"
+    if is_task and (n_trajectories or goal_range or mine):
+        raise ValueError(
+            "n_trajectories, goal_range and mine measure all skills, but the model learned a task with one: leave them "
+            "out, or show the pre-trained model."
+        )
     with closing(envs.one()) as env:
         space: spaces.Space = env.observation_space
         if isinstance(space, spaces.Dict) and SKILL in space.spaces:
@@ -135,7 +141,7 @@ def show_in(
             n_rollouts = n_trajectories = 0
             goal_range = 0.0
         horizon = episode_length(env)
-        reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=n_rollouts != 0)
+        reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=not is_task and n_rollouts != 0)
     if mine and layout is None:
         raise ValueError("mine is only for mazes, since robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
@@ -156,12 +162,11 @@ def show_in(
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}
     play["n_rollouts"] = (N_MAZE_ROLLOUTS if layout is not None else N_ROLLOUTS) if n_rollouts is None else n_rollouts
-    is_task = model.reward == "extrinsic"
     measured = {**play, "n_steps": n_task_steps, "noise_std": 0.0} if is_task else play
     metrics, baselines = _measure(envs, model, chosen, measured, reach, n_untrained)
     if UNTRAINED in baselines and n_untrained == 1:
         notes.append("Untrained networks vary, and only one was measured: --untrained 5 (n_untrained=5) averages five.")
-    if mine and metrics and not is_task:
+    if mine and metrics:
         metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
         if CHANCE in baselines:
             baselines[CHANCE] = by_chance(metrics, model.n_skills)
@@ -219,12 +224,12 @@ def _measure(
     :param model: the model
     :param chosen: selected skills; of a model that learned a task, its skill
     :param play: arguments of the rollouts
-    :param reach: how to measure how far skills go; not used for a task
+    :param reach: how to measure how far skills go
     :param n_untrained: number of untrained networks to compare with
     :return: metrics, and those of untrained skills and by chance
     """
     is_task = model.reward == "extrinsic"
-    if play["n_rollouts"] == 0 and (is_task or not reach.is_wanted):
+    if play["n_rollouts"] == 0 and not reach.is_wanted:
         return {}, {}
 
     def measure(player: Any) -> dict[str, float]:

@@ -206,6 +206,9 @@ def test_model_that_learned_a_task_shows_the_skill_that_did(tmp_path):
     assert show_skills(task, "Pendulum-v1", skills=2, **NOT_MEASURED).labels == ["2"]
     with pytest.raises(ValueError, match="learned a task with skill 2 alone: leave skills out"):
         show_skills(task, "Pendulum-v1", skills=1)
+    for ignored in ({"n_trajectories": 4}, {"goal_range": 1.0}, {"mine": True}):
+        with pytest.raises(ValueError, match="but the model learned a task with one: leave them out"):
+            show_skills(task, "Pendulum-v1", **ignored, **QUICK)
 
 
 @pytest.mark.parametrize("algo", ["cesd", "diayn", "dads"])
