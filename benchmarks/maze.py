@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=at_least(0), default=0)
     parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
     parser.add_argument("--steps", type=at_least(N_CURVE), default=N_TIMESTEPS, help="environment steps of a run")
-    parser.add_argument("--mine", action="store_true", help="also estimate MINE, which takes about as long as the training")
+    parser.add_argument("--mine", action="store_true", help="also estimate MINE, which takes longer than the training")
     parser.add_argument("--mine-iterations", type=at_least(1), default=20_000, help="iterations of MINE")
     parser.add_argument("--output", type=output_folder, default=Path("results/maze"), help="folder of the results")
     parser.add_argument("--dry-run", action="store_true", help="list the missing runs")

@@ -30,6 +30,7 @@ COLUMNS = {
     "mi_late": ("late MI [nats]", 2),
     "mi_plug_in": ("MI [nats]", 2),
     "mi_mine": ("MI by MINE [nats]", 2),
+    "mi_mine_shuffled": ("the same, skills shuffled", 2),
     "knn_accuracy": ("k-NN accuracy", 2),
     "particle_entropy": ("particle entropy", 3),
     "cluster_size_entropy": ("entropy of cluster sizes [nats]", 2),
@@ -106,7 +107,8 @@ def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
 
     :param rows: runs
     :param estimates: rows of ``mine.csv``; those with fewer iterations than others are left out, as their bound is lower
-    :return: the runs with ``mi_mine``, NaN without an estimate; without the column if there are no estimates
+    :return: the runs with ``mi_mine`` and, as far as known, ``mi_mine_shuffled``, NaN without an estimate; without these
+        columns if there are no estimates
     """
     if estimates.empty:
         return rows
@@ -116,7 +118,8 @@ def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
     most = of_runs.n_iterations.max()
     if (of_runs.n_iterations < most).any():
         print(f"Estimates of MINE of fewer than {most} iterations are left out: complete them by maze.py --mine.")
-    return rows.merge(of_runs.loc[of_runs.n_iterations == most, [*key, "mi_mine"]], on=key, how="left")
+    columns = [*key, *(name for name in COLUMNS if name.startswith("mi_mine") and name in of_runs)]
+    return rows.merge(of_runs.loc[of_runs.n_iterations == most, columns], on=key, how="left")
 
 
 def rollout_files(folder: Path, methods: list[str], maze: str, n_timesteps: int) -> dict[str, list[Path]]:

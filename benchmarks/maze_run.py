@@ -169,7 +169,7 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
 
     :param run: ``method``, ``maze``, ``seed``, ``n_timesteps`` and ``n_iterations`` of MINE
     :param rollouts_folder: as in :func:`run_one`
-    :return: the estimate
+    :return: the estimate, and that of the same rollouts with shuffled skills, which the network can only memorise
     """
     th.set_num_threads(1)
     file = rollouts_file(rollouts_folder, run)
@@ -179,8 +179,13 @@ def mine_one(run: dict[str, Any], rollouts_folder: Path) -> dict[str, Any]:
     n_skills, n_rollouts = states.shape[:2]
     trajectories = states.reshape(n_skills * n_rollouts, -1)
     skills = np.repeat(np.arange(n_skills), n_rollouts)
-    estimate = mine_mutual_information(trajectories, skills, n_iterations=run["n_iterations"], seed=run["seed"])
-    return {"mi_mine": estimate.mutual_information}
+    of_skills = {"mi_mine": skills, "mi_mine_shuffled": np.random.default_rng(run["seed"]).permutation(skills)}
+    return {
+        name: mine_mutual_information(
+            trajectories, each, n_iterations=run["n_iterations"], seed=run["seed"]
+        ).mutual_information
+        for name, each in of_skills.items()
+    }
 
 
 def entropy_of_published_size(rollouts: SkillRollouts) -> float:

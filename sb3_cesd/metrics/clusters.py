@@ -24,8 +24,11 @@ def cluster_size_entropy(clusters: np.ndarray, n_clusters: int) -> float:
     :param clusters: predicted cluster of each state, shape ``(n,)``
     :param n_clusters: number of clusters
     :return: entropy of the shares of the clusters [nats], from 0 (all states in one) to log(n_clusters) (all of one size)
+    :raises ValueError: if there is no such cluster
     """
     check_arguments("cluster_size_entropy", locals())
+    if clusters.min() < 0 or clusters.max() >= n_clusters:
+        raise ValueError(f"Clusters are from {clusters.min()} to {clusters.max()}: pass those from 0 to n_clusters - 1.")
     shares = np.bincount(clusters, minlength=n_clusters) / len(clusters)
     used = shares[shares > 0]
     return float((used * np.log(1 / used)).sum())

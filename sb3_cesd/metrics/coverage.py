@@ -79,7 +79,10 @@ class TrainingCoverage:
         Add the positions after a step.
 
         :param positions: position in each environment [m], shape ``(n_envs, d)``
+        :raises ValueError: if they have another shape, or are not finite
         """
+        if np.ndim(positions) != 2 or not np.isfinite(positions).all():
+            raise ValueError("Positions must be finite, of shape (n_envs, d): pass one per environment.")
         bins = [tuple(row) for row in np.floor(positions / self.bin_size).astype(int).tolist()]
         self._visited.update(bins)
         self._queue.extend(bins)

@@ -18,11 +18,14 @@ def knn_accuracy(
     :param held_out_skills: their skills, shape ``(n_held_out,)``
     :param k: number of nearest states that vote; a tie goes to the skill with the nearest vote
     :return: share of correct predictions, from 0 to 1; 1 / n_skills by chance
-    :raises ValueError: if there are fewer than k states
+    :raises ValueError: if there are fewer than k states, or sizes differ
     """
     check_arguments("knn_accuracy", locals())
     check_lengths(states=states, skills=skills)
     check_lengths(held_out_states=held_out_states, held_out_skills=held_out_skills)
+    if states.shape[1] != held_out_states.shape[1]:
+        sizes = f"{states.shape[1]} and {held_out_states.shape[1]} entries"
+        raise ValueError(f"States and held_out_states have {sizes}: pass states of the same size.")
     _, indices = nearest_neighbors(held_out_states, states, k)
     votes = skills[indices]  # (n_held_out, k), nearest first
     # Number of votes for the skill of each vote; argmax returns the first maximum
@@ -45,10 +48,12 @@ def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | Non
     :param standardize: divide each entry by its standard deviation over all visited states, so that the result does not depend
         on units; otherwise entries with large values (joint velocities in rad/s) dominate the distances
     :return: see :func:`knn_accuracy`
-    :raises ValueError: if there is only one rollout per skill, or fewer than k states
+    :raises ValueError: if there is only one rollout per skill, there are fewer than k states, or lengths do not fit
     """
     check_arguments("distinguishability", locals())
     n_skills, n_rollouts, n_states, _ = states.shape
+    if lengths is not None and lengths.shape != (n_skills, n_rollouts):
+        raise ValueError(f"lengths has shape {lengths.shape}: pass one per rollout, shape ({n_skills}, {n_rollouts}).")
     if n_rollouts < 2:
         raise ValueError("With one rollout per skill, none can be held out: record at least two.")
     last = np.full((n_skills, n_rollouts), n_states - 1) if lengths is None else lengths

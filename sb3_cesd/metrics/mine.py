@@ -44,11 +44,12 @@ def mine_mutual_information(
 
     In the published comparison a sample is a whole rollout, not a state: 51 concatenated states of 2 coordinates, 100 rollouts
     of each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can memorise so few samples:
-    with enough iterations, the bound approaches log(n_skills) for any skills. Noise of the batches may even push it above this
-    maximum, which raises a warning.
+    with enough iterations, the bound approaches log(n_skills) for any skills. Compare it with the estimate for the same states
+    and shuffled skills, whose mutual information is 0. Noise of the batches may even push it above the maximum, which raises a
+    warning.
 
     :param states: samples, shape ``(n, d)``
-    :param skills: skill of each, from 0 to n_skills - 1, shape ``(n,)``
+    :param skills: skill of each, any integers, shape ``(n,)``
     :param n_iterations: number of steps of Adam
     :param batch_size: number of samples with their own skill, and of samples with the skill of another sample
     :param learning_rate: learning rate of Adam
@@ -57,9 +58,15 @@ def mine_mutual_information(
     :param window: number of last iterations that are averaged
     :param seed: seed of weights and batches
     :return: the estimate
+    :raises ValueError: if all samples have the same skill, or the estimate is not finite
     """
     check_arguments("mine_mutual_information", locals())
     check_lengths(states=states, skills=skills)
+    names, skills = np.unique(skills, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(
+            f"All samples have skill {names[0]}, so that no skills can be told apart: pass those of several skills."
+        )
     generator = th.Generator().manual_seed(int(seed))
     inputs = th.as_tensor(states, dtype=th.float32)
     one_hot = F.one_hot(th.as_tensor(skills, dtype=th.int64)).float()
@@ -79,7 +86,9 @@ def mine_mutual_information(
         loss.backward()
         optimizer.step()
         bounds[iteration] = (joint.mean() - exp_marginal.log()).item()
-    shares = np.unique(skills, return_counts=True)[1] / len(skills)
+    if not np.isfinite(bounds).all():
+        raise ValueError("MINE's estimate is not finite: pass states of the order of 1, or a lower learning_rate.")
+    shares = np.bincount(skills) / len(skills)
     estimate = MineEstimate(float(bounds[-window:].mean()), bounds, float(-(shares * np.log(shares)).sum()))
     if estimate.mutual_information > estimate.entropy:
         warnings.warn(

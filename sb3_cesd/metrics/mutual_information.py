@@ -21,7 +21,8 @@ def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size:
     _, labels = np.unique(skills, return_inverse=True)
     joint = np.zeros((bins.max() + 1, labels.max() + 1))
     np.add.at(joint, (bins, labels), 1 / len(states))
-    return _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint)
+    # Rounding may make it negative
+    return max(_entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint), 0.0)
 
 
 def _entropy(probabilities: np.ndarray) -> float:

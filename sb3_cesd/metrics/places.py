@@ -18,17 +18,17 @@ REMEDY_OR_RENAME = f"{REMEDY}, or rename it"
 
 def has_places(env: VecEnv) -> bool:
     """
-    Check whether environments have a valid ``position``. Warns if it has another shape.
+    Check whether environments have a valid ``position``. Warns if it is something else.
 
-    :param env: any environments; some only have a ``position`` after a reset
+    :param env: environments that have been reset, since some only have a ``position`` then
     :return: whether :func:`env_positions` can be used
     """
     if not env.has_attr("position"):
         return False
-    shape = _shape_of_no_place(env)
-    if shape is None:
+    flaw = _flaw_of_position(env)
+    if flaw is None:
         return True
-    warnings.warn(f"The position of the environment has shape {shape}, so it is ignored: {REMEDY_OR_RENAME}.", stacklevel=2)
+    warnings.warn(f"The position of the environment {flaw}, so it is ignored: {REMEDY_OR_RENAME}.", stacklevel=2)
     return False
 
 
@@ -38,13 +38,13 @@ def why_no_places(env: VecEnv, what: str, otherwise: str) -> str:
 
     :param env: environments
     :param what: what needs places
-    :param otherwise: the explanation if their ``position`` is not of a wrong shape
+    :param otherwise: the explanation if nothing is wrong with their ``position``
     :return: the explanation, with the remedy
     """
-    shape = _shape_of_no_place(env)
-    if shape is None:
+    flaw = _flaw_of_position(env)
+    if flaw is None:
         return otherwise
-    return f"The position of the environment has shape {shape}, so that it is no place for {what}: {REMEDY}."
+    return f"The position of the environment {flaw}, so that it is no place for {what}: {REMEDY}."
 
 
 def why_no_reach(env: VecEnv) -> str:
@@ -58,22 +58,27 @@ def why_no_reach(env: VecEnv) -> str:
     return why_no_places(env, what, f"{what} are for robots with a position: leave them out.")
 
 
-def _shape_of_no_place(env: VecEnv) -> tuple[int, ...] | None:
-    """Return the shape of a ``position`` that is no place; ``None`` otherwise."""
-    position = env.get_attr("position", indices=0)[0] if env.has_attr("position") else None
-    # None: unknown before the first reset
-    return None if position is None or np.shape(position) in SHAPES else np.shape(position)
+def _flaw_of_position(env: VecEnv) -> str | None:
+    """Say what is wrong with the ``position`` of environments; ``None`` if nothing is, or there is no such attribute."""
+    return _flaw(env.get_attr("position", indices=0)[0]) if env.has_attr("position") else None
+
+
+def _flaw(position: Any) -> str | None:
+    """Say what is wrong with a position; ``None`` if nothing is."""
+    if position is None:
+        return "is None"
+    return None if np.shape(position) in SHAPES else f"has shape {np.shape(position)}"
 
 
 def has_places_to_play(env: VecEnv) -> bool:
     """
-    Check whether environments to play in have a valid ``position``. Those without one are reset first, since some only have a
-    ``position`` after a reset.
+    Check whether environments to play in have a valid ``position``. Those without one, or where it is ``None``, are reset
+    first, since some only have a ``position`` after a reset.
 
     :param env: environments whose episodes may be interrupted
     :return: see :func:`has_places`
     """
-    if not env.has_attr("position"):
+    if not env.has_attr("position") or env.get_attr("position", indices=0)[0] is None:
         with frozen_statistics(env):
             env.reset()
     return has_places(env)
@@ -98,12 +103,12 @@ def env_positions(env: VecEnv) -> np.ndarray:
 
     :param env: environments with a ``position``
     :return: positions, shape ``(n_envs, 3)``, or ``(n_envs, 2)`` for environments in the plane
-    :raises ValueError: if a position has another shape
+    :raises ValueError: if a position is ``None``, or has another shape
     """
     positions = env.get_attr("position")
-    for position in positions:
-        if np.shape(position) not in SHAPES:
-            raise ValueError(f"The position of the environment has shape {np.shape(position)}: {REMEDY_OR_RENAME}.")
+    for flaw in map(_flaw, positions):
+        if flaw is not None:
+            raise ValueError(f"The position of the environment {flaw}: {REMEDY_OR_RENAME}.")
     return np.stack(positions)
 
 

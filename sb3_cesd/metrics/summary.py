@@ -147,12 +147,11 @@ def skill_metrics(
         metrics["knn_accuracy_standardized"] = _accuracy(seen, standardize=True)
     metrics["particle_entropy"] = _entropy(seen.per_state()[0])
     if in_the_plane:
-        places = metrics
-        if not np.array_equal(seen.states, thinned.states):
-            places = {"knn_accuracy": _accuracy(thinned), "particle_entropy": _entropy(thinned.per_state()[0])}
+        are_seen = np.array_equal(seen.states, thinned.states)
         metrics = {
             **metrics,
-            **{f"{name}_places": value for name, value in places.items()},
+            "knn_accuracy_places": metrics["knn_accuracy"] if are_seen else _accuracy(thinned),
+            "particle_entropy_places": metrics["particle_entropy"] if are_seen else _entropy(thinned.per_state()[0]),
             "policy_coverage": float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout),
             "mutual_information": plug_in_mutual_information(states, skills, bin_size if layout is None else MAZE_BIN),
         }

@@ -75,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--video", choices=["gif", "mp4", "none"], help="video of all skills side by side (default: gif, none in mazes)"
     )
-    parser.add_argument("--mine", action="store_true", help="in a maze, also measure mutual information by MINE (a minute)")
+    parser.add_argument("--mine", action="store_true", help="in a maze, also measure mutual information by MINE (two minutes)")
     parser.add_argument(
         "--trajectories",
         type=at_least(0),

@@ -40,7 +40,7 @@ MEANINGS = {
 }
 #: Metrics that are 1 / n_skills, or 0, if all skills do the same
 ONE_OF_N = ("knn_accuracy", "knn_accuracy_standardized", "knn_accuracy_places", "on_cluster_share")
-ZERO = ("mutual_information", "mutual_information_mine")
+ZERO = ("mutual_information",)
 #: Columns of metrics
 TRAINED, UNTRAINED, CHANCE = "skills", "untrained", "chance"
 

@@ -21,9 +21,12 @@ def page_name(path: Path) -> str:
     Return the name of the page of a model.
 
     :param path: file of the model
-    :return: the name of the model; that of the checkpoint for the model in one
+    :return: the name of the model; that of the checkpoint for the model in one; that of the file for an exported policy beside
+        a model of the same name
     """
-    return path.resolve().parent.name if is_checkpoint(path.parent) else model_name(path)
+    if is_checkpoint(path.parent):
+        return path.resolve().parent.name
+    return path.name if path.suffix == SUFFIX and path.with_suffix(".zip").is_file() else model_name(path)
 
 
 def folder_of_pages(path: Path) -> Path:

@@ -77,7 +77,7 @@ def show_skills(
     :param n_untrained: number of untrained networks, whose metrics are averaged, 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
     :param video: whether to record images for a video; ``None`` for a video outside mazes
-    :param mine: in a maze, also estimate the mutual information by MINE (about a minute)
+    :param mine: in a maze, also estimate the mutual information by MINE (about two minutes)
     :param n_trajectories: for a robot, measure the policy coverage of this many deterministic trajectories, as METRA (Park et
         al., 2024) does, 0 for none; ``None`` for 48 with METRA's robots (``SkillAnt-v0``, ``SkillHalfCheetah-v0``) and none
         elsewhere
@@ -167,9 +167,9 @@ def show_in(
     if UNTRAINED in baselines and n_untrained == 1:
         notes.append("Untrained networks vary, and only one was measured: --untrained 5 (n_untrained=5) averages five.")
     if mine and metrics:
-        metrics["mutual_information_mine"] = _measure_mine(envs, model, play)
-        if CHANCE in baselines:
-            baselines[CHANCE] = by_chance(metrics, model.n_skills)
+        estimate, by_memory = _measure_mine(envs, model, play)
+        metrics["mutual_information_mine"] = estimate
+        baselines[CHANCE]["mutual_information_mine"] = by_memory
     method = method_name(model)
     title = f"{method} on {envs.name}, {model.num_timesteps} steps of training"
     if layout is None:
@@ -262,10 +262,21 @@ def _measure_task(envs: PlayEnvs, model: SkillModel, play: dict[str, Any]) -> di
     return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
 
 
-def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> float:
+def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> tuple[float, float]:
+    """
+    Estimate the mutual information by MINE.
+
+    :param envs: a maze
+    :param model: the model
+    :param play: arguments of the rollouts
+    :return: the estimate [nats], and that of the same paths with shuffled skills, which the network can only memorise
+    """
     with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
         rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
-    return mine_mutual_information(*rollouts.per_rollout()).mutual_information
+    paths, skills = rollouts.per_rollout()
+    shuffled = np.random.default_rng(play["seed"]).permutation(skills)
+    estimate, by_memory = (mine_mutual_information(paths, each).mutual_information for each in (skills, shuffled))
+    return estimate, by_memory
 
 
 def _draw_maze(

@@ -95,7 +95,7 @@ def test_whole_benchmark_in_small(tmp_path):
 
     again = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert again.stdout.count("6 runs, 6 of them done already") == 2, "trainings and MINE"
-    assert "MI by MINE" in again.stdout
+    assert "| MI by MINE [nats] | the same, skills shuffled |" in again.stdout
 
 
 def test_rollouts_that_are_not_there_are_named(tmp_path):

@@ -139,6 +139,8 @@ def test_estimates_of_fewer_iterations_are_left_out(capsys):
     )
     joined = with_mine(rows, estimates)
     assert len(joined) == len(rows) and joined.mi_mine.dropna().tolist() == [0.2]
-    assert joined[joined.mi_mine.notna()].seed.tolist() == [0]
+    assert joined[joined.mi_mine.notna()].seed.tolist() == [0] and "mi_mine_shuffled" not in joined
+    with_shuffled = with_mine(rows, estimates.assign(mi_mine_shuffled=[0.01, 0.02, 0.03, 0.04]))
+    assert with_shuffled.mi_mine_shuffled.dropna().tolist() == [0.02]
     assert "fewer than 40 iterations are left out" in capsys.readouterr().out
     assert with_mine(rows, pd.DataFrame()).columns.equals(rows.columns)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.metrics import CumulativeMazeCoverage, maze_coverage, torso_coverage
+from sb3_cesd.metrics import CumulativeMazeCoverage, TrainingCoverage, maze_coverage, torso_coverage
 
 
 def uniform_states(layout, n, rng):
@@ -43,6 +43,14 @@ def test_free_states():
 def test_states_of_another_maze_are_refused():
     with pytest.raises(ValueError, match=r"1 of 2 states can't be reached.*recorded in the same maze\.$"):
         maze_coverage(np.array([[0.0, 0.0], [1.0, 0.0]]), LAYOUTS["square_a"])
+
+
+@pytest.mark.parametrize("positions", [np.zeros(2), np.array([[0.0, np.nan]])])
+def test_positions_of_training_are_finite_and_one_per_environment(positions):
+    coverage = TrainingCoverage()
+    with pytest.raises(ValueError, match=r"finite, of shape \(n_envs, d\): pass one per environment"):
+        coverage.add(positions)
+    assert coverage.total == 0
 
 
 def test_torso_coverage_counts_unit_squares():

@@ -24,6 +24,11 @@ def test_plug_in(kind):
     assert plug_in_mutual_information(states, skills) == pytest.approx(KNOWN[kind], abs=1e-9 if kind == "disjoint" else 0.01)
 
 
+def test_one_skill_tells_nothing():
+    states = np.random.default_rng(0).normal(size=(1000, 2))
+    assert plug_in_mutual_information(states, np.zeros(1000, dtype=int)) >= 0
+
+
 def test_plug_in_by_hand():
     # Skill 0: both in one bin. Skill 1: one in the same, one in another
     states, skills = np.array([[0.1, 0.1], [0.2, 0.2], [0.1, 0.2], [0.3, 0.1]]), np.array([7, 7, 9, 9])
@@ -45,6 +50,28 @@ def test_mine_says_when_it_is_above_its_bound():
     with pytest.warns(UserWarning, match=r"above the entropy of the skills \(0\.562\).* Pass more rollouts"):
         estimate = mine_mutual_information(states, skills, n_iterations=300, batch_size=8, window=1, seed=5)
     assert estimate.mutual_information > estimate.entropy == pytest.approx(0.25 * np.log(4) + 0.75 * np.log(4 / 3))
+
+
+def test_mine_takes_any_names_of_skills():
+    states, skills = make_states("pairs", 100)
+    plain, named = (mine_mutual_information(states, each, n_iterations=20).bounds for each in (skills, 10 * skills - 7))
+    assert np.array_equal(plain, named)
+
+
+def test_mine_needs_several_skills_and_states_of_the_order_of_one():
+    states, skills = make_states("disjoint", 20)
+    with pytest.raises(ValueError, match=r"All samples have skill 3, .*: pass those of several skills"):
+        mine_mutual_information(states, 0 * skills + 3, n_iterations=1)
+    with pytest.raises(ValueError, match="not finite: pass states of the order of 1, or a lower learning_rate"):
+        mine_mutual_information(1e30 * states, skills, n_iterations=20)
+
+
+def test_mine_memorises_paths_whose_skills_were_shuffled():
+    """So an estimate means something only beside that of shuffled skills, which ``show`` and the benchmark compute."""
+    rng = np.random.default_rng(0)
+    paths = np.cumsum(rng.normal(0, 0.1, (80, 51, 2)), axis=1).reshape(80, -1)
+    estimate = mine_mutual_information(paths, rng.permutation(np.repeat(np.arange(4), 20)), n_iterations=2000)
+    assert estimate.mutual_information > 0.5 * np.log(4)
 
 
 def test_mine_is_reproducible():

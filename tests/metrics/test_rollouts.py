@@ -492,6 +492,20 @@ def test_observations_stay_observations_where_a_position_comes_too_late():
     assert rollouts.positions is None and "policy_coverage" not in metrics and "knn_accuracy_places" not in metrics
 
 
+class Nowhere(Plane):
+    """Has a position that is never known."""
+
+    position = None
+
+
+def test_a_position_that_stays_unknown_is_ignored():
+    with pytest.warns(UserWarning, match=r"position of the environment is None, so it is ignored: let it be \(x, y\)"):
+        metrics, rollouts = play_and_measure(Unclustered(), DummyVecEnv([Nowhere]), n_rollouts=2, n_steps=5)
+    assert rollouts.positions is None and "policy_coverage" not in metrics
+    with pytest.raises(ValueError, match=r"position of the environment is None: let it be \(x, y\)"):
+        env_positions(DummyVecEnv([Nowhere]))
+
+
 def test_thinned_rollouts_hold_the_start_and_every_mth_state_up_to_their_ends():
     states = np.minimum(np.arange(9.0), np.array([[8], [5], [3]])[..., None])[..., None]  # (3, 1, 9, 1), repeated at the end
     rollouts = SkillRollouts(
@@ -518,10 +532,11 @@ def test_places_are_thinned_whether_or_not_they_are_the_observations():
     zeros, full = np.zeros((2, 3)), np.full((2, 3), 120)
     rollouts = SkillRollouts(states, np.repeat(np.arange(2)[:, None], 3, axis=1), zeros, full)
     same, other = (
-        skill_metrics(each, clusters=None, in_the_plane=True, layout=None)["particle_entropy_places"]
+        skill_metrics(each, clusters=None, in_the_plane=True, layout=None)
         for each in (rollouts, rollouts._replace(observations=2 * states))
     )
-    assert same == pytest.approx(other)
+    assert same["particle_entropy_places"] == pytest.approx(other["particle_entropy_places"])
+    assert set(same) == set(other), "names are the same, too"
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,18 @@ def test_cluster_size_entropy():
     assert cluster_size_entropy(np.repeat(np.arange(8), 5), 8) == pytest.approx(np.log(8))
     assert cluster_size_entropy(np.zeros(9, dtype=int), 8) == 0.0
     assert cluster_size_entropy(np.array([0, 0, 0, 5]), 8) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+    with pytest.raises(ValueError, match="Clusters are from 0 to 2: pass those from 0 to n_clusters - 1"):
+        cluster_size_entropy(np.arange(3), 2)
+
+
+def test_sizes_that_differ_are_named():
+    states = make_rollouts(2.0)
+    with pytest.raises(ValueError, match=r"lengths has shape \(5, 1\): pass one per rollout, shape \(5, 20\)"):
+        distinguishability(states, lengths=np.full((5, 1), 29))
+    flat = states[:, :, 0].reshape(-1, 2)
+    skills = np.repeat(np.arange(5), 20)
+    with pytest.raises(ValueError, match="have 2 and 1 entries: pass states of the same size"):
+        knn_accuracy(flat, skills, flat[:, :1], skills)
 
 
 def test_the_end_of_a_rollout_counts_and_what_is_repeated_after_it_does_not():

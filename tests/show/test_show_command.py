@@ -21,6 +21,7 @@ from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints.folders import find_checkpoint
 from sb3_cesd.common import files
 from sb3_cesd.envs.robots.gl import egl_works
+from sb3_cesd.export import export_policy
 from sb3_cesd.show import __main__ as command
 from sb3_cesd.show import html
 from sb3_cesd.show.comparison import comparison_page, mark_of
@@ -65,14 +66,17 @@ def test_mutual_information_by_mine(tmp_path, monkeypatch):
     drawn = []
 
     def estimate(states, of_skill):
-        drawn.append((states.shape, of_skill.shape))
-        return type("Estimate", (), {"mutual_information": 0.7})()
+        drawn.append((states, of_skill))
+        return type("Estimate", (), {"mutual_information": 0.7 / len(drawn)})()
 
     monkeypatch.setattr(skills, "mine_mutual_information", estimate)
     show(monkeypatch, saved("MazeSquareC-v0"), "--output", tmp_path, *QUICK, "--mine")
-    assert drawn == [((400, 14), (400,))], "100 rollouts of 4 skills, 7 places each"
+    (paths, of_skill), (again, shuffled) = drawn
+    assert paths.shape == (400, 14) and of_skill.tolist() == sorted(100 * [0, 1, 2, 3]), "7 places of each rollout"
+    assert (again == paths).all() and sorted(shuffled) == of_skill.tolist() and (shuffled == of_skill).mean() < 0.5
     columns = json.loads((tmp_path / "metrics.json").read_text())
-    assert columns["skills"]["mutual_information_mine"] == 0.7 and columns["chance"]["mutual_information_mine"] == 0
+    estimates = [columns[name]["mutual_information_mine"] for name in ("skills", "chance")]
+    assert estimates == [0.7, 0.35], "what the network memorises is what it says by chance"
 
 
 def test_a_checkpoint_does_not_overwrite_the_final_model(tmp_path, monkeypatch):
@@ -83,6 +87,16 @@ def test_a_checkpoint_does_not_overwrite_the_final_model(tmp_path, monkeypatch):
     show(monkeypatch, tmp_path / "rl_model_200_steps.zip", *QUICK, "--env", "Pendulum-v1")
     assert (tmp_path / "rl_model_200_steps_skills" / "skills.png").is_file()
     assert (tmp_path / "Pendulum-v1_skills" / "skills.png").stat() == final
+
+
+def test_an_exported_policy_does_not_overwrite_the_pages_of_a_model(tmp_path, monkeypatch):
+    path = export_policy(model("Pendulum-v1"), tmp_path / "Pendulum-v1.safetensors")
+    show(monkeypatch, path, *QUICK)
+    alone = (tmp_path / "Pendulum-v1_skills" / "skills.png").stat()
+    (tmp_path / "Pendulum-v1.zip").write_bytes(saved("Pendulum-v1").read_bytes())
+    show(monkeypatch, path, *QUICK)
+    assert (tmp_path / "Pendulum-v1.safetensors_skills" / "skills.html").is_file()
+    assert (tmp_path / "Pendulum-v1_skills" / "skills.png").stat() == alone
 
 
 def test_a_model_in_a_checkpoint_has_its_page_beside_the_checkpoints(tmp_path, monkeypatch):
