@@ -149,6 +149,7 @@ class ExportedPolicy(SkillPolicy):
         if name not in self.statistics:
             return value
         mean, variance = self.statistics[name]
+        value = np.asarray(value)  # the policy takes tensors, too
         return np.clip((value - mean) / np.sqrt(variance + self._epsilon), -self._clip_obs, self._clip_obs).astype(np.float32)
 
 

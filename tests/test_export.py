@@ -121,6 +121,7 @@ def test_statistics_of_vec_normalize_are_inside(make_model, tmp_path, given):
         policy = import_policy(export_policy(model, tmp_path))
     normalized = env.normalize_obs(OBS)
     assert (normalized != OBS).any()
+    assert (policy.predict(th.as_tensor(OBS), skill=1)[0] == policy.predict(OBS, skill=1)[0]).all()
     assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all()
     with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
     assert (policy.predict(with_skill)[0] == model.predict(normalized, skill=[2, 0])[0]).all()

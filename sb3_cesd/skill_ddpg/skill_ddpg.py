@@ -398,8 +398,13 @@ class SkillDDPG(LearningSkillModel):
         if not left_out:
             return
         self._running_statistics.restore(statistics)
-        what = f"Time step {self.num_timesteps}, update {self._n_updates}: {', '.join(dict.fromkeys(left_out))} is not finite"
         remedy = "Lower learning_rate, or normalise observations and rewards with VecNormalize"
+        reward = self.intrinsic.logs.get("intrinsic/reward")
+        if isinstance(reward, th.Tensor) and not reward.isfinite():
+            name = f"{type(self.intrinsic).__name__}.reward"
+            left_out = [f"what {name} returned", *left_out]
+            remedy = f"See that {name} is finite for any batch. {remedy}"
+        what = f"Time step {self.num_timesteps}, update {self._n_updates}: {', '.join(dict.fromkeys(left_out))} is not finite"
         if self.on_non_finite == "raise":
             raise TrainingDiverged(
                 f"{what}, so training has diverged. The step was left out: the model keeps its last finite weights. {remedy}; "

@@ -8,6 +8,7 @@ from small import make_small
 from torch import nn
 
 from sb3_cesd import SkillDDPG
+from sb3_cesd.common.gradient_steps import TrainingDiverged
 from sb3_cesd.intrinsic.base import IntrinsicReward
 
 
@@ -24,6 +25,11 @@ def train(reward, loss=lambda self, samples: None, network=False):
 
 def first(self, samples):
     return samples.observations[:, 0]
+
+
+def test_a_reward_that_is_not_finite_is_named():
+    with pytest.raises(TrainingDiverged, match=r"what OwnReward\.reward returned, .* See that OwnReward\.reward is finite"):
+        train(lambda self, samples: first(self, samples) * float("nan"))
 
 
 @pytest.mark.parametrize(
