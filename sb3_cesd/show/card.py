@@ -15,13 +15,15 @@ from huggingface_hub import hf_hub_download
 from sb3_cesd.export import import_policy
 
 policy = import_policy(hf_hub_download("{repo_id}", "{policy}"))
-env = gym.make("{env_id}"{env_kwargs})  # import the package that registers it first
+env = gym.make("{env_id}"{env_kwargs})  # import the package that registers it first{wrapping}
 observation, _ = env.reset()
 action, _ = policy.predict(observation, skill={skill})
 ```
 
 `{policy}` contains numbers and a description. Loading it runs no code.
 """
+#: A line for environments with wrappers
+WRAPPING = "\n# Here wrap it as in training: {}"
 #: How to use a model in RL Zoo
 ZOO_USAGE = """## Usage with RL Zoo
 

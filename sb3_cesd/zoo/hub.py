@@ -9,13 +9,16 @@ from typing import Any
 
 import gymnasium as gym
 from huggingface_hub.errors import RemoteEntryNotFoundError
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
+from sb3_cesd.common.untrusted_yml import read_as_text
 from sb3_cesd.export import SUFFIX, export_policy
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Files next to a model card. The hub plays a video of that name.
-PICTURE, VIDEO, POLICY = "skills.png", "replay.mp4", f"policy{SUFFIX}"
+PICTURE, VIDEO, POLICY, STATISTICS = "skills.png", "replay.mp4", f"policy{SUFFIX}", "vec_normalize.pkl"
+#: Those that not every push writes
+OPTIONAL = (VIDEO, POLICY, STATISTICS)
 TAGS = ("sb3_cesd", "skill-discovery", "unsupervised-reinforcement-learning")
 #: Heading in RL Zoo's model card that is followed by training and hyperparameters
 TRAINING = "## Training (with the RL Zoo)"
@@ -31,6 +34,7 @@ class PushedSkills:
     def __init__(self) -> None:
         self._pushed: tuple[SkillDDPG, VecEnv] | None = None
         self._video_length: int | None = None
+        self._completed: Path | None = None
 
     def evaluate_each(self, evaluate_agent: Callable[..., Any]) -> Callable[..., Any]:
         """
@@ -80,11 +84,29 @@ class PushedSkills:
         def save(local_path: str | Path, data: dict[str, Any]) -> None:
             if self._pushed is not None:
                 model, env = self._pushed
-                self._pushed = None
+                self._pushed, self._completed = None, Path(local_path).parent
                 data = write_card(Path(local_path), data, model, env, self._video_length)
             metadata_save(local_path, data)
 
         return save
+
+    def delete_earlier(self, upload_folder: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        Delete files of an earlier push that this one does not write, since they are of another model.
+
+        :param upload_folder: ``HfApi.upload_folder``, which keeps them in the repository
+        :return: the extended method; it uploads folders without a card of skills as before
+        """
+
+        @wraps(upload_folder)
+        def upload(api: Any, **kwargs: Any) -> Any:
+            folder = self._completed
+            if folder is not None and folder == Path(kwargs["folder_path"]):
+                self._completed = None
+                kwargs["delete_patterns"] = [name for name in OPTIONAL if not (folder / name).exists()]
+            return upload_folder(api, **kwargs)
+
+        return upload
 
 
 def write_card(
@@ -93,7 +115,8 @@ def write_card(
     """
     Write the model card, and next to it picture, metrics, video and exported policy.
 
-    :param card: RL Zoo's card, whose training and hyperparameters are kept; its folder has the name of the repository
+    :param card: RL Zoo's card, whose training and hyperparameters are kept; its folder has the name of the repository and
+        contains ``config.yml`` of the run
     :param metadata: RL Zoo's metadata of the card
     :param model: the model
     :param env: environment to play in
@@ -101,12 +124,13 @@ def write_card(
     :return: metadata with the tags and metrics of skills
     """
     # Only a push needs Matplotlib
-    from sb3_cesd.show.card import EXPORTED_USAGE, ZOO_USAGE, describe_skills
+    from sb3_cesd.show.card import EXPORTED_USAGE, WRAPPING, ZOO_USAGE, describe_skills
     from sb3_cesd.show.skills import N_STEPS, show_skills
 
-    for name in (POLICY, VIDEO):
-        # Those of an earlier push, which this one may not write again
-        (card.parent / name).unlink(missing_ok=True)
+    for name in OPTIONAL:
+        # RL Zoo has already written the statistics
+        if name != STATISTICS or unwrap_vec_normalize(env) is None:
+            (card.parent / name).unlink(missing_ok=True)
     is_task, films = model.reward == "extrinsic", video_length is not None
     shorter = video_length if video_length is not None and video_length < N_STEPS else None
     shown = show_skills(model, env, n_steps=shorter, n_frames=6 if films else 0, video=films)
@@ -114,6 +138,7 @@ def write_card(
         if file.suffix == ".mp4":
             file.replace(card.parent / VIDEO)
 
+    wrappers = wrappers_of(card.parent / "config.yml")
     zoo_card, env_id = card.read_text(encoding="utf-8"), metadata["tags"][0]
     names = {
         "algorithm": argument_in(zoo_card, "--algo"),
@@ -122,6 +147,7 @@ def write_card(
         "env_id": env_id,
         "env_name": env_id.split(":")[-1].replace("/", "-"),
         "env_kwargs": "".join(f", {name}={value!r}" for name, value in given_arguments(env).items()),
+        "wrapping": WRAPPING.format(", then ".join(wrappers)) if wrappers else "",
         "policy": POLICY,
         "skill": model.skill if is_task and model.skill is not None else 0,
     }
@@ -152,6 +178,35 @@ def given_arguments(env: VecEnv) -> dict[str, Any]:
         for name, value in spec.kwargs.items()
         if isinstance(value, bool | int | float | str) and (name not in usual or usual[name] != value)
     }
+
+
+def wrappers_of(config: Path) -> list[str]:
+    """
+    Name the wrappers that environments have in a run of RL Zoo, except ``VecNormalize``.
+
+    :param config: its ``config.yml``
+    :return: wrappers with their arguments, from the inside, such as ``"my_module.MyWrapper(size=3)"``
+    """
+    entries = read_as_text(config)
+    wrappers: list[Any] = []
+    for entry in (entries.get("env_wrapper"), entries.get("vec_env_wrapper")):
+        wrappers += entry if isinstance(entry, list) else [entry]
+    if n_stack := entries.get("frame_stack"):
+        wrappers.append({"stable_baselines3.common.vec_env.VecFrameStack": {"n_stack": n_stack}})
+    return [name_wrapper(wrapper) for wrapper in wrappers if wrapper is not None]
+
+
+def name_wrapper(wrapper: str | dict[str, dict[str, Any]]) -> str:
+    """
+    Name a wrapper and its arguments.
+
+    :param wrapper: its name, or a dictionary of its name and arguments, as :func:`read_as_text` reads them
+    :return: e.g. ``"my_module.MyWrapper(size=3)"``
+    """
+    ((name, arguments),) = wrapper.items() if isinstance(wrapper, dict) else [(wrapper, {})]
+    given = ", ".join(f"{argument}={value!r}" for argument, value in arguments.items())
+    # A class, rather than its name, is read as name:my_module.MyWrapper
+    return f"{name.removeprefix('name:')}({given})"
 
 
 def argument_in(zoo_card: str, option: str) -> str:

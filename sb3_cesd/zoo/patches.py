@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import huggingface_sb3
-from huggingface_hub import repocard
+from huggingface_hub import HfApi, repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -65,6 +65,7 @@ def extend_hub(push_to_hub: Any) -> None:
         (push_to_hub, "_evaluate_agent", pushed.evaluate_each),
         (push_to_hub, "_generate_replay", pushed.film_later),
         (repocard, "metadata_save", pushed.complete_card),
+        (HfApi, "upload_folder", pushed.delete_earlier),
         (huggingface_sb3, "load_from_hub", hub.raise_as_requests),
     ):
         if hasattr(owner, name):

@@ -1,7 +1,9 @@
 """Show and choose the skill that acts in RL Zoo's ``enjoy`` and ``record_video``."""
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -80,9 +82,30 @@ class PlayedModel:
             path, self._path = self._path, None
             if (folder := bound.arguments.get("stats_path")) is not None:
                 refuse_damaged_statistics(Path(folder))
-            return show_skills_of(path, wanted, create_test_env(*bound.args, **bound.kwargs))
+            with explain_rendering(bound.arguments["env_id"]):
+                env = create_test_env(*bound.args, **bound.kwargs)
+            return show_skills_of(path, wanted, env)
 
         return create_with_skills
+
+
+@contextmanager
+def explain_rendering(env_id: str) -> Iterator[None]:
+    """
+    Tell what to do about an environment that RL Zoo can't render, since its constructor takes no ``render_mode``.
+
+    :param env_id: id of the environment that is made
+    :raises ValueError: if its constructor refuses the argument
+    """
+    try:
+        yield
+    except TypeError as error:
+        if not re.search("unexpected keyword argument 'render_mode'|takes no arguments.*'render_mode'", f"{error}"):
+            raise
+        raise ValueError(
+            f"{env_id} can't be rendered, since its constructor takes no render_mode: pass --no-render to push_to_hub or "
+            "enjoy, or add the argument to the environment."
+        ) from None
 
 
 def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:

@@ -19,8 +19,8 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), HubHandler)
         #: Content of files by path, of each repository
         self.repos = {}
-        #: What commits say, and by whom each request was made
-        self.messages, self.authorizations = [], set()
+        #: What commits say and which files they delete, and by whom each request was made
+        self.messages, self.deleted, self.authorizations = [], [], set()
 
     @property
     def url(self):
@@ -72,6 +72,10 @@ class HubHandler(BaseHTTPRequestHandler):
             entry = json.loads(line)
             if entry["key"] == "header":
                 self.server.messages.append(entry["value"]["summary"])
+                self.server.deleted.append(set())
+            elif entry["key"] == "deletedFile":
+                del self.server.repos[repo][entry["value"]["path"]]
+                self.server.deleted[-1].add(entry["value"]["path"])
             else:
                 assert (entry["key"], entry["value"]["encoding"]) == ("file", "base64")
                 self.server.repos[repo][entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])

@@ -2,16 +2,21 @@
 
 import io
 import json
+import runpy
 import sys
 import zipfile
+from collections import OrderedDict
 from types import SimpleNamespace
 
+import gymnasium as gym
 import huggingface_hub.repocard
 import huggingface_sb3
 import numpy as np
 import pytest
 import yaml
+from gymnasium.envs.registration import EnvSpec
 from hub import running_hub
+from huggingface_hub import HfApi
 from huggingface_hub.errors import RemoteEntryNotFoundError
 from PIL import Image
 from requests.exceptions import HTTPError
@@ -24,20 +29,23 @@ from stable_baselines3.common.env_util import make_vec_env
 from sb3_cesd import METRA, CeSD
 from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.export import import_policy
-from sb3_cesd.zoo.hub import PushedSkills, make_generate_metadata, write_card
+from sb3_cesd.zoo.hub import PushedSkills, make_generate_metadata, wrappers_of, write_card
 from sb3_cesd.zoo.patches import extend_hub, register
 
 register()
 
 MAZE, NORMALIZED = "MazeSquareC-v0", "Pendulum-v1"
+#: A model that can't be exported
+OWN_ACTIVATION = [*SMALL[:5], "policy_kwargs:dict(net_arch=[16,16],activation_fn=__import__('own_code').OwnActivation)"]
 #: RL Zoo's part of a card
 ZOO_CARD = "# Agent\n## Usage\n--algo metra -orga someone\n## Training (with the RL Zoo)\n{'n_skills': 4}\n"
 
 
 @pytest.fixture(scope="module")
 def pushed(tmp_path_factory):
-    """A hub that two models were pushed to, one of them twice, and a folder they were loaded into."""
+    """A hub that models were pushed to, some over earlier ones, and a folder they were loaded into."""
     folder = tmp_path_factory.mktemp("hub")
+    (folder / "own_code.py").write_text("from torch.nn import ReLU\nclass OwnActivation(ReLU): pass\n")
 
     def on(env_id):
         return ["--algo", "cesd", "--env", env_id]
@@ -54,8 +62,14 @@ def pushed(tmp_path_factory):
             [*push, *on(MAZE), "-n", 12, "-m", "Mine"],
             [*push, *on(MAZE), "-n", 12, "-m", "Mine again"],
             [*push, *on(NORMALIZED), "-n", 12, "--no-render", "-name", "swinging"],
+            [*push, *on(MAZE), "-n", 3, "-name", "again"],
+            [*push, *on(MAZE), "--no-render", "-name", "again"],
+            [*push, *on(NORMALIZED), "--no-render", "-name", "plain"],
+            [*train, *on(NORMALIZED), *OWN_ACTIVATION, "n_envs:1"],
+            [*push, *on(NORMALIZED), "--no-render", "-name", "plain"],
             [*load, *on(MAZE)],
             [*load, *on(NORMALIZED), "-name", "swinging"],
+            [*load, *on(NORMALIZED), "-name", "plain", "-f", "plain"],
             **environment,
             TRUST_REMOTE_CODE="True",
         )
@@ -67,12 +81,40 @@ def run_of(folder, env_id):
 
 
 def test_hub_holds_all_of_a_model(pushed):
-    assert pushed.hub.messages == ["Mine", "Mine again", "Initial commit"]
+    assert pushed.hub.messages == ["Mine", "Mine again"] + 5 * ["Initial commit"]
     assert pushed.hub.authorizations == {"Bearer hf_token"}
     known = {f"cesd-{MAZE}.zip", "args.yml", "config.yml", "metrics.json", "skills.png", "replay.mp4", "policy.safetensors"}
     assert known <= pushed.maze.keys() and "vec_normalize.pkl" not in pushed.maze
     assert "vec_normalize.pkl" in pushed.swinging and "replay.mp4" not in pushed.swinging
     assert "mp4" in pushed.maze[".gitattributes"].decode() and pushed.maze["replay.mp4"][4:8] == b"ftyp"
+
+
+def test_a_push_without_video_deletes_that_of_an_earlier_one(pushed):
+    assert pushed.hub.deleted[:5] == 4 * [set()] + [{"replay.mp4"}]
+    again = pushed.hub.repos["me/again"]
+    assert "replay.mp4" not in again and {"policy.safetensors", "skills.png", "metrics.json"} <= again.keys()
+
+
+def test_a_push_deletes_policy_and_statistics_of_an_earlier_model(pushed):
+    assert pushed.hub.deleted[5:] == [set(), {"policy.safetensors", "vec_normalize.pkl"}]
+    plain = pushed.hub.repos["me/plain"]
+    assert not {"policy.safetensors", "vec_normalize.pkl"} & plain.keys()
+    assert "import_policy" not in plain["README.md"].decode()
+    loaded = run_of(pushed.folder / "plain", NORMALIZED) / NORMALIZED
+    assert (loaded / "config.yml").is_file() and not (loaded / "vecnormalize.pkl").exists()
+
+
+def test_other_uploads_delete_nothing(tmp_path):
+    pushed, uploads = PushedSkills(), []
+    upload = pushed.delete_earlier(lambda api, **kwargs: uploads.append(kwargs))
+    upload(None, folder_path="any")
+    pushed._completed = tmp_path / "card"
+    (tmp_path / "card").mkdir()
+    (tmp_path / "card" / "replay.mp4").touch()
+    for folder in ("other", "card", "card"):
+        upload(None, folder_path=str(tmp_path / folder))
+    patterns = [kwargs.get("delete_patterns") for kwargs in uploads]
+    assert patterns == [None, None, ["policy.safetensors", "vec_normalize.pkl"], None]
 
 
 @pytest.mark.parametrize("env_id", [MAZE, NORMALIZED])
@@ -140,10 +182,11 @@ def test_every_skill_is_evaluated(pushed):
         assert archive.namelist()
 
 
-def make_card(tmp_path, model, env):
+def make_card(tmp_path, model, env, **hyperparameters):
     """Write the card of a model."""
     card = tmp_path / "README.md"
     card.write_text(ZOO_CARD)
+    (tmp_path / "config.yml").write_text(yaml.dump(OrderedDict(hyperparameters)))
     metadata = make_generate_metadata(sys.modules["huggingface_sb3.push_to_hub"]._generate_metadata)("CeSD", MAZE, 3.0, 1.0)
     metadata = write_card(card, metadata, model, env, video_length=5)
     return card.read_text(), metadata["model-index"][0]["results"][0]["metrics"]
@@ -181,6 +224,102 @@ def test_card_names_the_arguments_of_the_environment(tmp_path):
     assert f"gym.make(\"{MAZE}\", reward='coverage')" in text
     text, _ = make_card(tmp_path, make_small(METRA, MAZE), make_vec_env(MAZE))
     assert f'gym.make("{MAZE}")' in text
+
+
+STACK, WIDER = gym.wrappers.FrameStackObservation, gym.wrappers.RescaleAction
+STACK_NAME, WIDER_NAME = (f"{wrapper.__module__}.{wrapper.__name__}" for wrapper in (STACK, WIDER))
+WIDER_ARGUMENTS = {"min_action": -1.0, "max_action": 1.0}
+WIDER_CALL = f"{WIDER_NAME}(max_action=1.0, min_action=-1.0)"
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "named"),
+    [
+        ({"env_wrapper": "my_module.MyWrapper"}, "my_module.MyWrapper()"),
+        ({"env_wrapper": {"my_module.Mine": {"name": "a", "sizes": (1, 2)}}}, "my_module.Mine(name='a', sizes=(1, 2))"),
+        (
+            {"env_wrapper": [{STACK_NAME: {"stack_size": 3}}, {WIDER_NAME: WIDER_ARGUMENTS}]},
+            f"{STACK_NAME}(stack_size=3), then {WIDER_CALL}",
+        ),
+        ({"env_wrapper": [STACK, {WIDER: WIDER_ARGUMENTS}]}, f"{STACK_NAME}(), then {WIDER_CALL}"),
+        (
+            {"vec_env_wrapper": ["my_module.Outer"], "env_wrapper": ["my_module.Inner"], "frame_stack": 2, "normalize": False},
+            "my_module.Inner(), then my_module.Outer(), then stable_baselines3.common.vec_env.VecFrameStack(n_stack=2)",
+        ),
+    ],
+    ids=["name", "arguments", "list", "classes", "all"],
+)
+def test_card_names_wrappers(tmp_path, hyperparameters, named):
+    (tmp_path / "config.yml").write_text(yaml.dump(OrderedDict(hyperparameters)))
+    assert ", then ".join(wrappers_of(tmp_path / "config.yml")) == named
+
+
+def test_code_on_the_card_names_the_wrappers_that_the_policy_needs(tmp_path):
+    def stacked():
+        return STACK(gym.make(NORMALIZED), stack_size=3)
+
+    hyperparameters = {"env_wrapper": [{STACK_NAME: {"stack_size": 3}}], "vec_env_wrapper": None, "normalize": True}
+    text, _ = make_card(tmp_path, make_small(METRA, stacked()), make_vec_env(stacked), **hyperparameters)
+    line = f"# Here wrap it as in training: {STACK_NAME}(stack_size=3)\n"
+    assert f"# import the package that registers it first\n{line}observation, _ = env.reset()" in text
+    observation, _ = stacked().reset()
+    assert import_policy(tmp_path / "policy.safetensors").predict(observation, skill=0)[0].shape == (1,)
+    text, _ = make_card(tmp_path, make_small(METRA), make_vec_env(NORMALIZED), normalize=True, env_wrapper=None, frame_stack=0)
+    assert "# import the package that registers it first\nobservation, _ = env.reset()" in text
+
+
+class Table(gym.Env):
+    """An environment without a constructor."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+
+class SizedTable(Table):
+    """An environment whose constructor has other arguments."""
+
+    def __init__(self, size=1.0):
+        self.size = size
+
+
+def push_here(monkeypatch, folder, env_id, *options):
+    """Run push_to_hub in this process until it makes the repository."""
+    created = []
+
+    def create_repo(self, repo_id, **kwargs):
+        created.append(repo_id)
+        raise InterruptedError
+
+    monkeypatch.setattr(HfApi, "create_repo", create_repo)
+    words = ["--algo", "cesd", "--env", env_id, "-f", folder, "-orga", "me", *options]
+    monkeypatch.setattr(sys, "argv", ["push_to_hub", *map(str, words)])
+    try:
+        runpy.run_module("rl_zoo3.push_to_hub", run_name="__main__")
+    except InterruptedError:
+        pass
+    return created
+
+
+@pytest.mark.parametrize("env_class", [Table, SizedTable])
+def test_an_environment_that_cannot_render_is_pushed_with_no_render(monkeypatch, tmp_path, env_class):
+    env_id = f"{env_class.__name__}-v0"
+    monkeypatch.setitem(gym.registry, env_id, EnvSpec(env_id, env_class, max_episode_steps=5))
+    run = tmp_path / "cesd" / f"{env_id}_1"
+    make_small(CeSD, env_id).save(run / env_id)
+    (run / env_id).mkdir()
+    (run / env_id / "config.yml").write_text(yaml.dump({"normalize": False, "normalize_kwargs": {}}))
+    with pytest.raises(ValueError, match=f"^{env_id} can't be rendered, .* pass --no-render to push_to_hub"):
+        push_here(monkeypatch, tmp_path, env_id)
+    assert push_here(monkeypatch, tmp_path, env_id, "--no-render") == [f"me/cesd-{env_id}"]
+    with pytest.raises(TypeError, match=r"takes no arguments|unexpected keyword argument 'colour'"):
+        push_here(monkeypatch, tmp_path, env_id, "--no-render", "--env-kwargs", "colour:1")
 
 
 def test_other_models_are_pushed_as_before(tmp_path):
