@@ -29,7 +29,7 @@ from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_f
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.checks import check_observation, check_task_skill
+from sb3_cesd.skill_ddpg.checks import check_observation, check_task_skill, warn_of_untrained_skill
 from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -139,10 +139,12 @@ class ExportedPolicy(SkillPolicy):
                 observation = {**entries, SKILL: observation[SKILL]}
             else:
                 observation = plain_form(entries)  # type: ignore[assignment]
-        if skill is None and self.reward == "extrinsic":
-            # The one that learned the task, even if the observation contains another one
-            skill = self.skill  # type: ignore[assignment]
-        return super().predict(observation, state, episode_start, deterministic, skill)
+        # The one that learned the task, even if the observation contains another one
+        own = self.skill if self.reward == "extrinsic" else None
+        result = super().predict(observation, state, episode_start, deterministic, own if skill is None else skill)
+        if own is not None and skill is not None:
+            warn_of_untrained_skill(self.skill_space, skill, own, self.batch_shape(observation))
+        return result
 
     def _normalized(self, name: str, value: np.ndarray) -> np.ndarray:
         """Normalise an entry of observations as ``VecNormalize`` does."""

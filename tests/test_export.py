@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -151,7 +152,11 @@ def test_the_skill_of_a_task_acts_whatever_the_observation_says(trained, tmp_pat
     with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
     for observation in (OBS, with_skill):
         assert (policy.predict(observation)[0] == task.predict(OBS, skill=1)[0]).all()
-    assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
+    with pytest.warns(UserWarning, match="^Skill 1 learned the task, the others did not: leave skill out"):
+        assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy.predict(OBS, skill=[1, 1])
     for skill in (2, None):
         with pytest.raises(ValueError, match=r"Skill 1 learns the task, the others do not: .*from_pretrained"):
             policy.set_skill(skill)

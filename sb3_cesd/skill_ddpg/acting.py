@@ -1,6 +1,5 @@
 """How a model acts: which skill is followed, in training and in predictions."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from sb3_cesd.common.observations import (
     to_states,
 )
 from sb3_cesd.common.rng import seed_to_go_on
-from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
@@ -255,11 +253,8 @@ class ActingSkillModel(SavedSkillModel):
             skill = self.skill
         actions, state = self.policy.predict(observation, state, episode_start, deterministic, skill)
         if is_given and self.reward == "extrinsic" and self.num_timesteps > 0 and self.skill is not None:
-            learned = self.skill_space.encode(self.skill)
-            if (self.skill_space.encode(skill, self.policy.batch_shape(observation)) != learned).any():  # type: ignore[arg-type]
-                warnings.warn(
-                    f"Skill {shown(self.skill)} learned the task, the others did not: leave skill out to follow that one."
-                )
+            shape = self.policy.batch_shape(observation)
+            checks.warn_of_untrained_skill(self.skill_space, skill, self.skill, shape)  # type: ignore[arg-type]
         return actions, state
 
     def set_skill(self, skill: SkillName | None) -> None:

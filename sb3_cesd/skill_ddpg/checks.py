@@ -19,7 +19,7 @@ from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
 from sb3_cesd.common.rules import as_array, shown
-from sb3_cesd.common.skills import SkillName, name_in_task
+from sb3_cesd.common.skills import SkillName, SkillSpace, name_in_task
 from sb3_cesd.common.vec_env import VecSkillObservation
 
 
@@ -202,6 +202,21 @@ def check_task_skill(skill: SkillName | None, own: SkillName | None) -> None:
             f"{name[0].upper()}{name[1:]} learns the task, the others do not: for another one, fine-tune the pre-trained "
             "model again with from_pretrained(path, env, skill=...)."
         )
+
+
+def warn_of_untrained_skill(
+    skill_space: SkillSpace, followed: SkillName, own: SkillName, batch_shape: tuple[int, ...]
+) -> None:
+    """
+    Warn if another skill is followed than that which learned the task.
+
+    :param skill_space: space of the skills
+    :param followed: skill to follow, one for all observations or one each
+    :param own: the skill of the task
+    :param batch_shape: shape of the batch of observations
+    """
+    if (skill_space.encode(followed, batch_shape) != skill_space.encode(own)).any():
+        warnings.warn(f"Skill {shown(own)} learned the task, the others did not: leave skill out to follow that one.")
 
 
 def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | None) -> None:
