@@ -80,7 +80,7 @@ def test_a_method_of_the_user_is_shown_by_other_means(tmp_path, monkeypatch):
     shown = show_skills(Own.load(path, device="cpu"), "Pendulum-v1", n_steps=6, n_rollouts=2, n_untrained=0, n_frames=0)
     assert shown.method == "Own" and shown.metrics
     show(monkeypatch, export_policy(own, tmp_path / "Pendulum-v1.safetensors"), *QUICK)
-    assert (tmp_path / "Pendulum-v1_skills" / "skills.html").is_file()
+    assert (tmp_path / "Pendulum-v1.safetensors_skills" / "skills.html").is_file()
 
 
 def test_damaged_file_is_refused(tmp_path):
