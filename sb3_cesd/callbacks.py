@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.observations import OBSERVATION
+from sb3_cesd.common.playing import check_play_spaces
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
@@ -32,7 +33,7 @@ from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
 from sb3_cesd.metrics.training_env import has_wrappers
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import check_finite, check_play_spaces
+from sb3_cesd.skill_ddpg.checks import check_finite
 
 
 class SkillMetricsCallback(BaseCallback):

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.common.observations import Observation, entries_of, plain_form
+from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, plain_space, shapes_of, short
 
 
 class SkillModel(Protocol):
@@ -71,6 +71,27 @@ def play(
         if normalize is not None:
             rewards = normalize.get_original_reward()
         yield Moment(_reached(observations, dones, infos), rewards, dones, infos)
+
+
+def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
+    """
+    Check that a model can act in environments.
+
+    :param observation_space: observation space of the environments to play in; a skill in it is ignored
+    :param action_space: their action space
+    :param model: the model
+    :param name: what the environments are called in the message
+    :raises ValueError: if the spaces are not those of the model
+    """
+    if isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces:
+        observation_space = plain_space(observation_space)
+    if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
+        known, action = short(model.plain_space), short(model.action_space)
+        raise ValueError(
+            f"The model observes {known} and acts in {action}, but {name} has the observation space "
+            f"{short(observation_space)} and the action space {short(action_space)}: pass {name} wrapped as that of training, "
+            "without the skill."
+        )
 
 
 def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:

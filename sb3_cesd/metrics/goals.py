@@ -6,6 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.observations import entries_of, plain_form
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import frozen_statistics
 from sb3_cesd.metrics.motion import robot_name
@@ -116,7 +117,8 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     :param n_steps: length of an episode
     :param seed: seed of the starts
     :return: distances to the goals
-    :raises ValueError: if the environments have no ``position``, or are not normalised as the model expects
+    :raises ValueError: if the environments have no ``position`` or other spaces than those of the model, or are not normalised
+        as it expects
     """
     check_arguments("zero_shot_goals", locals())
     prepare_to_play(model, env)
@@ -147,7 +149,7 @@ def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray
         return None
     with frozen_statistics(env):
         # Also for a model that can't, so that others with the same weights have the same starts
-        first: Any = env.reset()
+        first: Any = plain_form(entries_of(env.reset()))  # type: ignore[arg-type]
     if not hasattr(model, "goal_skill"):
         return None
     starts = np.repeat(first[:1], len(goals), axis=0)

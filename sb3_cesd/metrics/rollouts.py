@@ -13,7 +13,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import first_not_finite
 from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.observations import Observation, plain_space, to_states
-from sb3_cesd.common.playing import SkillModel, gaussian_noise, play
+from sb3_cesd.common.playing import SkillModel, check_play_spaces, gaussian_noise, play
 from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, transpose_like_training
 from sb3_cesd.metrics.places import check_places_to_play, end_positions, env_positions
 
@@ -128,7 +128,8 @@ def collect_rollouts(
         environments are already reset: ``env_positions`` takes ``info["position"]`` instead, if there is one. Otherwise the
         previous position is repeated
     :return: the rollouts
-    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
+    :raises ValueError: if the environments have other spaces than those of the model or are not normalised as it expects, or
+        it learns in them at the moment
     """
     check_arguments("collect_rollouts", locals())
     prepare_to_play(model, env)
@@ -154,12 +155,16 @@ def collect_rollouts(
 
 def prepare_to_play(model: SkillModel, env: VecEnv) -> None:
     """
-    Check that environments are normalised as a model expects. In those of its training, ``learn`` then starts new episodes.
+    Check that environments have the spaces of a model and are normalised as it expects. In those of its training, ``learn``
+    then starts new episodes.
 
     :param model: the model
     :param env: the environments
-    :raises ValueError: if they are not normalised like this, or the model learns in them at the moment
+    :raises ValueError: if they have other spaces, are not normalised like this, or the model learns in them at the moment
     """
+    if hasattr(model, "plain_space"):
+        observed = as_model_observes(env, model)
+        check_play_spaces(observed.observation_space, env.action_space, model, "env")
     remedy = "pass environments with the statistics of the training, VecNormalize.load(path, env)."
     check_statistics_fit(model, unwrap_vec_normalize(env), remedy)
     training_env = getattr(model, "env", None)
@@ -283,8 +288,8 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: int)
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
     :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
-    :raises ValueError: if the environments have no ``position``, are not normalised as the model expects, or it learns in them
-        at the moment
+    :raises ValueError: if the environments have no ``position`` or other spaces than those of the model, are not normalised as
+        it expects, or it learns in them at the moment
     """
     check_arguments("play_paths", locals())
     prepare_to_play(model, env)

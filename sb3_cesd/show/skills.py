@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from matplotlib.figure import Figure
 from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.files import AnyPath
-from sb3_cesd.common.observations import SKILL, plain_space
-from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.playing import SkillModel, check_play_spaces
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted_statistics import load_statistics
@@ -30,7 +28,6 @@ from sb3_cesd.show.play import SkillRollout, play_all
 from sb3_cesd.show.reach import Reach, choose_reach, measure_reach
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.show.strips import draw_strips
-from sb3_cesd.skill_ddpg.checks import check_play_spaces
 
 #: Steps per skill in a maze, and elsewhere
 N_MAZE_STEPS, N_STEPS = 50, 250
@@ -129,10 +126,7 @@ def show_in(
             "out, or show the pre-trained model."
         )
     with closing(envs.one()) as env:
-        space: spaces.Space = env.observation_space
-        if isinstance(space, spaces.Dict) and SKILL in space.spaces:
-            space = plain_space(space)
-        check_play_spaces(space, env.action_space, model, envs.name)
+        check_play_spaces(env.observation_space, env.action_space, model, envs.name)
         layout, kind = env_layout(env), kind_of(env)
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
         lacking = what_lacks(unwrap_vec_normalize(env), "this environment")

@@ -17,7 +17,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import check_names, explain_unknown_env, first_not_finite
 from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.gradient_steps import TrainingDiverged, not_finite
-from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, shapes_of, short
+from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, short
 from sb3_cesd.common.rules import as_array, shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, name_in_task
 from sb3_cesd.common.vec_env import VecSkillObservation
@@ -282,25 +282,6 @@ def check_observation(observation: Any, what: str = "observation") -> None:
                 which = f"Entry {name!r} of the {what} is"
             remedy = "the first part of what reset() returned" if is_of_reset else "what the environment returned"
             raise ValueError(f"{which} not an array of finite numbers ({shown(value)}): pass {remedy}.")
-
-
-def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
-    """
-    Check that a model can act in environments.
-
-    :param observation_space: observation space of the environments to play in, without the skill
-    :param action_space: their action space
-    :param model: the model
-    :param name: what the environments are called in the message
-    :raises ValueError: if the spaces are not those of the model
-    """
-    if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
-        known, action = short(model.plain_space), short(model.action_space)
-        raise ValueError(
-            f"The model observes {known} and acts in {action}, but {name} has the observation space "
-            f"{short(observation_space)} and the action space {short(action_space)}: pass {name} wrapped as that of training, "
-            "without the skill."
-        )
 
 
 def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarray], step: int) -> None:

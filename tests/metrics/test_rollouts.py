@@ -4,11 +4,12 @@ from itertools import islice
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers import FrameStackObservation, RescaleAction
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import APT, CeSD, VecSkillObservation
+from sb3_cesd import APT, METRA, CeSD, VecSkillObservation
 from sb3_cesd.common.playing import gaussian_noise, play
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
@@ -539,7 +540,7 @@ def test_places_are_thinned_whether_or_not_they_are_the_observations():
     assert set(same) == set(other), "names are the same, too"
 
 
-@pytest.mark.parametrize(
+in_every_way = pytest.mark.parametrize(
     "play_in",
     [
         lambda model, env: collect_rollouts(model, env, 1, 3),
@@ -549,6 +550,9 @@ def test_places_are_thinned_whether_or_not_they_are_the_observations():
     ],
     ids=["rollouts", "metrics", "goals", "coverage"],
 )
+
+
+@in_every_way
 def test_environments_are_normalised_as_the_model_expects(play_in):
     def make():
         return make_vec_env("MazeSquareA-v0", 2)
@@ -562,3 +566,17 @@ def test_environments_are_normalised_as_the_model_expects(play_in):
         play_in(plain, statistics)
     play_in(normalized, statistics), play_in(plain, make())
     play_in(make_small(APT, make()), statistics)  # has learned nothing yet
+
+
+@in_every_way
+def test_environments_have_the_spaces_of_the_model(play_in):
+    model, seeker = (make_small(method, make_vec_env("MazeSquareA-v0", 2)) for method in (APT, METRA))
+    other_actions = {"wrapper_class": RescaleAction, "wrapper_kwargs": {"min_action": -0.5, "max_action": 0.5}}
+    other_observations = {"wrapper_class": FrameStackObservation, "wrapper_kwargs": {"stack_size": 2}}
+    for wrapped in (other_actions, other_observations):
+        with pytest.raises(ValueError, match=r"env has the observation space .*: pass env wrapped as that of training"):
+            play_in(model, make_vec_env("MazeSquareA-v0", 2, **wrapped))
+    play_in(model, make_vec_env("MazeTree-v0", 2))  # other walls, the same spaces
+    # A skill that is observed is not that which plays
+    play_in(model, VecSkillObservation(make_vec_env("MazeSquareA-v0", 2), model.skill_space))
+    play_in(seeker, VecSkillObservation(make_vec_env("MazeSquareA-v0", 2), seeker.skill_space))
