@@ -1,3 +1,4 @@
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from pickle import PicklingError
@@ -15,6 +16,7 @@ from sb3_cesd.checkpoints.folders import (
     checkpoints_in,
     manifest_of,
     new_checkpoint,
+    only_writer,
 )
 from sb3_cesd.checkpoints.training_state import get_training_state, restart_episodes, warn_of_restarts
 from sb3_cesd.common.allowed import check_arguments
@@ -35,6 +37,9 @@ class ResumableCheckpoint(BaseCallback):
     such as :class:`~sb3_cesd.callbacks.SkillMetricsCallback`. It is written completely or not at all. Parts of the replay
     buffer that did not change since the last checkpoint are hard links, which take no time and space. The statistics of
     ``VecNormalize`` are also in ``vecnormalize.pkl``, which ``VecNormalize.load`` reads.
+
+    A folder is for one run: that of another one, or one that another training writes to at the moment, is refused. Once a run
+    that was resumed from an earlier checkpoint writes its first one, the later ones in the folder are deleted, with a warning.
 
     Environments whose state can't be read (another process, a simulation that can't be pickled) are reset at each checkpoint
     instead, with a warning.
@@ -84,6 +89,7 @@ class ResumableCheckpoint(BaseCallback):
         if self.path is None:
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         folder = Path(self.path).resolve()
+        self.model.until_learned.enter_context(only_writer(folder))
         is_own = folder in self.model.checkpoint_folders
         goes_on = is_own and self.model.num_timesteps > 0
         if not goes_on and checkpoints_in(folder):
@@ -131,6 +137,11 @@ class ResumableCheckpoint(BaseCallback):
         state = get_training_state(self.model, self.locals["callback"], self.n_calls)
         target = Path(self.path) / checkpoint_name(self.model)
         known = checkpoints_in(target.parent)
+        if later := [path.name for path in known if path.name > target.name]:
+            warnings.warn(
+                f"The run was resumed from an earlier checkpoint than the latest: {target} replaces {', '.join(later)}. To "
+                "keep the later ones, pass another folder."
+            )
         with new_checkpoint(target, self.keep) as folder:
             self.model.save(folder / MODEL)
             write_with_arrays(folder / BUFFER, self.model.replay_buffer, known[-1] / BUFFER if known else None)

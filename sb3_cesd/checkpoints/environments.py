@@ -33,6 +33,27 @@ def get_env_state(venv: VecEnv) -> tuple[bytes, bool]:
         return _dump(wrappers), False
 
 
+def unreadable_state(venv: VecEnv) -> str:
+    """
+    Name what keeps the state of environments from being read.
+
+    :param venv: vectorized environment whose state can't be read
+    :return: classes with the attributes that can't be pickled, e.g. ``"Maze (viewer, lock)"``; that of the vectorized
+        environment, if it does not run in this process
+    """
+    _, others = _layers(venv)
+    found = {}
+    for layer, may_lack in others:
+        if offers_state(layer):
+            if not _can_be_pickled(layer.get_state(), others):
+                found[type(layer).__name__] = " (get_state())"
+        elif not may_lack and not isinstance(layer, VecEnv):
+            lacking = [name for name, value in _state_of(layer).items() if not _can_be_pickled(value, others)]
+            if lacking:
+                found[type(layer).__name__] = f" ({', '.join(lacking)})"
+    return ", ".join(f"{name}{attributes}" for name, attributes in found.items()) or type(venv.unwrapped).__name__
+
+
 def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
     """
     Continue from the state of other environments.
@@ -132,11 +153,15 @@ def _dump(layers: list[tuple[Any, bool]]) -> bytes:
         if offers_state(layer):
             states.append(layer.get_state())
             continue
-        state = {name: value for name, value in vars(layer).items() if name not in NO_STATE}
+        state = _state_of(layer)
         if may_lack:
             state = {name: value for name, value in state.items() if _can_be_pickled(value, layers)}
         states.append(state)
     return _pickled(([type(layer).__name__ for layer, _ in layers], states), layers)
+
+
+def _state_of(layer: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(layer).items() if name not in NO_STATE}
 
 
 def _can_be_pickled(value: Any, layers: list[tuple[Any, bool]]) -> bool:

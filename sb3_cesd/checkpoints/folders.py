@@ -27,48 +27,60 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     Write a checkpoint to a temporary folder, move it to its place once it is complete and on disk, and delete the oldest ones.
 
     Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched. Later ones are
-    deleted, since the run was resumed from an earlier one. Another process that writes to the same folder waits.
+    deleted, since the run was resumed from an earlier one. Nothing else may write to the folder, see :func:`only_writer`.
 
     :param target: folder of the checkpoint, in the folder of the checkpoints of a run
     :param keep: number of checkpoints to keep
     :return: temporary folder for its files
     """
     folder = target.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
-        # A fixed name, so that the next process deletes what a killed one left behind
-        unfinished = folder / ".unfinished"
+    # A fixed name, so that the next process deletes what a killed one left behind
+    unfinished = folder / ".unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        sync_folder(unfinished)
+        if target.exists():
+            _delete(target)
+        move(unfinished, target)
+    except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        try:
-            yield unfinished
-            sync_folder(unfinished)
-            if target.exists():
-                _delete(target)
-            move(unfinished, target)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
-        sync_folder(folder)
-        known = checkpoints_in(folder)
-        until = known.index(target) + 1
-        for old in known[: max(until - keep, 0)]:
-            # The new one is complete; on Windows, one that another program has open is deleted by a later call
-            with suppress(PermissionError):
-                _delete(old)
-        for later in known[until:]:
-            _delete(later)
+        raise
+    sync_folder(folder)
+    known = checkpoints_in(folder)
+    until = known.index(target) + 1
+    for old in known[: max(until - keep, 0)]:
+        # The new one is complete; on Windows, one that another program has open is deleted by a later call
+        with suppress(PermissionError):
+            _delete(old)
+    for later in known[until:]:
+        _delete(later)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing checkpoints to a folder, on systems that can lock folders."""
+def only_writer(folder: Path) -> Iterator[None]:
+    """
+    Keep other trainings from writing checkpoints to a folder, on systems that can lock folders.
+
+    :param folder: folder of the checkpoints of a run, which is created if it does not exist
+    :raises ValueError: if another training writes to it at the moment, or it can't be written to
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"Checkpoints can't be written to {folder} ({error}): pass another folder.") from error
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"Checkpoints can't be written to {folder} (no permission): pass another folder.")
     if os.name != "posix":
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        lock(descriptor)
+        if lock(descriptor, wait=False) is False:
+            raise ValueError(
+                f"Another training writes its checkpoints to {folder} at the moment: pass another folder, or wait for its end."
+            )
         yield
     finally:
         os.close(descriptor)

@@ -51,9 +51,17 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         )
     model = model_class.load(folder / MODEL, env, device, force_reset=False, **kwargs)
     if model.n_envs != manifest["n_envs"]:
-        raise ValueError(f"{folder} is of {manifest['n_envs']} environments, not of {model.n_envs}: pass as many.")
-    with open(folder / STATE, "rb") as file:
-        state = load_with_checksum(file, folder / STATE, REMEDY)
+        raise ValueError(
+            f"{folder} is of {manifest['n_envs']} environments, not of {model.n_envs}: pass as many (in RL Zoo, the "
+            "--conf-file and -params of the run)."
+        )
+    try:
+        with open(folder / STATE, "rb") as file:
+            state = load_with_checksum(file, folder / STATE, REMEDY)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{folder / STATE} is missing: copy the whole checkpoint, or resume from another one."
+        ) from None
     model._adopt_buffer(read_with_arrays(folder / BUFFER), folder / BUFFER)
     assert model.env is not None
     set_env_statistics(model.env, state["env_state"], state["reset_seed"] is None)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
-from sb3_cesd.checkpoints.environments import get_env_state, set_env_state
+from sb3_cesd.checkpoints.environments import get_env_state, set_env_state, unreadable_state
 from sb3_cesd.common.rng import get_random_states, set_random_states
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -108,10 +109,11 @@ def warn_of_restarts(model: SkillDDPG) -> None:
     :param model: a model whose environments have no state that can be read
     """
     assert model.env is not None
+    here = "" if isinstance(model.env.unwrapped, DummyVecEnv) else "use DummyVecEnv, and "
     warnings.warn(
-        f"The state of {type(model.env.unwrapped).__name__} can't be read during an episode: all episodes end at each "
-        "checkpoint, so that the run can be resumed from there. To avoid this, use DummyVecEnv, and give the environment "
-        "get_state() and set_state(state), or attributes that can be pickled."
+        f"The state of {unreadable_state(model.env)} can't be read during an episode: all episodes end at each checkpoint, so "
+        f"that the run can be resumed from there. To avoid this, {here}give the environment get_state() and set_state(state), "
+        "or attributes that can be pickled."
     )
 
 

@@ -101,20 +101,23 @@ def move(source: Path, target: Path) -> None:
         time.sleep(0.05)
 
 
-def lock(descriptor: int, wait: bool = True) -> bool:
+def lock(descriptor: int, wait: bool = True) -> bool | None:
     """
     Lock a file or folder until it is closed, or its process ends.
 
     :param descriptor: of the open file
     :param wait: whether to wait while another process has locked it
-    :return: whether it is locked now; ``False`` if another process has locked it, or locks are not supported here
+    :return: whether it is locked now; ``False`` if another process has locked it, ``None`` if locks are not supported here
     """
     if fcntl is None:
-        return False
-    with suppress(OSError):
+        return None
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        return True
-    return False
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def _new_unfinished(path: Path) -> BinaryIO:

@@ -94,8 +94,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :param device: Device on which the code should be run.
         :param custom_objects: Dictionary of objects to replace upon loading.
         :param kwargs: arguments of the constructor to change (``policy_kwargs`` add to those of the pre-training); by default
-            they are those of the pre-trained model, except for ``warm_up`` ("skills"), ``train_freq`` (2),
-            ``gradient_steps`` (None) and ``learning_starts`` (at most 4000), which have URLB's values for tasks
+            they are those of the pre-trained model, except for ``seed``, ``verbose`` and ``tensorboard_log``, which are those
+            of a new model, and ``warm_up`` ("skills"), ``train_freq`` (2), ``gradient_steps`` (None) and ``learning_starts``
+            (at most 4000), which have URLB's values for tasks
         :return: a model that has not learned yet
         :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
         :raises FileNotFoundError: if there is no such file

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from learned import differences
 from small import make_small
-from stable_baselines3.common.callbacks import EveryNTimesteps
+from stable_baselines3.common.callbacks import BaseCallback, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
@@ -82,7 +82,8 @@ def test_resumed_from_an_earlier_one(checkpoints):
     """What came after it in the other run is not taken for part of this one."""
     model = resume(checkpoints / "steps_000000000200", MazeVecEnv("square_a", 2))
     assert remaining_timesteps(model) == 100
-    model.learn(50, ResumableCheckpoint(checkpoints, 40, keep=2), reset_num_timesteps=False)
+    with pytest.warns(UserWarning, match=r"steps_0+240 replaces steps_0+300\. To keep the later ones, pass another folder\."):
+        model.learn(50, ResumableCheckpoint(checkpoints, 40, keep=2), reset_num_timesteps=False)
     assert names(checkpoints) == ["steps_000000000240", "steps_000000000252"]
 
 
@@ -90,6 +91,35 @@ def test_another_run_does_not_mix(checkpoints):
     with pytest.raises(ValueError, match=r"holds the checkpoints of another run: .*resume, or pass another folder"):
         train(checkpoints)
     assert names(checkpoints) == ["steps_000000000200", "steps_000000000300"]
+
+
+def test_one_training_writes_to_a_folder_at_a_time(tmp_path):
+    class Other(BaseCallback):
+        """Starts another training, as another process would."""
+
+        def __init__(self, path):
+            super().__init__()
+            self.path = path
+
+        def _on_training_start(self):
+            with pytest.raises(ValueError, match=r"Another training writes .* at the moment: pass another folder, or wait"):
+                train(self.path)
+
+        def _on_step(self):
+            return True
+
+    callbacks = [ResumableCheckpoint(tmp_path, save_freq=100), Other(tmp_path)]
+    model = make_small(CeSD, MazeVecEnv("square_a", 2)).learn(200, callbacks)
+    assert names(tmp_path) == ["steps_000000000100", "steps_000000000200"]
+    model.learn(100, ResumableCheckpoint(tmp_path, save_freq=100, keep=1), reset_num_timesteps=False)
+    assert names(tmp_path) == ["steps_000000000300"], "the folder is free once a training has ended"
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_at_the_start(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file/checkpoints"):
+        with pytest.raises(ValueError, match=r"Checkpoints can't be written to .*: pass another folder"):
+            train(path)
 
 
 def test_learn_from_zero_starts_anew(trained, tmp_path):
@@ -162,6 +192,12 @@ def test_damage_is_named(checkpoints, file, damage):
     with pytest.raises(ValueError, match=path.name) as caught:
         resume(checkpoints, MazeVecEnv("square_a", 2))
     assert "checkpoint" in str(caught.value)
+
+
+def test_a_missing_file_is_named(checkpoints):
+    (checkpoints / "steps_000000000300" / STATE).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"{STATE} is missing: copy the whole checkpoint"):
+        resume(checkpoints, MazeVecEnv("square_a", 2))
 
 
 def test_no_checkpoint(tmp_path):

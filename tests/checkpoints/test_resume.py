@@ -264,7 +264,9 @@ def test_environments_without_state_end_their_episodes(tmp_path):
     def make(seed=0):
         return make_vec_env(lambda: gym.wrappers.TimeLimit(NoStateEnv(), 30), 2, seed=seed)
 
-    with pytest.warns(UserWarning, match="The state of DummyVecEnv can't be read .* all episodes end") as seen:
+    with pytest.warns(
+        UserWarning, match=r"The state of NoStateEnv \(handle\) can't be read .* avoid this, give the env"
+    ) as seen:
         compare(tmp_path, make)
     # Once in each run, of two checkpoints
     assert len([warning for warning in seen if "can't be read" in str(warning.message)]) == 2
@@ -288,7 +290,7 @@ def test_environments_that_environments_hold_end_their_episodes(tmp_path):
     def make(seed=0):
         return make_vec_env(lambda: gym.wrappers.TimeLimit(Holder(), 30), 2, seed=seed)
 
-    with pytest.warns(UserWarning, match="The state of DummyVecEnv can't be read .* all episodes end"):
+    with pytest.warns(UserWarning, match=r"The state of Holder \(env\) can't be read .* all episodes end"):
         compare(tmp_path, make)
 
 
