@@ -8,10 +8,12 @@ import numpy as np
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import SkillOrder
 from sb3_cesd.common.logging import SkillRewards, listed
-from sb3_cesd.common.skills import SkillName, SkillSpace, check_skill
+from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, check_skill
 
 #: Attributes of a clock that change over time
 STATE = ("vectors", "fixed", "_ages", "_n_drawn", "_rng")
+#: What to do if a warm-up does not tell which skill is best
+RAISE_WARM_UP = "Raise learning_starts, so that the warm-up shows what the task rewards"
 
 
 class SkillTurns:
@@ -80,7 +82,7 @@ class SkillTurns:
 
         :return: its index
         """
-        return int(np.nanargmax(self.mean_rewards()))
+        return best_of(self.mean_rewards(), "mean reward in the warm-up", RAISE_WARM_UP)
 
     def next_skill(self) -> SkillName:
         """

@@ -1,5 +1,6 @@
 """Spaces of skills: a finite number of them, or the points of a continuous space."""
 
+import warnings
 from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import ClassVar, TypeAlias, TypeVar, get_args
@@ -32,6 +33,25 @@ def check_skill(skill: int, n_skills: int) -> int:
             f"Unknown skill {shown(skill)}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
         )
     return int(skill)
+
+
+def best_of(values: np.ndarray, what: str, remedy: str) -> int:
+    """
+    Choose the best skill, and warn if nothing tells which it is.
+
+    :param values: value of each skill, NaN for those without one, shape ``(n_skills,)``
+    :param what: what the values are, for the warning
+    :param remedy: what to do about it, besides choosing a skill
+    :return: index of the skill with the highest value
+    """
+    best = int(np.nanargmax(values))
+    known = values[~np.isnan(values)]
+    if len(known) > 1 and np.allclose(known, values[best], rtol=1e-9, atol=0.0):
+        warnings.warn(
+            f"The {what} of all skills is the same ({values[best]:.4g}), which does not tell the best one: skill {best} "
+            f"learns the task. {remedy}, or choose a skill."
+        )
+    return best
 
 
 def check_n_skills(n_skills: int) -> int:

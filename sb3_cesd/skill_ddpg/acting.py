@@ -24,8 +24,8 @@ from sb3_cesd.common.observations import (
     to_states,
 )
 from sb3_cesd.common.rng import seed_to_go_on
-from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
-from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.skill_clock import RAISE_WARM_UP, SkillClock, SkillTurns
+from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.common.vec_normalize import unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
@@ -347,7 +347,7 @@ class ActingSkillModel(SavedSkillModel):
             return "the best in the warm-up"
         assert self.replay_buffer is not None
         expected = expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
-        turns.then, turns.chosen_by = int(expected.argmax()), "states"
+        turns.then, turns.chosen_by = best_of(expected, "reward expected", RAISE_WARM_UP), "states"
         return f"the best by the reward expected of each in the states it visits: {listed(expected)}"
 
     @property

@@ -21,7 +21,7 @@ from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import shapes_of
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
-from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space, name_in_task
+from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space, name_in_task
 from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.vec_normalize import frozen_statistics, lacks_statistics, what_lacks
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
@@ -216,7 +216,7 @@ def make_task_model(
         chosen = None
     elif skill == "best":
         model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
-        chosen = int(model.zero_shot.returns.argmax())
+        chosen = best_of(model.zero_shot.returns, "return", "Pass warm_up='skills', or raise n_eval_episodes")
     else:
         chosen = draw_skill(model.n_skills, model.seed) if isinstance(skill, str) else skill
     try:

@@ -148,6 +148,7 @@ class LearningSkillModel(ActingSkillModel):
             goes_on(self, result[1])
         self._goes_on = None
         self._warn_of_moving_statistics()
+        self._warn_of_what_comes_too_late()
         assert isinstance(self._last_obs, dict) and self.env is not None
         checks.check_finite(self.env, "observation", entries_of(self._last_obs), self.num_timesteps)
         if self._log_schedule is not None:
@@ -173,6 +174,21 @@ class LearningSkillModel(ActingSkillModel):
                 self.get_vec_normalize_env(),
                 "bc_coef imitates a skill as it was pre-trained",
                 "set training = False and norm_reward = False in the VecNormalize of the task.",
+            )
+
+    def _warn_of_what_comes_too_late(self) -> None:
+        """Warn if this training ends before the best skill is known, or before the actor learns."""
+        total, turns = self._total_timesteps, self.skill_turns
+        if turns is not None and turns.then is None and turns.n_timesteps - turns.n_done >= total - self.num_timesteps:
+            warnings.warn(
+                f"The best skill is known after a warm-up of learning_starts={self.learning_starts} steps, but this training "
+                f"ends at step {total}, before anything is learned: train longer, or lower learning_starts."
+            )
+        step = step_of(self.actor_learning_starts, total)
+        if not self.actor_learned and 0 < step >= total > self.num_timesteps:
+            warnings.warn(
+                f"The actor learns from step {step:.0f} on (actor_learning_starts), but this training ends at step {total}, "
+                "so that only the critic learns: train longer, or lower actor_learning_starts."
             )
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:

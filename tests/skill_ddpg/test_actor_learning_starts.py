@@ -60,3 +60,10 @@ def test_estimate_of_time_knows_that_the_actor_joins():
     model = make_small(APT, actor_learning_starts=40)
     model._total_timesteps = 1000
     assert model.cost_phases() == []
+
+
+def test_a_training_that_ends_before_the_actor_learns_warns():
+    with pytest.warns(
+        UserWarning, match=r"from step 300 on .*, but this training ends at step 200, .* lower actor_learning_starts"
+    ):
+        assert "actor" not in first_changes(make_small(APT, actor_learning_starts=300), 200)

@@ -1,5 +1,7 @@
 """A warm-up in which all skills act."""
 
+import warnings
+
 import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -9,6 +11,7 @@ from tuning import Push, saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import best_of
 
 
 def acting_skills(n_envs, n_steps):
@@ -155,3 +158,29 @@ def test_arguments_of_the_warm_up_can_change_before_it_begins(finetune):
     begun.seek(0)
     loaded = CeSD.load(begun, "Pendulum-v1", device="cpu", learning_starts=40).learn(60, reset_num_timesteps=False)
     assert loaded.skill is not None and loaded.skill_turns.n_timesteps == 40
+
+
+def test_where_all_skills_are_alike_there_is_a_warning():
+    alike, sparse = SkillTurns(4, 8), SkillTurns(4, 8)
+    for step in range(8):
+        alike.add(np.zeros(1))
+        sparse.add(np.array([float(step == 5)]))
+    with pytest.warns(UserWarning, match=r"mean reward in the warm-up of all skills is the same \(0\), .* Raise learning_st"):
+        assert alike.best() == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sparse.best() == 2
+    with pytest.warns(
+        UserWarning, match=r"return of all skills is the same \(7\), .* raise n_eval_episodes, or choose a skill"
+    ):
+        best_of(np.full(3, 7.0), "return", "Pass warm_up='skills', or raise n_eval_episodes")
+
+
+def test_a_training_that_ends_before_the_choice_warns(finetune):
+    model = finetune(skill="best", warm_up="skills", learning_starts=80)
+    with pytest.warns(UserWarning, match=r"learning_starts=80 steps, but this training ends at step 60, .*: train longer, or"):
+        model.learn(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn(40, reset_num_timesteps=False)
+    assert model.skill is not None
