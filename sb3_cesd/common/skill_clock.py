@@ -1,7 +1,7 @@
 """Which skill acts, and when that changes."""
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -109,6 +109,8 @@ class SkillClock:
         number of draws, and a multiple of ``n_skills`` altogether. See also :meth:`take_turns`
     """
 
+    #: Whether skills change as a model that learns them says
+    follows_model: ClassVar[bool] = True
     #: Number of steps and resets so far
     n_moves = 0
 

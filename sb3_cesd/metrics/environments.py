@@ -14,6 +14,9 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.batching import batch_envs
 from sb3_cesd.envs.robots.robot import Robot
 
+#: Length of the episodes of a maze without a time limit, in steps
+NO_LIMIT = 2**31 - 1
+
 
 def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     """
@@ -45,7 +48,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     env = make()
     plain = env.unwrapped
     if isinstance(plain, MazeEnv):
-        horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or HORIZON
+        horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or NO_LIMIT
         return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
     if isinstance(plain, Robot):
         env.close()

@@ -108,12 +108,14 @@ def skill_motion(
     :param robot: name of the robot, see :func:`robot_name`; the rollouts must then have ``positions``
     :param dt: duration of a step of the robot [s]
     :return: speeds, and which skills move
-    :raises ValueError: if the robot is unknown
+    :raises ValueError: if the robot is unknown, or rollouts lack its positions
     """
     check_arguments("skill_motion", locals())
     if robot is not None and not (isinstance(robot, str) and robot in JOINT_VELOCITIES):
         raise ValueError(f"Unknown robot {shown(robot)}: choose one of {', '.join(JOINT_VELOCITIES)}, or None.")
     both = rollouts, random_rollouts
+    if robot is not None and any(each.positions is None for each in both):
+        raise ValueError("The rollouts lack positions, which the speed of a robot is measured by: record them by play_places.")
     lengths = [each.lengths for each in both]
     if robot is None:
         # Entries that random actions don't change are ignored

@@ -66,8 +66,13 @@ class SkillRollouts(NamedTuple):
         return self.states[visited], np.broadcast_to(self.skills[..., None], visited.shape)[visited]
 
     def as_seen(self) -> "SkillRollouts":
-        """Replace the states by the observations."""
-        assert self.observations is not None
+        """
+        Replace the states by the observations.
+
+        :raises ValueError: if there are none
+        """
+        if self.observations is None:
+            raise ValueError("The rollouts lack observations: record them by collect_rollouts or play_places.")
         return self._replace(states=self.observations)
 
     def thinned(self, n_states: int) -> "SkillRollouts":

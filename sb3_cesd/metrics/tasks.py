@@ -38,6 +38,7 @@ def tasks_of(env_id: str) -> dict[str, str]:
     :return: task -> id of the environment
     :raises ValueError: if the environment is not a robot with tasks
     """
+    env_id = env_id.rpartition(":")[2] if isinstance(env_id, str) else env_id  # without the module that registers it
     if env_id not in ROBOTS:
         known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
         raise ValueError(f"The environment {shown(env_id)} is not a robot with tasks: pass one of {known}.")

@@ -137,6 +137,16 @@ def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
     return [each if isinstance(each, RunningMeanStd) else None for each in found]
 
 
+def has_new_statistics(env: VecEnv) -> bool:
+    """
+    Check for a ``NormalizeObservation`` that has not seen anything.
+
+    :param env: environments
+    :return: whether one of them has one
+    """
+    return any(each is not None and each.count < 1 for each in wrapper_statistics(env))
+
+
 def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
     """
     Create an environment with its wrappers.

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from sb3_cesd.common.skills import SkillName, SkillSpace
 
 #: Longest vector that is written out
@@ -77,9 +79,9 @@ def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
     :param skill_space: space of the skills
     :return: its name
     """
-    if isinstance(skill, int):
-        return skill_labels(skill_space)[skill]
-    return vector_label(list(skill))
+    if np.ndim(skill) == 0:
+        return skill_labels(skill_space)[int(skill)]  # type: ignore[arg-type]
+    return vector_label(list(skill))  # type: ignore[arg-type]
 
 
 def by_chance(metrics: Mapping[str, float], n_skills: int) -> dict[str, float]:

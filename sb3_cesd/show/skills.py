@@ -21,6 +21,7 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
 from sb3_cesd.metrics.plots import draw_maze_panels
 from sb3_cesd.metrics.summary import env_layout
+from sb3_cesd.metrics.training_env import has_new_statistics
 from sb3_cesd.show.choice import ChosenSkills, ShownModel, UntrainedSkills, method_name
 from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of
 from sb3_cesd.show.labels import CHANCE, UNTRAINED, by_chance, name_label
@@ -125,12 +126,15 @@ def show_in(
             "n_trajectories, goal_range and mine measure all skills, but the model learned a task with one: leave them "
             "out, or show the pre-trained model."
         )
+    if not is_task:
+        check_arguments("show_skills", {"n_rollouts": n_rollouts})
     with closing(envs.one()) as env:
         check_play_spaces(env.observation_space, env.action_space, model, envs.name)
         layout, kind = env_layout(env), kind_of(env)
         is_not_normalized = lacks_statistics(model, unwrap_vec_normalize(env))
         lacking = what_lacks(unwrap_vec_normalize(env), "this environment")
-        if is_not_normalized:
+        wrapper_is_new = model.num_timesteps > 0 and has_new_statistics(env)
+        if is_not_normalized or wrapper_is_new:
             # Metrics would be those of other skills than the model learned
             n_rollouts = n_trajectories = 0
             goal_range = 0.0
@@ -152,6 +156,11 @@ def show_in(
         notes.append(
             f"VecNormalize normalised observations in training, but {lacking}, so skills may behave differently and are not "
             "measured: pass its statistics by --vec-normalize FILE or show_skills(..., vec_normalize=FILE)."
+        )
+    if wrapper_is_new:
+        notes.append(
+            "The statistics of NormalizeObservation are new, as those of training are not saved, so skills may behave "
+            "differently and are not measured: train with VecNormalize (normalize: True in RL Zoo)."
         )
 
     play: dict[str, Any] = {"n_steps": n_steps, "noise_std": model.exploration_noise, "seed": seed}

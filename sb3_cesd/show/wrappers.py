@@ -30,5 +30,8 @@ def find_wrapper(wrappers: dict[str, Any], key: str, kind: type) -> Callable | N
                 f"{key} of config.yml names {name}, which can't be imported ({error}): install its package."
             ) from error
         if not (isinstance(wrapper, type) and issubclass(wrapper, kind)):
-            raise ValueError(f"{key} of config.yml names {name}, which is not a {kind.__name__}: correct or remove the entry.")
+            raise ValueError(
+                f"{key} of config.yml names {name}, which is not a subclass of {kind.__name__}: show calls nothing else that "
+                "a file names, so write the wrapper as a class."
+            )
     return get_wrapper_class(wrappers, key)

@@ -238,7 +238,7 @@ def check_wrapper(env: VecEnv, skill: SkillName | None, skill_duration: int | No
             f"VecSkillObservation was told to follow skill {own}, the model follows {follows}: leave the skill out there, and "
             f"call model.set_skill({own}) to follow that one alone."
         )
-    if wrapper.clock.duration != skill_duration:
+    if wrapper.clock.follows_model and wrapper.clock.duration != skill_duration:
         warnings.warn(
             f"VecSkillObservation draws skills with skill_duration={wrapper.clock.duration}, so that skill_duration="
             f"{skill_duration} of the model has no effect: pass the same to both, or the environment without "

@@ -13,7 +13,7 @@ from sb3_cesd.checkpoints.folders import is_checkpoint
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
-from sb3_cesd.zoo.hyperparams import find_config, make_module
+from sb3_cesd.zoo.hyperparams import configs, find_config, make_module
 from sb3_cesd.zoo.same_run import OF_ENV, check_same_run, folder_of_run, keep_best_model
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
@@ -24,7 +24,7 @@ def find_entries(init: Any) -> Any:
     from any folder.
 
     :param init: ``ExperimentManager.__init__``
-    :return: the extended method
+    :return: the extended method. It raises a ``ValueError`` if there is no such file
     """
 
     @wraps(init)
@@ -33,6 +33,9 @@ def find_entries(init: Any) -> Any:
         conf_file = inspect.signature(init).bind(self, *args, **kwargs).arguments.get("config")
         if self.algo in METHODS:
             config = find_config(conf_file) if conf_file else self.algo
+            if config is None and Path(f"{conf_file}").suffix in (".yml", ".yaml") and not Path(f"{conf_file}").is_file():
+                known = ", ".join(f"{name}.yml" for name in configs() if name.split("_")[0] == self.algo)
+                raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {known}.")
             if config is not None:
                 self.config = make_module(config)
             # Otherwise RL Zoo would train the agent of -i instead of starting the study

@@ -23,11 +23,17 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     differently. It only saves statistics that it finds if the entry has ``normalize``.
 
     :param maybe_normalize: ``ExperimentManager._maybe_normalize``
-    :return: the extended method, with the statistics next to the pre-trained model, or those of a checkpoint
+    :return: the extended method, with the statistics next to the pre-trained model, or those of a checkpoint. It raises a
+        ``ValueError`` if a ``vec_env_wrapper`` normalises already
     """
 
     @wraps(maybe_normalize)
     def normalize_as_pretrained(self: Any, env: Any, eval_env: bool) -> Any:
+        if self.algo in METHODS and unwrap_vec_normalize(env) is not None:
+            raise ValueError(
+                "VecNormalize among the vec_env_wrapper of an entry would be applied twice when the model is played, as RL "
+                "Zoo saves its statistics: replace it by normalize: {norm_obs: True, norm_reward: False}."
+            )
         # A copy, since trials in other threads use the manager at the same time
         manager = copy.copy(self)
         if self.algo in METHODS and self.trained_agent:

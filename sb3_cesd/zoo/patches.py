@@ -107,7 +107,11 @@ def extend_experiments(exp_manager: Any) -> None:
     manager = exp_manager.ExperimentManager
     replace(manager, "__init__", experiment.find_entries)
     replace(manager, "read_hyperparameters", given.add_to_entry)
-    replace(manager, "_preprocess_hyperparams", experiment.take_batched)
+    replace(
+        manager,
+        "_preprocess_hyperparams",
+        lambda preprocess: trained_again.compare_settings(experiment.take_batched(preprocess)),
+    )
     replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
     replace(manager, "_save_config", lambda save_config: normalization.save_normalize(same_run.keep_config(save_config)))
     replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint(exp_manager.ALGOS))

@@ -76,7 +76,9 @@ class PlayedModel:
             # Must come before any environment imports MuJoCo
             choose_gl_backend()
             bound = inspect.signature(create_test_env).bind(*args, **kwargs)
-            env_kwargs = dict(bound.arguments.get("env_kwargs") or {})
+            # record_video and push_to_hub leave out those of the yml file, which enjoy passes on
+            of_entry = (bound.arguments.get("hyperparams") or {}).get("env_kwargs") or {}
+            env_kwargs = {**of_entry, **(bound.arguments.get("env_kwargs") or {})}
             wanted = env_kwargs.pop(SKILL_ARGUMENT, None)
             bound.arguments["env_kwargs"] = env_kwargs
             path, self._path = self._path, None
@@ -183,6 +185,8 @@ class SkillList(SkillClock):
     :param skills: indices or vectors of those that act
     """
 
+    follows_model = False
+
     def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(n_envs, skill_space, duration=None)
         self._listed = np.stack([skill_space.encode(skill) for skill in skills])
@@ -197,6 +201,9 @@ class SkillList(SkillClock):
         self.which[where] = (self.n_drawn + np.arange(n_new)) % len(self._listed)
         self.vectors = self._listed[self.which]
         self.n_drawn += n_new
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """Keep to the list, also for a model that was saved with a fixed skill: it is in the list if it is to act."""
 
     def seed(self, seed: int | None) -> None:
         super().seed(seed)

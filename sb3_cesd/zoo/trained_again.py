@@ -1,17 +1,22 @@
 """``--trial-id`` trains with the arguments of a trial."""
 
-from collections.abc import Mapping
+import json
+import warnings
+from collections.abc import Collection, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.exc import ArgumentError
 
 from sb3_cesd.common.merging import merge
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.search_space import Params
-from sb3_cesd.zoo.nested import has, import_names, leaves
+from sb3_cesd.zoo.nested import has, import_names, leaves, only_json
+from sb3_cesd.zoo.same_space import RUN, SEARCH_SPACE
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT
 
 
@@ -27,11 +32,12 @@ def load_arguments(load_trial: Any) -> Any:
     def load(self: Any, storage: str, study_name: str, trial_id: int | None = None, convert: bool = True) -> dict[str, Any]:
         if self.algo not in METHODS or not convert:
             return load_trial(self, storage, study_name, trial_id, convert)
-        study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
-        trial = study.best_trial if trial_id is None else study.trials[trial_id]
+        study = find_study(study_name, storage)
+        trial = study.best_trial if trial_id is None else find_trial(study, trial_id)
         if ARGUMENTS not in trial.user_attrs:
             return load_trial(self, storage, study_name, trial_id, convert)
         arguments = arguments_of(trial, self.custom_hyperparams or {})
+        self.search_of_trial, self.arguments_of_trial = study.user_attrs.get(SEARCH_SPACE), set(arguments)
         # In RL Zoo, -params replaces dictionaries as a whole
         for name, value in (self.custom_hyperparams or {}).items():
             if isinstance(value, Mapping):
@@ -39,6 +45,82 @@ def load_arguments(load_trial: Any) -> Any:
         return arguments
 
     return load
+
+
+def compare_settings(preprocess: Any) -> Any:
+    """
+    Make ``--trial-id`` warn if settings that a trial did not keep, such as the number of environments, are not those of its
+    study.
+
+    :param preprocess: ``ExperimentManager._preprocess_hyperparams``
+    :return: the extended method
+    """
+
+    @wraps(preprocess)
+    def preprocess_compared(self: Any, hyperparams: dict[str, Any]) -> Any:
+        result = preprocess(self, hyperparams)
+        search = getattr(self, "search_of_trial", None)
+        if search is not None:
+            now = {**result[0], **self.settings_of_env, "env": self.env_name.gym_id, "env_kwargs": self.env_kwargs}
+            begun = {**search["entry"], **{name: search[RUN].get(name) for name in now if name in search[RUN]}}
+            changed = other_settings(begun, now, self.arguments_of_trial | set(self.custom_hyperparams or {}))
+            if changed:
+                warnings.warn(
+                    f"The trial was trained with other settings ({', '.join(changed)}): to train as it did, pass --env, "
+                    "--conf-file and --env-kwargs as in its study."
+                )
+        return result
+
+    return preprocess_compared
+
+
+def other_settings(begun: Params, now: Params, known: Collection[str]) -> list[str]:
+    """
+    Find the settings of a study that are not those of a training.
+
+    :param begun: settings of the study, in JSON types
+    :param now: those of the training
+    :param known: names of those that need not be compared
+    :return: the settings that differ, as in ``"n_envs: 8, now 1"``, sorted
+    """
+    now = json.loads(json.dumps(only_json(now)))
+    names = sorted({*begun, *now} - set(known))
+    return [f"{name}: {begun.get(name)}, now {now.get(name)}" for name in names if begun.get(name) != now.get(name)]
+
+
+def find_study(name: str, storage: str) -> optuna.Study:
+    """
+    Load a study.
+
+    :param name: its name
+    :param storage: see :func:`open_storage`
+    :return: the study
+    :raises ValueError: if there is none
+    """
+    if storage.endswith(".log") and not Path(storage).is_file():
+        raise ValueError(f"There is no {storage}: pass the --storage of the study.")
+    try:
+        return optuna.load_study(study_name=name, storage=open_storage(storage))
+    except KeyError:
+        known = ", ".join(optuna.get_all_study_names(open_storage(storage)))
+        raise ValueError(f"{storage} has no study {name!r}, but {known or 'none'}: correct --study-name.") from None
+    except ArgumentError as error:
+        raise ValueError(f"--storage {storage} is neither a file ....log nor a URL of a database: correct it.") from error
+
+
+def find_trial(study: optuna.Study, number: int) -> Any:
+    """
+    Find a trial.
+
+    :param study: its study
+    :param number: its number
+    :return: the trial
+    :raises ValueError: if there is none
+    """
+    n_trials = len(study.trials)
+    if not 0 <= number < n_trials:
+        raise ValueError(f"The study has {n_trials} trials, but --trial-id is {number}: choose one from 1 to {n_trials - 1}.")
+    return study.trials[number]
 
 
 def arguments_of(trial: Any, given: Params) -> Params:

@@ -180,7 +180,11 @@ def test_experts_are_those_of_the_published_table():
     from urlb_scores import expert_returns
 
     assert expert_returns() == EXPERT_RETURNS and "urlb_scores" in sys.modules
-    assert tasks_of("Walker-v0") == {name: f"Walker{name.title()}-v0" for name in ("stand", "walk", "run", "flip")}
+    assert (
+        tasks_of("Walker-v0")
+        == tasks_of("sb3_cesd:Walker-v0")
+        == {name: f"Walker{name.title()}-v0" for name in ("stand", "walk", "run", "flip")}
+    )
     assert list(tasks_of("JacoReachTopLeft-v0"))[1:3] == ["reach_top_right", "reach_bottom_left"]
     with pytest.raises(
         ValueError, match=r"SkillAnt-v0' is not a robot with tasks: pass one of Walker-v0, Quadruped-v0, Jaco-v0"

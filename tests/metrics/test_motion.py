@@ -224,3 +224,7 @@ def test_an_arm_is_measured_by_its_hand_and_its_gripper():
     observations[0, 0, :, 27:30] = np.array([0.0, 0.2, -0.2, -0.3, 0.05])[:, None]
     by_hand = SkillRollouts(observations, np.zeros((1, 1), dtype=int), np.zeros((1, 1)), np.full((1, 1), 4), observations)
     assert gripper_shares(by_hand) == {"gripper_closing": 0.2, "gripper_opening": 0.4}
+    with pytest.raises(ValueError, match=r"lack observations: record them by"):
+        gripper_shares(by_hand._replace(observations=None))
+    with pytest.raises(ValueError, match=r"lack positions, .*: record them by play_places\."):
+        skill_motion(by_hand, by_hand, "jaco", 0.1)

@@ -118,6 +118,8 @@ def test_mazes_keep_their_reward():
         made.reset()
         _, rewards, _, _ = made.step(np.zeros((made.num_envs, 2)))
         assert (rewards > 0).all()
+    assert make_play_env("MazeSquareA-v0", 1, 1).max_episode_steps == 50
+    assert make_play_env("MazeSquareA-v0", 1, 1, {"max_episode_steps": -1}).max_episode_steps > 10**9, "no limit"
     rewardless = make_play_env("MazeSquareA-v0", 2, 2)
     rewardless.reset()
     assert (rewardless.step(np.zeros((4, 2)))[1] == 0).all()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import arguments
 from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.wrappers import NormalizeObservation
 from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, model
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -304,3 +305,19 @@ def test_every_skill_has_a_colour_of_its_own(n_skills):
 def test_nonsense_is_refused(wrong):
     with pytest.raises(ValueError, match=rf"{next(iter(wrong))}="):
         show_skills(model("Pendulum-v1"), "Pendulum-v1", **wrong)
+
+
+def test_skills_are_not_measured_by_new_statistics_of_a_wrapper():
+    def make():
+        return NormalizeObservation(gym.make("Pendulum-v1"))
+
+    trained = make_small(APT, make()).learn(60)
+    assert "knn_accuracy" in show_skills(trained, **QUICK).metrics, "its environment has those of training"
+    trained.env = None
+    shown = show_skills(trained, make(), **QUICK)
+    assert not shown.metrics and any("NormalizeObservation are new" in note for note in shown.notes)
+
+
+def test_one_rollout_is_compared_with_nothing():
+    with pytest.raises(ValueError, match=r"n_rollouts=1 .*: pass 2 or more per skill"):
+        show_skills(model("Pendulum-v1"), "Pendulum-v1", **{**QUICK, "n_rollouts": 1})

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.zoo import hyperparams
+from sb3_cesd.zoo.experiment import find_entries
 from sb3_cesd.zoo.hyperparams import (
     compose,
     configs,
@@ -153,6 +155,13 @@ def test_what_a_conf_file_means(tmp_path, monkeypatch):
     (tmp_path / "cesd.yml").touch()
     for name in ("cesd.yml", str(tmp_path / "cesd.yml"), "mine/cesd.yml", "mine.yml", "mine.module", "common.yml"):
         assert find_config(name) is None
+
+
+def test_a_conf_file_that_does_not_exist_is_named():
+    init = find_entries(lambda self, algo, config=None: vars(self).update(algo=algo, config=config))
+    with pytest.raises(ValueError, match=r"There is no cesd_lptop\.yml: .* one of cesd\.yml, .*cesd_laptop\.yml\.$"):
+        init(SimpleNamespace(), "cesd", config="cesd_lptop.yml")
+    init(SimpleNamespace(), "sac", config="cesd_lptop.yml")
 
 
 def test_released_setting_is_written_out(monkeypatch):

@@ -42,6 +42,17 @@ def test_a_task_keeps_the_statistics_of_the_pretraining_where_its_entry_does_not
     assert "Loading running average" in output and "which learned the task, acts" in output
 
 
+def test_statistics_that_would_be_applied_twice_are_refused():
+    normalize = find_pretrained_statistics(lambda self, env, eval_env: env)
+    manager = SimpleNamespace(algo="cesd", trained_agent="", normalize=False)
+    env = VecNormalize(make_vec_env("Pendulum-v1"))
+    with pytest.raises(
+        ValueError, match=r"among the vec_env_wrapper .* twice .*: replace it by normalize: {norm_obs: True, norm_"
+    ):
+        normalize(manager, env, False)
+    assert normalize(SimpleNamespace(algo="sac"), env, False) is env
+
+
 def test_a_task_that_keeps_them_is_resumed(tmp_path):
     common = ["--algo", "cesd", "--env", "Pendulum-v1", "--eval-freq", 50, "--eval-episodes", 1, "--seed", 1]
     folder = tmp_path / "logs/cesd"

@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+import warnings
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import APT, CeSD
 from sb3_cesd.zoo.patches import register
-from sb3_cesd.zoo.playing import PlayedSkills, show_skills_of
+from sb3_cesd.zoo.playing import PlayedModel, PlayedSkills, show_skills_of
 
 register()
 
@@ -175,6 +176,35 @@ def test_continuous_and_fixed_skills(tmp_path, capsys):
     pendulum.set_skill(3)
     pendulum.save(tmp_path / "fixed.zip")
     assert show_skills_of(tmp_path / "fixed.zip", None, make_vec_env("Pendulum-v1")).reset()["skill"].argmax() == 3
+    # Whatever acts is what is named, also once record_video has loaded the model with the environments
+    played = show_skills_of(tmp_path / "fixed.zip", [1.0, 0], make_vec_env("Pendulum-v1"))
+    CeSD.load(tmp_path / "fixed.zip", env=played)
+    assert played.reset()["skill"].argmax() == 1 and played.label() == "Skill 1"
+
+
+def test_skill_durations_of_training_do_not_matter(tmp_path):
+    make_small(APT, skill_duration=7).save(tmp_path / "model.zip")
+    played = show_skills_of(tmp_path / "model.zip", None, make_vec_env("Pendulum-v1"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        APT.load(tmp_path / "model.zip", env=played)
+
+
+def test_environments_have_the_arguments_of_the_entry(tmp_path):
+    """Only enjoy passes on those of the yml file."""
+    make_small(CeSD).save(tmp_path / "model.zip")
+
+    def create_test_env(env_id, stats_path=None, hyperparams=None, env_kwargs=None):
+        made.append(env_kwargs)
+        return make_vec_env(env_id)
+
+    made, played = [], PlayedModel()
+    note = played.note_path(lambda algo: ("name", str(tmp_path / "model.zip"), "path"))
+    create = played.add_skills(create_test_env)
+    for entry, given in (({"g": 9.0, "m": 1.0}, {"g": 3.0}), (None, None)):
+        note("cesd")
+        create("Pendulum-v1", hyperparams={"env_kwargs": entry}, env_kwargs=given)
+    assert made == [{"g": 3.0, "m": 1.0}, {}]
 
 
 def test_turns_begin_anew_after_a_seed(folder):
