@@ -52,4 +52,4 @@ $(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backen
 	touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build demo logs *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist docs/_build demo *.egg-info .pytest_cache .ruff_cache .mypy_cache

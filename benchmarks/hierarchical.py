@@ -55,6 +55,8 @@ def main() -> None:
         parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
     if args.eval_freq > args.steps:
         parser.error(f"--eval-freq {args.eval_freq}: learning ends after {args.steps} steps, pass no more")
+    if args.steps % args.eval_freq:
+        parser.error(f"--eval-freq {args.eval_freq}: the last one would be before the end, pass a divisor of {args.steps}")
     if args.controller == "dqn" and "scratch" in args.methods:
         parser.error("--controller dqn: it takes no continuous actions, leave scratch out or pass --controller ppo")
     output = args.output.resolve()

@@ -244,6 +244,8 @@ def main() -> None:
         parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {shortest} steps, pass no more")
     if tasks and args.eval_freq > (fewest := min(finetune_steps.values())):
         parser.error(f"--eval-freq {args.eval_freq}: tasks end after {fewest} steps, pass no more")
+    if rest := [steps for steps in finetune_steps.values() if steps % args.eval_freq]:
+        parser.error(f"--eval-freq {args.eval_freq}: the last one would be before the end, pass a divisor of {rest[0]}")
     refused = skill_refused(args.skill, args.methods, args.domains, args.scale)
     refused = refused or task_params_refused(dict(args.task_params), args.methods)
     if tasks and refused:

@@ -37,8 +37,9 @@ def preset(
         env = make_batched("Walker-v0", settings.n_envs)
         model = CeSD("MlpPolicy", env, **settings).learn(settings.n_timesteps)
 
-    :param scale: ``"laptop"`` (networks of width 256; 300k steps for robots, 200k for other environments) or ``"published"``
-        (2M steps, networks of width 1024); mazes have the same settings at both scales
+    :param scale: ``"laptop"`` (networks of width 256; 300k steps for robots, 50k for their tasks, 200k for other environments)
+        or ``"published"`` (2M steps, 100k for tasks, networks of width 1024); METRA's robots have 2M steps at both scales, and
+        mazes the same settings
     :param env_id: id of the environment; ids that the files don't name get the default settings
     :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``)
     :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes

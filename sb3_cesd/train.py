@@ -26,10 +26,10 @@ def with_checkpoints_found(arguments: list[str]) -> list[str]:
     """
     found = list(arguments)
     for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in OPTIONS and Path(value).is_dir():
+        if option in OPTIONS and value and Path(value).is_dir():
             found[idx + 1] = str(find_checkpoint(value) / MODEL)
-    for idx, (option, sign, value) in enumerate(word.partition("=") for word in arguments):
-        if option in OPTIONS and sign and Path(value).is_dir():
+    for idx, (option, _, value) in enumerate(word.partition("=") for word in arguments):
+        if option in OPTIONS and value and Path(value).is_dir():
             found[idx] = f"{option}={find_checkpoint(value) / MODEL}"
     return found
 

@@ -124,7 +124,7 @@ class ResumableCheckpoint(BaseCallback):
 
     def _on_training_end(self) -> None:
         # Not for a run that was stopped within a rollout, whose last transition is not stored. RL Zoo ends training twice
-        is_over = self.model.num_timesteps >= self.model._total_timesteps
+        is_over = self.model.num_timesteps >= self.model._total_timesteps and not self.model._is_stepping
         if is_over and self._written_at != self.model.num_timesteps:
             self.write()
 

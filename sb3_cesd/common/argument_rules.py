@@ -106,7 +106,7 @@ def _is_truth_values(value: Any) -> bool:
 
 def _is_callback(value: Any) -> bool:
     if isinstance(value, list):
-        return all(map(_is_callback, value))
+        return all(isinstance(each, BaseCallback) for each in value)  # SB3 takes a function only alone
     return value is None or isinstance(value, BaseCallback) or (callable(value) and not isinstance(value, type))
 
 

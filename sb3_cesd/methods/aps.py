@@ -153,6 +153,8 @@ class APS(SkillDDPG):
 
     def _choose_skill(self, turns: SkillTurns) -> str:
         assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
+        if not self._holds_warm_up(turns):
+            return super()._choose_skill(turns)
         samples = self._as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
         skill = self.intrinsic.pretrained.regress(samples)
         if skill is None:

@@ -301,8 +301,10 @@ class ActingSkillModel(SavedSkillModel):
         if turns is not None:
             turns.then = self.skill
         if self.env is not None:
-            self._clock.take_turns(turns)
-            if turns is None:
+            # Only steps of learn count as those of the warm-up, not those of an evaluation
+            now = turns if self._is_learning else None
+            self._clock.take_turns(now)
+            if now is None:
                 self._clock.set_skill(self.skill)
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
             self.intrinsic.follow(self.skill, self.device)
@@ -342,13 +344,24 @@ class ActingSkillModel(SavedSkillModel):
         :param turns: the warm-up in which all skills acted; the choice is stored in it
         :return: how the skill was chosen, for the log
         """
-        if len(self.skill_states) == 0:
+        if len(self.skill_states) == 0 or not self._holds_warm_up(turns):
             turns.then, turns.chosen_by = turns.best(), "rewards"
             return "the best in the warm-up"
         assert self.replay_buffer is not None
         expected = expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
         turns.then, turns.chosen_by = best_of(expected, "reward expected", RAISE_WARM_UP), "states"
         return f"the best by the reward expected of each in the states it visits: {listed(expected)}"
+
+    def _holds_warm_up(self, turns: SkillTurns) -> bool:
+        """
+        Check whether the replay buffer holds the warm-up, as far as it has room, and not only what came after the model was
+        loaded without it.
+
+        :param turns: the warm-up
+        """
+        buffer = self.replay_buffer
+        assert buffer is not None
+        return buffer.size() * buffer.n_envs >= min(turns.n_done, buffer.buffer_size * buffer.n_envs)
 
     @property
     def cluster_window(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
@@ -23,7 +22,7 @@ from sb3_cesd.common.playing import play
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space, name_in_task
 from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.common.vec_normalize import frozen_statistics, lacks_statistics, what_lacks
+from sb3_cesd.common.vec_normalize import frozen_statistics, lacks_statistics, normalizes_observations, what_lacks
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
 from sb3_cesd.skill_ddpg.load_errors import without_bounds
@@ -270,7 +269,7 @@ def forget_returns(vec_normalize: VecNormalize | None) -> None:
         vec_normalize.ret_rms = RunningMeanStd(shape=())
 
 
-def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
+def check_task_env(env: VecEnv, pretrained: Any) -> None:
     """
     Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training.
 
@@ -301,6 +300,12 @@ def check_task_env(env: VecEnv, pretrained: BaseAlgorithm) -> None:
             "there: pass the task with the statistics of the pre-training, VecNormalize.load(path, env). With -i, RL Zoo "
             "finds them in vecnormalize.pkl of the run or the checkpoint. A checkpoint that lacks this file still holds them: "
             "resume it in Python, and save model.get_vec_normalize_env() to the file.",
+            stacklevel=4,
+        )
+    elif normalizes_observations(vec_normalize) and pretrained.num_timesteps > 0 and not pretrained.trained_normalized:
+        warnings.warn(
+            "The skills were pre-trained on observations as they are, but VecNormalize normalises those of the task, so they "
+            "may behave differently there: pass the task without VecNormalize, or with norm_obs=False.",
             stacklevel=4,
         )
 

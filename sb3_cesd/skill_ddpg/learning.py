@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
@@ -50,6 +50,10 @@ class LearningSkillModel(ActingSkillModel):
     #: Folders that hold checkpoints of this run
     checkpoint_folders: frozenset[Path] = frozenset()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # For copies that a callback makes: they do not learn, and clean-ups can't be copied
+        return {name: value for name, value in vars(self).items() if name != "until_learned"}
+
     @property
     def is_resumed(self) -> bool:
         """Whether the next ``learn`` resumes from a checkpoint, see :func:`sb3_cesd.checkpoints.resume`."""
@@ -85,6 +89,7 @@ class LearningSkillModel(ActingSkillModel):
             actions or weights are not
         """
         check_arguments("learn", locals())
+        total_timesteps = int(total_timesteps)  # of a whole float
         if self.env is None:
             raise ValueError("The model has no environment to learn in: pass env to load, or call set_env.")
         checks.check_reference(self)
@@ -102,6 +107,7 @@ class LearningSkillModel(ActingSkillModel):
                 )
         finally:
             self._is_learning = False
+            self._clock.take_turns(None)
             self._log_schedule = self._estimate = None
             # There is no logger yet if the run failed to start
             if hasattr(self, "_logger"):

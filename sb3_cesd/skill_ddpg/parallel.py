@@ -6,6 +6,7 @@ import warnings
 from threading import Thread
 from types import TracebackType
 
+from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
 
@@ -26,7 +27,8 @@ class LearnerThread:
         model.save(saved)
         saved.seek(0)
         # It shares the buffer of the model and needs no room of its own
-        self.learner = type(model).load(saved, device=model.device, buffer_size=1)
+        with preserve_random_state():  # a model that has not learned seeds the generators when it is loaded
+            self.learner = type(model).load(saved, device=model.device, buffer_size=1)
         self.learner.set_logger(model.logger)
         self.learner.replay_buffer = model.replay_buffer
         self.learner._vec_normalize_env = model._vec_normalize_env

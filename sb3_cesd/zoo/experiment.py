@@ -8,7 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from sb3_cesd.checkpoints import ResumableCheckpoint, resume
+from stable_baselines3.common.utils import configure_logger
+
+from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import is_checkpoint
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
@@ -158,8 +160,9 @@ To continue discovering skills without this warning, add -params "reward:'intrin
 def go_on(learn: Any) -> Any:
     """
     Make RL Zoo continue counting from the steps of a loaded model instead of from 0, so that a model whose constraint has
-    started does not explore again. A resumed run ends where it would have ended, ``-n`` steps after its start; any other
-    loaded model learns for ``-n`` more steps. Checkpoints without a path are written to the folder of the run.
+    started does not explore again. A resumed run ends where it would have ended, or ``-n`` steps after its start; any other
+    loaded model learns for ``-n`` more steps, or those of its entry. Checkpoints without a path are written to the folder of
+    the run.
 
     :param learn: ``ExperimentManager.learn``
     :return: the extended method
@@ -174,7 +177,13 @@ def go_on(learn: Any) -> Any:
             learn(self, model)
             return
         if model.is_resumed:
+            to_come = remaining_timesteps(model)
             self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
+            if self.args.n_timesteps <= 0:
+                self.n_timesteps = to_come
+            elif self.n_timesteps != to_come:
+                end = model.num_timesteps + to_come
+                print(f"The run was to end at step {end}. With this -n, it ends at step {end + self.n_timesteps - to_come}")
             if self.n_timesteps <= 0:
                 print(f"The run has already ended, after {model.num_timesteps} steps: pass a larger -n to continue it")
             self.n_timesteps = max(self.n_timesteps, 0)
@@ -196,6 +205,9 @@ def going_on(model: Any) -> Any:
     def learn(*args: Any, **kwargs: Any) -> Any:
         # With an empty replay buffer, collect learning_starts new transitions before learning
         is_empty = not model.is_resumed and model.replay_buffer.size() == 0
+        if model.tensorboard_log is not None:
+            # SB3 would go on in the latest folder, which may be that of another run
+            model.set_logger(configure_logger(model.verbose, model.tensorboard_log, type(model).__name__))
         with model.learning_later(model.num_timesteps if is_empty else 0):
             return model.learn(*args, reset_num_timesteps=False, **kwargs)
 

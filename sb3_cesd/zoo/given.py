@@ -23,11 +23,16 @@ def add_to_entry(read: Any) -> Any:
     do. RL Zoo replaces these as a whole, so that networks of a small entry would get their default size.
 
     :param read: ``ExperimentManager.read_hyperparameters``
-    :return: the extended method
+    :return: the extended method. It raises a ``ValueError`` for ``--trial-id 0``
     """
 
     @wraps(read)
     def read_added(self: Any) -> Any:
+        if self.algo in METHODS and self.storage and self.study_name and self.trial_id == 0:
+            raise ValueError(
+                "RL Zoo ignores --trial-id 0. That trial has the hyperparameters of the entry: leave --trial-id out, and pass "
+                "the -params of the study."
+            )
         given = self.custom_hyperparams
         # load_arguments adds to those of a trial
         of_trial = self.storage and self.study_name and self.trial_id

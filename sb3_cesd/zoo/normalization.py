@@ -38,7 +38,7 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
         manager = copy.copy(self)
         if self.algo in METHODS and self.trained_agent:
             folder = Path(self.trained_agent).parent
-            manager.env_name = folder_of_statistics(folder, self.env_name)
+            manager.env_name = folder_of_statistics(folder, self.env_name, Path(self.trained_agent).stem)
             refuse_damaged_statistics(folder / manager.env_name)
         if self.algo in METHODS and not self.normalize and (normalize := of_checkpoint(self.trained_agent)):
             manager.normalize, manager.normalize_kwargs = True, normalize
@@ -51,18 +51,25 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     return normalize_as_pretrained
 
 
-def folder_of_statistics(folder: Path, env_name: str) -> str:
+def folder_of_statistics(folder: Path, env_name: str, model: str) -> str:
     """
     Find the statistics of a pre-trained model.
 
     :param folder: folder of the model
     :param env_name: name of the task, after which RL Zoo names the folder in there in which it looks for them
+    :param model: name of the model, after which RL Zoo names the folder in there in which it writes them
     :return: name of the folder in there that holds them: that of a checkpoint is its own; ``env_name`` if there are none
+    :raises ValueError: if there are those of several models, and none has the name of the model or of the task
     """
     if is_checkpoint(folder) and (folder / STATISTICS).is_file():
         return "."
     names = [path.parent.name for path in sorted(folder.glob(f"*/{STATISTICS}"))]
-    return env_name if env_name in names or not names else names[0]
+    if len(names) > 1 and not {model, env_name} & set(names):
+        raise ValueError(
+            f"{folder} holds the {STATISTICS} of {', '.join(names)}, of which none is called like {model}.zip: leave those of "
+            "the model alone in it, or name their folder like it."
+        )
+    return next((name for name in (model, env_name, *names) if name in names), env_name)
 
 
 def of_checkpoint(path: str) -> dict[str, bool] | None:

@@ -48,6 +48,10 @@ def add_methods(utils: Any) -> None:
     played = PlayedModel()
     replace(utils, "get_model_path", played.note_path)
     replace(utils, "create_test_env", played.add_skills)
+    # Without the start-up hook, RL Zoo has imported the function already, from where enjoy takes it
+    for name in ("rl_zoo3", "rl_zoo3.enjoy"):
+        if hasattr(module := sys.modules.get(name), "create_test_env"):
+            module.create_test_env = utils.create_test_env  # type: ignore[union-attr]
     extend_hub(import_module("huggingface_sb3.push_to_hub"))
 
 

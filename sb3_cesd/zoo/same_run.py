@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from sb3_cesd.checkpoints.folders import read_manifest
+from sb3_cesd.checkpoints.folders import STATISTICS, read_manifest
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.untrusted_yml import read_entry
 from sb3_cesd.registry import METHODS
@@ -31,13 +31,13 @@ def folder_of_run(agent: str) -> Path | None:
     :return: folder with ``args.yml`` and ``config.yml`` of the run; ``None`` if there is none above that of the checkpoint,
         since ``ResumableCheckpoint`` was given another path
     """
-    runs = [path.parent for path in Path(agent).parent.parents[1].glob("*/args.yml")]
+    runs = [path.parent for path in Path(agent).resolve().parent.parents[1].glob("*/args.yml")]
     return runs[0] if len(runs) == 1 else None
 
 
 def keep_best_model(run: Path, save_path: str) -> None:
     """
-    Copy the best model of a run that is resumed in another folder: a later one has to be better.
+    Copy the best model of a run that is resumed in another folder, with its statistics: a later one has to be better.
 
     :param run: folder with ``args.yml`` of the run
     :param save_path: folder of the resumed run
@@ -45,6 +45,9 @@ def keep_best_model(run: Path, save_path: str) -> None:
     best = run.parent / "best_model.zip"
     if best.is_file():
         shutil.copy2(best, save_path)
+        if (statistics := run / STATISTICS).is_file():
+            (Path(save_path) / run.name).mkdir(exist_ok=True)
+            shutil.copy2(statistics, Path(save_path) / run.name)
 
 
 def keep_config(save_config: Any) -> Any:

@@ -220,11 +220,13 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
         start = time.perf_counter()
         model.learn(n_steps)
         step_time = (time.perf_counter() - start) / n_steps
+        # As at the start of the trial, before updates become more expensive
+        model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
+        model._update_current_progress_remaining(0, manager.n_timesteps)
         model.train(1, model.batch_size)
         start = time.perf_counter()
         model.train(N_UPDATES, model.batch_size)
         update_time = (time.perf_counter() - start) / N_UPDATES
-    model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
     model.learning_starts = min(kwargs.get("learning_starts", n_steps), manager.n_timesteps)
     n_updates = n_updates_to_come(model)
     if n_updates is None:

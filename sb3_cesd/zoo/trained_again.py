@@ -19,6 +19,9 @@ from sb3_cesd.zoo.nested import has, import_names, leaves, only_json
 from sb3_cesd.zoo.same_space import RUN, SEARCH_SPACE
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT
 
+#: Settings of an entry that RL Zoo replaces by ``action_noise``
+REPLACED = ("noise_type", "noise_std")
+
 
 def load_arguments(load_trial: Any) -> Any:
     """
@@ -63,7 +66,8 @@ def compare_settings(preprocess: Any) -> Any:
         if search is not None:
             now = {**result[0], **self.settings_of_env, "env": self.env_name.gym_id, "env_kwargs": self.env_kwargs}
             begun = {**search["entry"], **{name: search[RUN].get(name) for name in now if name in search[RUN]}}
-            changed = other_settings(begun, now, self.arguments_of_trial | set(self.custom_hyperparams or {}))
+            known = {*self.arguments_of_trial, *(self.custom_hyperparams or {}), *REPLACED}
+            changed = other_settings(begun, now, known)
             if changed:
                 warnings.warn(
                     f"The trial was trained with other settings ({', '.join(changed)}): to train as it did, pass --env, "
@@ -119,7 +123,7 @@ def find_trial(study: optuna.Study, number: int) -> Any:
     """
     n_trials = len(study.trials)
     if not 0 <= number < n_trials:
-        raise ValueError(f"The study has {n_trials} trials, but --trial-id is {number}: choose one from 1 to {n_trials - 1}.")
+        raise ValueError(f"The study has {n_trials} trials, counted from 0, but --trial-id is {number}: choose one of them.")
     return study.trials[number]
 
 

@@ -90,6 +90,7 @@ CASES = [
     ),
     Case("learn", "total_timesteps", 1e300, "total_timesteps=1e[+]300 must be a whole number"),
     Case("learn", "callback", "x", "callback='x' must be a callback: pass a BaseCallback"),
+    Case("learn", "callback", [lambda *_: True], "must be a callback: pass a BaseCallback"),
     Case("learn", "total_timesteps", "100", "total_timesteps='100' must be a whole number"),
     Case("predict", "observation", ["a", "b", "c"], "The observation is not an array of finite numbers .*: pass what the env"),
     Case("predict", "observation", [NAN, 0, 0], "The observation is not an array of finite numbers"),

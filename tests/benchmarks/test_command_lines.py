@@ -27,6 +27,7 @@ def main_of(script, arguments, monkeypatch):
         ("urlb", "--eval-freq 50001", "tasks end after 50000 steps, pass no more"),
         ("urlb", "--eval-freq 2000 --finetune-steps 1000", "tasks end after 1000 steps, pass no more"),
         ("urlb", "--eval-freq 0", "pass 1 or more"),
+        ("urlb", "--finetune-steps 25000", "the last one would be before the end, pass a divisor of 25000"),
         ("urlb", "--n-eval-episodes 0", "pass 1 or more"),
         ("urlb", "--device nonsense", "pass cpu"),
         ("urlb", "--env-threads 0", "pass 1 or more"),

@@ -1,5 +1,6 @@
 """Checkpoints are there as a whole or not at all; what did not change is not written again."""
 
+import copy
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from learned import differences
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback, EveryNTimesteps
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
@@ -176,6 +177,29 @@ def test_stop_writes_a_checkpoint(tmp_path):
     resumed = resume(tmp_path, MazeVecEnv("square_a", 2))
     assert resumed.num_timesteps in (130, 132, 134) and model.num_timesteps == resumed.num_timesteps + 2
     assert remaining_timesteps(resumed) == 300 - resumed.num_timesteps
+
+
+def test_a_run_that_is_stopped_in_its_last_step_has_no_checkpoint_of_it(tmp_path):
+    """The transition of that step is not stored."""
+
+    def stop(locals_, globals_):
+        return model.num_timesteps < 60
+
+    model = make_small(CeSD, train_freq=1)
+    model.learn(60, [ResumableCheckpoint(tmp_path, save_freq=50), ConvertCallback(stop)])
+    assert names(tmp_path) == ["steps_000000000050"]
+
+
+def test_a_callback_can_copy_the_model(tmp_path):
+    class Copies(BaseCallback):
+        def _on_step(self):
+            copies.append(copy.deepcopy(self.model))
+            return True
+
+    copies = []
+    model = make_small(CeSD)
+    model.learn(2, [ResumableCheckpoint(tmp_path), Copies()])
+    assert [each.num_timesteps for each in copies] == [1, 2]
 
 
 @pytest.mark.parametrize("file", [MODEL, STATE, "checkpoint.json", f"{BUFFER}/object.pkl"])
@@ -380,6 +404,8 @@ def test_command_line(trained, tmp_path):
     assert with_checkpoints_found(["-i", "model.zip", "-f", str(trained)]) == ["-i", "model.zip", "-f", str(trained)]
     with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
         with_checkpoints_found(["-i", str(tmp_path)])
+    for nothing in (["-i", ""], ["--trained-agent="]):
+        assert with_checkpoints_found(nothing) == nothing, "RL Zoo's default, for no model"
 
 
 def test_the_end_of_a_run_replaces_that_of_the_run_it_branched_off(tmp_path):

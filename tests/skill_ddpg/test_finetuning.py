@@ -1,5 +1,6 @@
 """From a pre-trained model to a task."""
 
+import warnings
 from typing import get_args
 
 import gymnasium as gym
@@ -416,6 +417,15 @@ def test_normalised_observations(make_model, tmp_path):
     assert (model.zero_shot.returns < -100).all(), "not normalised"
     model.learn(80)
     assert model.get_vec_normalize_env() is env and model._n_updates == 20
+
+
+def test_a_task_that_is_normalised_unlike_its_pretraining_warns(pretrained):
+    message = r"pre-trained on observations as they are, .*: pass the task without VecNormalize, or with norm_obs=False"
+    with pytest.warns(UserWarning, match=message):
+        CeSD.from_pretrained(saved(pretrained), VecNormalize(make_vec_env("Pendulum-v1")), device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CeSD.from_pretrained(saved(pretrained), VecNormalize(make_vec_env("Pendulum-v1"), norm_obs=False), device="cpu")
 
 
 @pytest.mark.parametrize("model_class", list(OTHERS))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
@@ -184,3 +185,17 @@ def test_a_training_that_ends_before_the_choice_warns(finetune):
         warnings.simplefilter("error")
         model.learn(40, reset_num_timesteps=False)
     assert model.skill is not None
+
+
+@pytest.mark.parametrize("skill", ["best", 1])
+def test_an_evaluation_is_no_part_of_the_warm_up(finetune, skill):
+    """Also in the environment of training, and between two calls of learn."""
+    model = finetune(skill=skill, warm_up="skills", learning_starts=80)
+    evaluate_policy(model, model.get_env(), 1, warn=False)
+    assert model.skill_turns.n_done == 0 and (skill == "best" or (model._clock.vectors.argmax(axis=1) == 1).all())
+    model.learn(40)
+    evaluate_policy(model, model.get_env(), 1, warn=False)
+    assert model.skill_turns.n_done == 40
+    model.learn(60, reset_num_timesteps=False)
+    assert model.skill_turns.over and model.replay_buffer.skills[:80, 0].tolist() == np.repeat(np.arange(4), 20).tolist()
+    assert model.skill is not None and (model.replay_buffer.skills[80:100] == model.skill).all()

@@ -6,6 +6,7 @@ import optuna
 import pytest
 
 from sb3_cesd import CeSD
+from sb3_cesd.zoo.given import add_to_entry
 from sb3_cesd.zoo.same_space import SEARCH_SPACE, description
 from sb3_cesd.zoo.search import ARGUMENTS, SearchSpace
 from sb3_cesd.zoo.trained_again import compare_settings, find_study, find_trial, load_arguments
@@ -58,7 +59,7 @@ def test_the_same_settings_and_those_of_the_user_are_not(storage):
 def test_unknown_studies_and_trials_are_refused(storage, tmp_path):
     study = find_study("skills", storage)
     assert find_trial(study, 1).number == 1
-    with pytest.raises(ValueError, match=r"has 2 trials, but --trial-id is 17: choose one from 1 to 1\."):
+    with pytest.raises(ValueError, match=r"has 2 trials, counted from 0, but --trial-id is 17: choose one of them\."):
         find_trial(study, 17)
     with pytest.raises(ValueError, match=r"has no study 'skill', but skills: correct --study-name\."):
         find_study("skill", storage)
@@ -66,3 +67,14 @@ def test_unknown_studies_and_trials_are_refused(storage, tmp_path):
         find_study("skills", f"{tmp_path}/study.log")
     with pytest.raises(ValueError, match=r"neither a file \.\.\.\.log nor a URL of a database: correct it\."):
         find_study("skills", "study.lg")
+
+
+def test_trial_0_is_refused():
+    manager = SimpleNamespace(algo="cesd", storage="study.log", study_name="skills", trial_id=0, custom_hyperparams=None)
+    with pytest.raises(ValueError, match=r"RL Zoo ignores --trial-id 0.*: leave --trial-id out, and pass the -params of"):
+        add_to_entry(lambda self: None)(manager)
+
+
+@pytest.mark.filterwarnings("error")
+def test_noise_of_the_entry_is_the_same(storage):
+    settings_of_training(storage, {**ENTRY, "noise_type": "normal", "noise_std": 0.1}, OF_ENV)

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import pytest
 from learned import differences
 from rl_zoo import SMALL, run
+from small import make_small
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
-from sb3_cesd.zoo.experiment import go_on, is_resumed
-from sb3_cesd.zoo.same_run import check_same_run
+from sb3_cesd.zoo.experiment import go_on, going_on, is_resumed
+from sb3_cesd.zoo.same_run import check_same_run, folder_of_run, keep_best_model
 
 OPTIONS = ["--algo", "cesd", "--env", "MazeSquareA-v0", "--seed", 1, "--eval-freq", -1]
 CALLBACK = "callback:[{'sb3_cesd.callbacks.ResumableCheckpoint':{'save_freq':150,'keep':3}}]"
@@ -136,15 +137,67 @@ def test_a_run_that_was_continued_is_resumed_to_its_own_end(checkpoint):
     model = resume(checkpoint, "Pendulum-v1", device="cpu")
     assert model.num_timesteps == 60
     model._num_timesteps_at_start = 40
-    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=40, save_path="")
+    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=40, save_path="", args=SimpleNamespace(n_timesteps=40))
     learned = []
     go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
     assert learned == [20]
 
 
+@pytest.mark.parametrize(
+    ("given", "learned", "said"), [(-1, 30, ""), (90, 30, ""), (200, 140, "With this -n, it ends at step 200")]
+)
+def test_without_another_n_a_run_ends_where_it_would_have_ended(checkpoint, capsys, given, learned, said):
+    """Whatever the entry says: another --conf-file may have other steps."""
+    model = resume(checkpoint, "Pendulum-v1", device="cpu")
+    model._total_timesteps = 90
+    n_timesteps = given if given > 0 else 2_000_000
+    manager = SimpleNamespace(
+        algo="diayn", callbacks=[], n_timesteps=n_timesteps, save_path="", args=SimpleNamespace(n_timesteps=given)
+    )
+    go_on(lambda self, stand_in: None)(manager, model)
+    assert manager.n_timesteps == learned
+    printed = capsys.readouterr().out
+    assert said in printed if said else not printed
+
+
+def test_curves_of_a_run_that_goes_on_are_not_added_to_those_of_another(checkpoint, tmp_path):
+    logs = tmp_path / "logs"
+    for _ in range(2):
+        make_small(DIAYN, tensorboard_log=str(logs)).learn(20)
+    model = resume(checkpoint, "Pendulum-v1", device="cpu", tensorboard_log=str(logs))
+    before = {path: path.stat().st_size for path in logs.glob("*/*")}
+    going_on(model).learn(10)
+    assert sorted(path.name for path in logs.iterdir()) == ["DIAYN_1", "DIAYN_2", "DIAYN_3"]
+    assert all(path.stat().st_size == size for path, size in before.items())
+
+
+def test_a_checkpoint_is_found_from_its_own_folder(checkpoint, monkeypatch):
+    run_folder = checkpoint.parent.parent / "Pendulum-v1"
+    run_folder.mkdir(exist_ok=True)
+    (run_folder / "args.yml").touch()
+    try:
+        for folder, agent in ((checkpoint, "model.zip"), (checkpoint.parent, f"{checkpoint.name}/model.zip")):
+            monkeypatch.chdir(folder)
+            assert folder_of_run(agent) == run_folder
+    finally:
+        (run_folder / "args.yml").unlink()
+
+
+def test_the_best_model_of_a_run_keeps_its_statistics(tmp_path):
+    run_folder, resumed = tmp_path / "one" / "Pendulum-v1", tmp_path / "two"
+    run_folder.mkdir(parents=True), resumed.mkdir()
+    (run_folder.parent / "best_model.zip").write_text("best")
+    keep_best_model(run_folder, str(resumed))
+    assert not (resumed / "Pendulum-v1").exists()
+    (run_folder / "vecnormalize.pkl").write_text("statistics")
+    keep_best_model(run_folder, str(resumed))
+    assert (resumed / "best_model.zip").read_text() == "best"
+    assert (resumed / "Pendulum-v1/vecnormalize.pkl").read_text() == "statistics"
+
+
 def test_a_run_that_is_over_says_so(checkpoint, capsys):
     model = resume(checkpoint, "Pendulum-v1", device="cpu")
-    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=50, save_path="")
+    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=50, save_path="", args=SimpleNamespace(n_timesteps=50))
     learned = []
     go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
     assert learned == [0] and "has already ended, after 60 steps: pass a larger -n" in capsys.readouterr().out

@@ -95,10 +95,27 @@ def test_a_checkpoint_without_a_file_of_its_statistics_can_get_one(tmp_path):
     task = VecNormalize(make_vec_env("Pendulum-v1"))
     with pytest.warns(UserWarning, match=r"task are new.* A checkpoint that lacks this file still holds them: resume it"):
         DIAYN.from_pretrained(checkpoint / "model.zip", task, skill=1, device="cpu")
-    assert folder_of_statistics(checkpoint, "Pendulum-v1") == "Pendulum-v1"
+    assert folder_of_statistics(checkpoint, "Pendulum-v1", "model") == "Pendulum-v1"
     resumed = resume(checkpoint, VecNormalize(make_vec_env("Pendulum-v1")), device="cpu")
     resumed.get_vec_normalize_env().save(str(checkpoint / "vecnormalize.pkl"))
-    assert folder_of_statistics(checkpoint, "Pendulum-v1") == "."
+    assert folder_of_statistics(checkpoint, "Pendulum-v1", "model") == "."
+
+
+def test_statistics_are_those_of_the_model(tmp_path):
+    def found(model, env_name="WalkerRun-v0"):
+        return folder_of_statistics(tmp_path, env_name, model)
+
+    for name in ("Walker-v0", "WalkerWalk-v0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vecnormalize.pkl").touch()
+    assert found("WalkerWalk-v0") == found("WalkerWalk-v0", "Walker-v0") == "WalkerWalk-v0"
+    assert found("best_model", "Walker-v0") == "Walker-v0"
+    with pytest.raises(
+        ValueError, match=r"the vecnormalize.pkl of Walker-v0, WalkerWalk-v0, of which none is called like best_m"
+    ):
+        found("best_model")
+    (tmp_path / "WalkerWalk-v0/vecnormalize.pkl").unlink()
+    assert found("best_model") == "Walker-v0"
 
 
 def test_trials_in_other_threads_keep_the_name_of_the_environment(tmp_path):
