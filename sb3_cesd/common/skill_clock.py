@@ -159,6 +159,7 @@ class SkillClock:
         Let one skill act from the next observation on, or draw skills again from the next change on.
 
         :param skill: its index or vector, or ``None`` to draw again
+        :raises ValueError: if there is no such skill
         """
         if self.fixed is not None:
             # It was not drawn, so the next reset has to replace it

@@ -298,6 +298,7 @@ class SphereSkills(SkillSpace):
 
     :param dim: size of the vector
     :param n_skills: number of skills that an index stands for: at equal angles in two dimensions, otherwise drawn once
+    :raises ValueError: if there are fewer than two dimensions
     """
 
     def __init__(self, dim: int, n_skills: int = 16) -> None:

@@ -79,6 +79,7 @@ class VecSkillObservation(VecEnvWrapper):
         Fix the skill.
 
         :param skill: follow this skill from the next observation on, or ``None`` to draw skills again
+        :raises ValueError: if there is no such skill
         """
         self.clock.set_skill(skill)
         self.own_skill = None if skill is None else self.skill_space.name_of(skill)

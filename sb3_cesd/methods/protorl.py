@@ -41,6 +41,7 @@ class ProtoRLReward(IntrinsicReward):
     :param queue_size: number of features that neighbours are searched in
     :param k: rank of the neighbour
     :param scale: factor of the reward
+    :raises ValueError: if the queue has no room for a state per prototype, or for ``k`` neighbours
     """
 
     target_weight: th.Tensor

@@ -245,6 +245,7 @@ class ActingSkillModel(SavedSkillModel):
         :param deterministic: take the mean action of a stochastic policy; no effect on a deterministic one
         :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill
         :return: action(s) and the state to pass to the next call
+        :raises ValueError: if an observation is not finite or of another shape than the model takes, or there is no such skill
         """
         checks.check_observation(observation)
         is_given = skill is not None

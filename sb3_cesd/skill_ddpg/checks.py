@@ -314,7 +314,7 @@ def check_finite_action(actions: np.ndarray, step: int) -> None:
 
     :param actions: any shape
     :param step: time step of the training
-    :raises ValueError: if there is NaN or infinity
+    :raises TrainingDiverged: if there is NaN or infinity
     """
     if not np.isfinite(actions).all():
         raise TrainingDiverged(

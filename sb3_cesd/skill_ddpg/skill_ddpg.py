@@ -117,6 +117,8 @@ class SkillDDPG(LearningSkillModel):
     :param device: Device (cpu, cuda, ...) on which the code should be run.
         Setting it to auto, the code will be run on the GPU if possible.
     :param _init_setup_model: Whether or not to build the network at the creation of the instance
+    :raises ValueError: if an argument is not allowed, or the method supports neither the spaces of the environment nor such
+        skills
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy, "MultiInputPolicy": MlpPolicy}
