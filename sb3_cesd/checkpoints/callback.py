@@ -1,4 +1,3 @@
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from pickle import PicklingError
@@ -137,11 +136,6 @@ class ResumableCheckpoint(BaseCallback):
         state = get_training_state(self.model, self.locals["callback"], self.n_calls)
         target = Path(self.path) / checkpoint_name(self.model)
         known = checkpoints_in(target.parent)
-        if later := [path.name for path in known if path.name > target.name]:
-            warnings.warn(
-                f"The run was resumed from an earlier checkpoint than the latest: {target} replaces {', '.join(later)}. To "
-                "keep the later ones, pass another folder."
-            )
         with new_checkpoint(target, self.keep) as folder:
             self.model.save(folder / MODEL)
             write_with_arrays(folder / BUFFER, self.model.replay_buffer, known[-1] / BUFFER if known else None)

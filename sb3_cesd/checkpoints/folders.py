@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,7 +28,8 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     Write a checkpoint to a temporary folder, move it to its place once it is complete and on disk, and delete the oldest ones.
 
     Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched. Later ones are
-    deleted, since the run was resumed from an earlier one. Nothing else may write to the folder, see :func:`only_writer`.
+    deleted, with a warning, since the run was resumed from an earlier one. Nothing else may write to the folder, see
+    :func:`only_writer`.
 
     :param target: folder of the checkpoint, in the folder of the checkpoints of a run
     :param keep: number of checkpoints to keep
@@ -54,8 +56,13 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
         # The new one is complete; on Windows, one that another program has open is deleted by a later call
         with suppress(PermissionError):
             _delete(old)
-    for later in known[until:]:
-        _delete(later)
+    if later := known[until:]:
+        warnings.warn(
+            f"The run was resumed from an earlier checkpoint than the latest: {target} replaces "
+            f"{', '.join(path.name for path in later)}. To keep the later ones, pass another folder."
+        )
+    for path in later:
+        _delete(path)
 
 
 @contextmanager

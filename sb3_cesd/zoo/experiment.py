@@ -34,8 +34,8 @@ def find_entries(init: Any) -> Any:
         init(self, *args, **kwargs)
         conf_file = inspect.signature(init).bind(self, *args, **kwargs).arguments.get("config")
         if self.algo in METHODS:
-            config = find_config(conf_file) if conf_file else self.algo
-            if config is None and Path(f"{conf_file}").suffix in (".yml", ".yaml") and not Path(f"{conf_file}").is_file():
+            config, file = find_config(conf_file) if conf_file else self.algo, Path(conf_file or "")
+            if config is None and file.suffix in (".yml", ".yaml") and not file.is_file():
                 known = ", ".join(f"{name}.yml" for name in configs() if name.split("_")[0] == self.algo)
                 raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {known}.")
             if config is not None:
