@@ -1,6 +1,7 @@
 """The refusals that are listed, misspelt names, and what stays as it was."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -15,7 +16,12 @@ from sb3_cesd.common.rules import shown
 from sb3_cesd.envs import allowed as of_envs
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.owner}-{case.argument}-{shown(case.value)}")
+def name(case):
+    """The same in each process: pytest-xdist compares names, and functions are shown with their address."""
+    return f"{case.owner}-{case.argument}-{re.sub(' at 0x[0-9a-f]+', '', shown(case.value))}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
 def test_refused(case):
     with pytest.raises(ValueError, match=case.message) as refusal:
         TARGETS[case.owner][1](**{case.argument: case.value})
