@@ -14,7 +14,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from arguments import at_least, existing, make_folder, output_folder
+from arguments import at_least, check_eval_freq, existing, make_folder, output_folder, seeds_of
 from hierarchical_run import CONTROLLERS, DURATION, learn_goals
 from runs import Row, read_rows, run_missing, runs_left
 from urlb import estimate
@@ -50,13 +50,8 @@ def main() -> None:
     parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="folder of the results")
     parser.add_argument("--dry-run", action="store_true", help="list the missing runs, and how long they will take")
     args = parser.parse_args()
-    seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
-    if not seeds:
-        parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
-    if args.eval_freq > args.steps:
-        parser.error(f"--eval-freq {args.eval_freq}: learning ends after {args.steps} steps, pass no more")
-    if args.steps % args.eval_freq:
-        parser.error(f"--eval-freq {args.eval_freq}: the last one would be before the end, pass a divisor of {args.steps}")
+    seeds = seeds_of(parser, args.seeds)
+    check_eval_freq(parser, args.eval_freq, args.steps, "learning ends")
     if args.controller == "dqn" and "scratch" in args.methods:
         parser.error("--controller dqn: it takes no continuous actions, leave scratch out or pass --controller ppo")
     output = args.output.resolve()

@@ -189,6 +189,8 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
     ]
     if seeds.min() < 2:
         lines.append("Some task has one seed only: there is no interval.")
+    if unequal := [method for method in complete if seeds[method].nunique() > 1]:
+        lines.append(f"{', '.join(unequal)}: tasks have unequal numbers of seeds, and in the IQM those with more count more.")
     if left_out:
         lines.append(f"Without {', '.join(left_out)}: not all tasks are done.")
     lines += ["", "| method | runs | " + " | ".join(AGGREGATES) + " |", "|---" * (len(AGGREGATES) + 2) + "|"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
-from arguments import at_least, device_name, make_folder, output_folder
+from arguments import at_least, check_eval_freq, device_name, make_folder, output_folder, seeds_of
 from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, read_rows, run_missing, runs_left
@@ -234,18 +234,14 @@ def main() -> None:
             parser.error(f"unknown tasks {', '.join(unknown)}: choose some of {', '.join(tasks)}, or add their domain")
         tasks = args.tasks
     finetune_steps = {task: args.finetune_steps or entry_steps(args.scale, task) for task in tasks}
-    seeds = range(*args.seeds) if len(args.seeds) <= 2 else ()
-    if not seeds:
-        parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
+    seeds = seeds_of(parser, args.seeds)
     shortest = min(pretrain_steps.values())
     if args.from_steps not in (None, *args.save_at, *(pretrain_steps[domain] for domain in args.domains if DOMAINS[domain])):
         parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
     if max(args.save_at, default=0) > shortest:
         parser.error(f"--save-at {max(args.save_at)}: pre-training ends after {shortest} steps, pass no more")
-    if tasks and args.eval_freq > (fewest := min(finetune_steps.values())):
-        parser.error(f"--eval-freq {args.eval_freq}: tasks end after {fewest} steps, pass no more")
-    if rest := [steps for steps in finetune_steps.values() if steps % args.eval_freq]:
-        parser.error(f"--eval-freq {args.eval_freq}: the last one would be before the end, pass a divisor of {rest[0]}")
+    for steps in sorted(finetune_steps.values()):
+        check_eval_freq(parser, args.eval_freq, steps, "tasks end")
     refused = skill_refused(args.skill, args.methods, args.domains, args.scale)
     refused = refused or task_params_refused(dict(args.task_params), args.methods)
     if tasks and refused:

@@ -172,6 +172,17 @@ def test_a_method_that_is_left_out_has_no_say_in_intervals(tmp_path):
     assert "there is no interval" in run(tmp_path / "apt", "--output", tmp_path / "report").stdout
 
 
+def test_unequal_numbers_of_seeds_are_told(tmp_path):
+    for method in ("cesd", "apt"):
+        zoo_folder(tmp_path, method, "WalkerRun-v0", 1, [10, 20])
+        zoo_folder(tmp_path, method, "WalkerWalk-v0", 1, [10, 20])
+    zoo_folder(tmp_path, "cesd", "WalkerRun-v0", 2, [10, 20])
+    text = run(tmp_path, "--output", tmp_path / "report").stdout
+    assert "\ncesd: tasks have unequal numbers of seeds, and in the IQM" in text
+    zoo_folder(tmp_path, "cesd", "WalkerWalk-v0", 2, [10, 20])
+    assert "unequal" not in run(tmp_path, "--output", tmp_path / "report").stdout
+
+
 def test_a_file_without_a_header_is_no_table(tmp_path):
     from urlb_scores import read_runs
 
