@@ -43,7 +43,7 @@ commit-checks: format type lint
 $(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backend.py $(wildcard *sb3_cesd_rl_zoo3.*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	# First, by its version: plain torch would bring gigabytes of CUDA where the CPU build is to be had
+	# First and pinned, so that pip takes the CPU build where an index offers one: others bring gigabytes of CUDA
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	# From Python 3.13 on: dm_control by itself, as labmaze has no wheel (see setup.py)
 	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \

@@ -4,7 +4,7 @@ Makes sb3_cesd known to RL Zoo whenever RL Zoo is imported.
 RL Zoo reads its table of algorithms before it parses its arguments, and has no plugin hook. ``sb3_cesd_rl_zoo3.pth`` or, from
 Python 3.15 on, ``sb3_cesd_rl_zoo3.start`` (PEP 829) calls ``install`` at every start of Python, so it only registers a finder
 that waits for modules of ``rl_zoo3``. ``sb3_cesd.zoo`` defines which of them are extended. This module is outside the package
-because importing the package would load PyTorch.
+because importing the package would load PyTorch. With ``SB3_CESD_NO_HOOK=1`` in the environment, RL Zoo stays as it is.
 """
 
 import sys
@@ -41,6 +41,10 @@ class RLZooFinder:
             self.searched.discard(name)
 
     def extend(self, module):
+        import os
+
+        if os.environ.get("SB3_CESD_NO_HOOK", "0") not in ("", "0"):
+            return
         try:
             from sb3_cesd import zoo
 

@@ -27,13 +27,14 @@ setup(
     long_description_content_type="text/markdown",
     project_urls={
         "Source": REPOSITORY,
-        "Documentation": f"{REPOSITORY}/tree/HEAD/docs",
+        "Documentation": f"{REPOSITORY}/blob/HEAD/docs/quickstart.md",
         "Changelog": f"{REPOSITORY}/blob/HEAD/CHANGELOG.md",
         "Issues": f"{REPOSITORY}/issues",
         "Paper": "https://arxiv.org/abs/2405.16030",
     }
     if REPOSITORY
     else {"Paper": "https://arxiv.org/abs/2405.16030"},
+    author="The sb3_cesd authors",
     license="MIT",
     license_files=["LICENSE"],
     keywords="reinforcement-learning unsupervised-learning skill-discovery stable-baselines3 rl-zoo pytorch gymnasium",
@@ -78,7 +79,10 @@ setup(
     ],
     extras_require={
         "tests": [
+            "filelock",
             "hypothesis",
+            "joblib",
+            "pandas",
             "pytest",
             "pytest-xdist",
             "ray",
@@ -95,10 +99,14 @@ setup(
         "docs": [f'{name}; python_version >= "3.11"' for name in ("sphinx>=9", "myst-parser>=5", "furo", "sphinx-copybutton")],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock", "tensorboard"],
         "cluster": ["ray", "joblib"],
+        "tensorboard": ["tensorboard"],
         # SB3's VecVideoRecorder, and so RL Zoo's record_video; show --video mp4
         "video": ["moviepy"],
     },
     classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",
@@ -106,5 +114,6 @@ setup(
         "Programming Language :: Python :: 3.13",
         "Programming Language :: Python :: 3.14",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
     ],
 )

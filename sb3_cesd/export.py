@@ -267,14 +267,14 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
     """
     Load a policy that :func:`export_policy` wrote, without running any code of the file.
 
-    :param path: the file, or the folder of ``policy.safetensors``
+    :param path: the file, with or without its suffix, or the folder of ``policy.safetensors``
     :return: the policy, on the CPU
     :raises ValueError: if the file is damaged, or not an exported policy
     :raises FileNotFoundError: if there is no such file
     """
     check_arguments("import_policy", locals())
     path = Path(path)
-    path = path / f"policy{SUFFIX}" if path.is_dir() else path
+    path = path / f"policy{SUFFIX}" if path.is_dir() else path if path.is_file() else with_suffix(path, SUFFIX)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}: pass what export_policy wrote.")
     try:

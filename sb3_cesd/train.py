@@ -22,16 +22,27 @@ def with_checkpoints_found(arguments: list[str]) -> list[str]:
 
     :param arguments: arguments of the command line
     :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``
-    :raises FileNotFoundError: if there is no checkpoint in a folder
+    :raises FileNotFoundError: if there is no checkpoint in a folder, or no such folder
     """
     found = list(arguments)
     for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in OPTIONS and value and Path(value).is_dir():
+        if option in OPTIONS and is_folder(value):
             found[idx + 1] = str(find_checkpoint(value) / MODEL)
     for idx, (option, _, value) in enumerate(word.partition("=") for word in arguments):
-        if option in OPTIONS and value and Path(value).is_dir():
+        if option in OPTIONS and is_folder(value):
             found[idx] = f"{option}={find_checkpoint(value) / MODEL}"
     return found
+
+
+def is_folder(value: str) -> bool:
+    """
+    Tell whether a value is meant to be a folder of checkpoints.
+
+    :param value: a value of ``-i``, empty for no model
+    :return: whether it is a folder, or names nothing that exists and no .zip file, whose absence RL Zoo reports
+    """
+    path = Path(value)
+    return bool(value) and (path.is_dir() or not (path.exists() or path.suffix == ".zip"))
 
 
 def main() -> None:

@@ -71,7 +71,8 @@ def test_the_same_actions_for_every_skill(trained, tmp_path):
 
 def test_into_a_folder(trained, tmp_path):
     assert export_policy(trained, tmp_path) == tmp_path / "policy.safetensors"
-    assert (import_policy(tmp_path).predict(OBS, skill=1)[0] == trained.predict(OBS, skill=1)[0]).all()
+    for path in (tmp_path, tmp_path / "policy"):
+        assert (import_policy(path).predict(OBS, skill=1)[0] == trained.predict(OBS, skill=1)[0]).all()
     with pytest.raises(ValueError, match=r"ends in \.safetensors"):
         export_policy(trained, tmp_path / "policy.zip")
     with pytest.raises(FileNotFoundError, match="pass what export_policy wrote"):

@@ -99,6 +99,13 @@ def test_broken_package_does_not_break_rl_zoo():
     assert stderr.count("sb3_cesd could not be added to RL Zoo") == 1 and "pip uninstall sb3_cesd" in stderr
 
 
+@pytest.mark.parametrize(("value", "known"), [("1", "False"), ("0", "True"), ("", "True")])
+def test_hook_is_switched_off_by_a_variable(monkeypatch, value, known):
+    monkeypatch.setenv("SB3_CESD_NO_HOOK", value)
+    stdout, _ = python("import sys; from rl_zoo3.utils import ALGOS; print('cesd' in ALGOS, 'sb3_cesd' in sys.modules)")
+    assert stdout.split() == [known, known]
+
+
 def test_hook_gets_along_with_other_hooks():
     code = (
         "import sys\n"
@@ -283,6 +290,7 @@ def test_source_distribution_builds_itself(build):
         "examples/1_skills_in_a_maze.ipynb",
         "sb3_cesd/version.txt",
         "LICENSE",
+        "benchmarks/results/urlb/one_robot/runs.csv",
         "constraints.txt",
     }
     assert HOOK | needed <= names

@@ -100,7 +100,10 @@ def explain_unknown_env(env_id: object) -> Iterator[None]:
     try:
         yield
     except (gym.error.Error, ImportError) as error:
-        missing_dependency = isinstance(error, gym.error.DependencyNotInstalled | ImportError) and ":" not in str(env_id)
+        # Gymnasium raises another error from that of an id's module
+        missing = getattr(error.__cause__ or error, "name", None)
+        unknown_module = bool(missing) and f"{module}.".startswith(f"{missing}.")
+        missing_dependency = isinstance(error, gym.error.DependencyNotInstalled | ImportError) and not unknown_module
         if missing_dependency or not isinstance(env_id, str):
             raise
         raise ValueError(

@@ -1,3 +1,4 @@
+import warnings
 from typing import Any, NamedTuple
 
 from gymnasium.envs.registration import register, registry
@@ -35,8 +36,14 @@ ENVS: dict[str, EnvEntry] = {
 
 
 def register_envs() -> None:
-    """Register all ids with Gymnasium; calling it again is harmless."""
+    """Register all ids with Gymnasium, except those that another package has registered; calling it again is harmless."""
     for env_id, entry in ENVS.items():
+        if env_id in registry and registry[env_id].entry_point != entry.entry_point:
+            warnings.warn(
+                f"{env_id} is not that of sb3_cesd, since it was registered with {registry[env_id].entry_point} before: "
+                "import sb3_cesd without the package that does so.",
+                stacklevel=2,
+            )
         if env_id not in registry:
             register(
                 env_id, entry_point=entry.entry_point, max_episode_steps=entry.max_episode_steps, kwargs=dict(entry.kwargs)

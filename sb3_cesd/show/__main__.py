@@ -37,7 +37,7 @@ def main() -> None:
             show_one(args)
         else:
             compare(args)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # e.g. of dm_control
         sys.exit(f"{error}")
     except OSError as error:  # e.g. a name that is too long, a folder that can't be created, a full disk
         sys.exit(f"{error}: pass another path, or make room.")

@@ -83,6 +83,16 @@ def test_every_rule_belongs_to_an_argument():
             assert missing <= {"skill_duration"}, owner
 
 
+def test_what_a_module_of_environments_lacks_is_no_misspelt_id(tmp_path, monkeypatch):
+    (tmp_path / "lacks_another.py").write_text("import not_installed")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="No module named 'not_installed'"):
+        make(CeSD, env="lacks_another:Pendulum-v1")
+    for unknown in ("not_installed:Pendulum-v1", "sb3_cesd.not_installed:Pendulum-v1"):
+        with pytest.raises(ValueError, match=f"There is no environment '{unknown}' .* check its spelling"):
+            make(CeSD, env=unknown)
+
+
 @pytest.mark.parametrize("env", [":", ":Pendulum-v1", ".x:Pendulum-v1", "x y:Pendulum-v1"])
 def test_what_is_no_module_is_not_imported(env):
     with pytest.raises(ValueError, match=r"There is no environment .* is not a module.: check its spelling, or leave the"):

@@ -404,6 +404,8 @@ def test_command_line(trained, tmp_path):
     assert with_checkpoints_found(["-i", "model.zip", "-f", str(trained)]) == ["-i", "model.zip", "-f", str(trained)]
     with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
         with_checkpoints_found(["-i", str(tmp_path)])
+    with pytest.raises(FileNotFoundError, match=r"There is no checkpoint in .*misspelt: pass the folder"):
+        with_checkpoints_found(["-i", str(tmp_path / "misspelt")])
     for nothing in (["-i", ""], ["--trained-agent="]):
         assert with_checkpoints_found(nothing) == nothing, "RL Zoo's default, for no model"
 

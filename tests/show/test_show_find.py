@@ -250,3 +250,10 @@ def test_misuse_ends_in_one_readable_line(monkeypatch, capsys, arguments, messag
         show(monkeypatch, *(argument.format(model=saved("Walker-v0")) for argument in arguments))
     said = capsys.readouterr().err if ended.value.code == 2 else str(ended.value.code)
     assert message in said
+
+
+def test_a_missing_package_ends_in_one_readable_line(monkeypatch, tmp_path):
+    (tmp_path / "lacks_a_package.py").write_text("import not_installed")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SystemExit, match="No module named 'not_installed'"):
+        show(monkeypatch, saved("Walker-v0"), "--env", "lacks_a_package:Walker-v0")

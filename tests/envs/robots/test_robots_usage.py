@@ -37,6 +37,14 @@ def test_registering_again_is_silent_and_changes_nothing():
     assert all(gym.spec(env_id) is spec for env_id, spec in before.items())
 
 
+def test_an_id_of_another_package_is_left_to_it(monkeypatch):
+    theirs = gym.envs.registration.EnvSpec("Walker-v0", entry_point="their_package:Walker")
+    monkeypatch.setitem(gym.registry, "Walker-v0", theirs)
+    with pytest.warns(UserWarning, match="Walker-v0 is not that of sb3_cesd, since .* their_package:Walker before: import"):
+        register_envs()
+    assert gym.spec("Walker-v0") is theirs
+
+
 def test_making_an_environment_gives_no_warning():
     """In a new process, as dm_control's imports warn but once."""
     code = (
