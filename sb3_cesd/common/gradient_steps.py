@@ -38,13 +38,13 @@ class GradientSteps:
 
         :param name: name of the loss
         :param optimizer: optimizer of the parameters to change
-        :param loss: a scalar
+        :param loss: a scalar, or a tensor with one entry
         """
         optimizer.zero_grad()
         loss.backward()
         gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
         # A sum is finite only if all terms are; squared, as Adam squares gradients
-        total = th.stack([loss.detach(), *(th._foreach_norm(gradients) if gradients else ())]).sum().square()
+        total = th.stack([loss.detach().reshape(()), *(th._foreach_norm(gradients) if gradients else ())]).sum().square()
         if not shapes_may_vary(loss.device):
             self._step_on_device(name, optimizer, total)
         elif math.isfinite(total.item()):

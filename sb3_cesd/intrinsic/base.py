@@ -93,7 +93,7 @@ class IntrinsicReward(nn.Module, ABC):
         if loss is not None:
             check_loss(loss, self)
             self.step(self.optimizer, loss)
-            self.logs["train/intrinsic_loss"] = loss.detach()
+            self.logs["train/intrinsic_loss"] = loss.detach().reshape(())
 
     @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:

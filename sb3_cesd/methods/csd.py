@@ -130,9 +130,10 @@ class CSD(SkillDDPG):
     so that objects that seldom move (in manipulation, for instance) matter more than the agent's own body. As with METRA,
     ``goal_skill`` finds the skill that leads to a goal.
 
-    As published, there are 16 discrete skills, each kept for an episode. Batch size and update rate are those of
-    :class:`~sb3_cesd.methods.metra.METRA`, as the released code learns on-policy: 64 updates of 1024 transitions after 10
-    episodes.
+    As published, there are 16 discrete skills, each kept for an episode. Batch size, update rate and entropy coefficient are
+    those of :class:`~sb3_cesd.methods.metra.METRA`. The released code learns on-policy: after 10 episodes, it makes 64 updates
+    of policy and critics and then 32 of the features, all with 1024 transitions. It also fixes the entropy coefficient
+    (``ent_coef=0.03`` for the ant, ``0.1`` for the half-cheetah).
 
     Paper: https://arxiv.org/abs/2302.05103. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`CSDReward`: ``net_arch`` ([512, 512]), ``lambda_init`` (3000), ``slack`` (1e-6),

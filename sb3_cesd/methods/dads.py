@@ -119,8 +119,8 @@ class DADS(SkillDDPG):
     """
     Dynamics-Aware Discovery of Skills (Sharma et al., 2020): skills whose outcomes are predictable and differ.
 
-    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d, with d = 16 as in the comparison of URLB;
-    ``skill_type="discrete"`` makes them one-hot.
+    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d. By default d is 16, as many as most methods have
+    skills (the default of ``n_skills``); ``skill_type="discrete"`` makes them one-hot.
 
     Paper: https://arxiv.org/abs/1907.01657. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`DADSReward`: ``net_arch`` ([1024, 1024]), ``n_experts`` (4), ``scale`` (1) and

@@ -63,6 +63,18 @@ def test_a_loss_is_a_scalar_that_depends_on_a_network(loss, network, said):
         train(first, loss, network)
 
 
+def test_a_loss_with_one_entry_learns():
+    biases = []
+
+    def loss(self, samples):
+        biases.append(self.network.bias.item())
+        return self.network(samples.observations).square().mean(dim=0)  # (1,)
+
+    model = train(first, loss, network=True)
+    assert len({*biases, model.intrinsic.network.bias.item()}) == len(biases) + 1 > 2, "each update changes it"
+    assert np.isfinite(model.logger.name_to_value["train/intrinsic_loss"])
+
+
 def test_a_network_outside_of_the_reward_is_refused():
     outside = nn.Linear(3, 1)
     with pytest.raises(ValueError, match="no parameter can lower: set the networks of the loss as attributes in __init__"):
