@@ -6,12 +6,11 @@ Compare the time of an update in this checkout with that in another one, to see 
     python benchmarks/compare_commits.py /tmp/before --sizes small published --methods APT --rounds 100
 
 Each checkout runs in a process with one thread. The two take turns, a few updates at a time, so that a slow moment of the
-machine affects both alike. CPU time is compared, on which other processes have little influence. To see the remaining noise,
-compare a checkout with itself.
+machine affects both alike. The other one may be as old as commit 422d4d5. CPU time is compared, on which other processes
+have little influence. To see the remaining noise, compare a checkout with itself.
 """
 
 import argparse
-import inspect
 import os
 import subprocess
 import sys
@@ -114,8 +113,6 @@ def make_model(package: Any, method: str, n_skills: int, batch_size: int, width:
     own: dict[str, Any] = {"net_arch": [width, width]} if name == "DIAYN" else {"encoder_kwargs": {"net_arch": [width, width]}}
     if start is not None:
         own["constraint_kwargs"] = {"start": start}
-    # In earlier commits, these were arguments of CeSD
-    one_by_one = "constraint_kwargs" in inspect.signature(model_class.__init__).parameters
     model = model_class(
         "MlpPolicy",
         RandomWalk(ROBOT),
@@ -127,7 +124,7 @@ def make_model(package: Any, method: str, n_skills: int, batch_size: int, width:
         policy_kwargs={"net_arch": {"pi": [width, width], "qf": [width // 2, width]}},
         seed=0,
         device="cpu",
-        **(own if one_by_one else {"intrinsic_kwargs": own}),
+        intrinsic_kwargs=own,
     )
     return model.learn(N_TRANSITIONS, log_interval=10**9)
 

@@ -392,7 +392,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=at_least(0), default=200, help="processes that are killed while they save")
     parser.add_argument("--flips", type=at_least(0), default=200, help="flipped bits per kind of file")
-    parser.add_argument("--full", type=at_least(0), default=10, help="full disks per kind of file")
+    parser.add_argument("--full", type=at_least(1), default=10, help="full disks per kind of file")
     parser.add_argument("--seed", type=at_least(0), default=0)
     parser.add_argument("--output", type=output_folder, default=Path("results/faults"), help="folder of the page")
     args = parser.parse_args()

@@ -11,6 +11,7 @@ command. Steps are those of the environment, 25 per choice.
 """
 
 import argparse
+import os
 from functools import partial
 from pathlib import Path
 
@@ -52,6 +53,8 @@ def main() -> None:
     args = parser.parse_args()
     seeds = seeds_of(parser, args.seeds)
     check_eval_freq(parser, args.eval_freq, args.steps, "learning ends")
+    if args.eval_freq % DURATION:
+        parser.error(f"--eval-freq {args.eval_freq}: a skill takes {DURATION} steps, pass a multiple of that")
     if args.controller == "dqn" and "scratch" in args.methods:
         parser.error("--controller dqn: it takes no continuous actions, leave scratch out or pass --controller ppo")
     output = args.output.resolve()
@@ -81,7 +84,7 @@ def main() -> None:
             parser.error(
                 f"there is no {file}: train it with python benchmarks/urlb.py --methods {run['method']} "
                 f"--domains {run['domain']} --scale {args.scale} --seeds {run['seed']} {run['seed'] + 1} --tasks{option} "
-                f"--output {output}"
+                f"--output {models.parent if models.name == 'models' else f'FOLDER, and pass --models FOLDER{os.sep}models'}"
             )
     if not args.dry_run:
         make_folder(parser, args.output)

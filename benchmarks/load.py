@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="Walker-v0", help="id of the environment")
     parser.add_argument("--n-envs", type=at_least(1), default=8)
-    parser.add_argument("--minutes", type=at_least(2), default=60)
+    parser.add_argument("--minutes", type=at_least(5), default=60)
     parser.add_argument("--output", type=output_folder, default=Path("load"), help="folder of the results")
     args = parser.parse_args()
     try:

@@ -40,7 +40,7 @@ def main() -> None:
     if not args.dry_run:
         make_folder(parser, args.output)
 
-    methods = args.methods or [*MAIN, *(ABLATIONS if args.ablations else [])]
+    methods = [*(args.methods or MAIN), *(ABLATIONS if args.ablations else [])]
     path, rollouts_folder = args.output / "runs.csv", args.output / "rollouts"
     if not args.report_only:
         # Seed by seed, so that an unfinished benchmark covers all methods and mazes

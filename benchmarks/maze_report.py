@@ -254,7 +254,8 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
     for column, maze in enumerate(mazes):
         of_maze = rows[rows.maze == maze]
         # The same seeds for all methods: differences between seeds would hide the effect of an argument
-        of_maze = of_maze[of_maze.seed.isin(of_maze[of_maze.method.isin(VARYING)].seed)]
+        drawn = of_maze[of_maze.method.isin(VARYING)].groupby("method").seed
+        of_maze = of_maze[of_maze.seed.isin(set.intersection(*(set(seeds) for _, seeds in drawn)) if len(drawn) else ())]
         means = of_maze.groupby("method")[["on_cluster_share", "total_coverage_coarse"]].mean()
         for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
             known = [method for method in methods if method in means.index]

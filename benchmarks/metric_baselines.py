@@ -30,7 +30,7 @@ ACTION_SEED = 1000
 
 class Unlearned:
     """
-    Skills that learned nothing.
+    Skills that learned nothing. Their actions are the same for all seeds, which only environments differ in.
 
     :param kind: ``"random"`` for actions drawn at each step, ``"none"`` for zeros, ``"constant"`` for an action per skill
     :param n_skills: number of skills

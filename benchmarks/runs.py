@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -399,8 +400,8 @@ def versions() -> dict[str, str]:
     """
     List the versions of packages on which results depend.
 
-    :return: versions by name, including Python's, and the processor; without ``dm_control`` if it is not installed, which
-        mazes do not need
+    :return: versions by name, including Python's, the commit (with a "+" if files differ from it) and the processor; without
+        ``dm_control`` if it is not installed, which mazes do not need, and without the commit outside of a clone
     :raises RuntimeError: if another one of them is not installed
     """
     names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
@@ -412,7 +413,22 @@ def versions() -> dict[str, str]:
             if name == "dm_control":
                 continue
             raise RuntimeError(f"{name} is not installed: pip install -e .[benchmarks] installs what is missing.") from error
-    return {**found, "python": platform.python_version(), "processor": processor()}
+    return {**found, **commit(), "python": platform.python_version(), "processor": processor()}
+
+
+@cache
+def commit() -> dict[str, str]:
+    """
+    Return the commit of this clone, as it was when it was first asked for.
+
+    :return: ``commit``, with a "+" if files that git knows differ from it; nothing outside of a clone
+    """
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    try:
+        found = subprocess.run(git, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": found.stdout.strip()}
 
 
 def processor() -> str:

@@ -9,6 +9,7 @@ of the choice, from 0 for a random skill to 1 for the best one.
 """
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -74,8 +75,10 @@ def gain(values: np.ndarray, chosen: np.ndarray) -> float:
 
     :param values: mean return of each skill, shape ``(n_skills,)``
     :param chosen: chosen skills, shape ``(n,)``
-    :return: 0 if it is as good as a random choice, 1 if it is always the best skill
+    :return: 0 if it is as good as a random choice, 1 if it is always the best skill; NaN if all skills are equal
     """
+    if values.max() == values.min():
+        return math.nan
     return float((values[chosen].mean() - values.mean()) / (values.max() - values.mean()))
 
 
@@ -104,7 +107,12 @@ def report(model: Any, env_id: str, steps: Sequence[int], n_episodes: int, n_war
         gains = [
             gain(values, np.array([choose(each) for each in of_length])) for of_length in warm_ups for choose in by.values()
         ]
-        cells = [task, of_skills, f"{returns.std(axis=1).mean():.0f}", *(f"{value:.2f}" for value in gains)]
+        cells = [
+            task,
+            of_skills,
+            f"{returns.std(axis=1).mean():.0f}",
+            *("" if math.isnan(value) else f"{value:.2f}" for value in gains),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ from cluster import use_backend
 from identities import OF_OLD_PRETRAINING, OF_OLD_TASKS
 from runs import Row, read_rows, run_missing, runs_left
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
-from urlb_run import FIXED, LOST, learn_task, lost_model, pretrain
+from urlb_run import FIXED, LOST, TAKEN, learn_task, lost_model, model_file, pretrain, total_steps
 
 from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
@@ -187,6 +187,24 @@ def first_lost_model(pretraining: list[Row], learning: list[Row], output: Path) 
     return None
 
 
+def check_files_are_free(pretraining: list[Row], save_at: Iterable[int], models: Path) -> None:
+    """
+    Check that no model has the file of one of another training: what is saved after 100k steps of 300k is no model of 100k.
+
+    :param pretraining: all runs of pre-training
+    :param save_at: steps at which models are saved before the end
+    :param models: folder of the models
+    :raises ValueError: if one has
+    """
+    for run in pretraining:
+        wanted = run["pretrain_steps"]
+        for step in (*save_at, wanted):
+            file = model_file(models, run, step)
+            total = total_steps(file)
+            if total not in (None, wanted):
+                raise ValueError(TAKEN.format(file=file, total=total, wanted=wanted))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["cesd", "apt", "diayn", "scratch", "random"])
@@ -304,25 +322,36 @@ def main() -> None:
         parser.error("there is nothing to learn: pass a method that learns skills, or a domain with tasks")
     if not args.dry_run and (lost := first_lost_model(pretraining, learning, output)) is not None:
         parser.error(LOST.format(file=lost))
+    try:
+        check_files_are_free(pretraining, args.save_at, models)
+    except ValueError as error:
+        parser.error(str(error))
+    failure: RuntimeError | None = None
     with use_backend(args.backend, args.address):
         if pretraining:
             print("Pre-training: ", end="")
-            run_missing(
-                pretraining,
-                partial(
-                    pretrain,
-                    models=models,
-                    save_at=args.save_at,
-                    n_task_episodes=max(2, args.n_eval_episodes),
-                    device=args.device,
-                    n_env_threads=args.env_threads,
-                ),
-                output / "pretraining.csv",
-                args.jobs,
-                args.dry_run,
-                estimate_pretraining,
-                OF_OLD_PRETRAINING,
-            )
+            try:
+                run_missing(
+                    pretraining,
+                    partial(
+                        pretrain,
+                        models=models,
+                        save_at=args.save_at,
+                        n_task_episodes=max(2, args.n_eval_episodes),
+                        device=args.device,
+                        n_env_threads=args.env_threads,
+                    ),
+                    output / "pretraining.csv",
+                    args.jobs,
+                    args.dry_run,
+                    estimate_pretraining,
+                    OF_OLD_PRETRAINING,
+                )
+            except RuntimeError as error:
+                failure = error
+                print(f"{error}\nGoing on with the tasks of the other models.")
+                there = [run for run in learning if lost_model(run, models, output / "evaluations") is None]
+                learning = [run for run in learning if run in there or not METHODS[run["method"]].pretrained]
         if learning:
             print("Tasks: ", end="")
             run_missing(
@@ -340,6 +369,8 @@ def main() -> None:
                 partial(estimate, steps="finetune_steps", steps_per_second=STEPS_PER_SECOND[args.scale][1]),
                 OF_OLD_TASKS,
             )
+    if failure is not None:
+        raise failure
 
 
 if __name__ == "__main__":

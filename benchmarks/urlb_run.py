@@ -4,6 +4,7 @@ import json
 import re
 import time
 import warnings
+import zipfile
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,11 @@ LOST = (
     "The pre-training of {file} is done, but the model is not there: delete its row of pretraining.csv to repeat it, or "
     "pass another --output."
 )
+#: Error message if a file is taken by the model of a longer or shorter training
+TAKEN = (
+    "{file} is of a training of {total} steps, which starts the constraint elsewhere, not of one of {wanted}: pass another "
+    "--output."
+)
 #: Arguments that a task keeps from its pre-trained model
 FIXED = (
     "policy",
@@ -72,6 +78,20 @@ def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:
     :return: file of the model
     """
     return folder / f"{run['method']}_{run['domain']}_{run['scale']}_{run['seed']}_{n_timesteps}.zip"
+
+
+def total_steps(file: Path) -> int | None:
+    """
+    Read how many steps the training of a model has, which may have been saved before its end.
+
+    :param file: file of a model
+    :return: the number of steps; ``None`` if there is no such file, or it can't be read
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return int(json.loads(archive.read("data"))["_total_timesteps"])
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        return None
 
 
 def evaluations_of(folder: Path, run: Row) -> Path:

@@ -80,7 +80,7 @@ def importable(text):
     return text.isidentifier() and find_spec(text) is not None
 
 
-natural, positive, two = partial(whole, 0), partial(whole, 1), partial(whole, 2)
+natural, positive, two, five = (partial(whole, least) for least in (0, 1, 2, 5))
 METHODS_THAT_SHIP = set(pd.read_csv(BENCHMARKS / "results/urlb/one_robot/runs.csv").method)
 ROBOTS = ("walker", "quadruped", "jaco")
 COMMANDS = {
@@ -167,7 +167,12 @@ COMMANDS = {
     "load.py": Command(
         "load",
         ("CeSD",),
-        {"--env": one_of("Pendulum-v1", "Walker-v0"), "--n-envs": positive, "--minutes": two, "--output": folder},
+        {
+            "--env": one_of("Pendulum-v1", "Walker-v0"),
+            "--n-envs": positive,
+            "--minutes": five,
+            "--output": folder,
+        },
         ("--env", "Pendulum-v1"),
     ),
     "checkpoint_costs.py": Command(
@@ -206,7 +211,7 @@ COMMANDS = {
     "faults.py": Command(
         "faults",
         ("make_model",),
-        {"--kills": natural, "--flips": natural, "--full": natural, "--seed": natural, "--output": folder},
+        {"--kills": natural, "--flips": natural, "--full": positive, "--seed": natural, "--output": folder},
     ),
     "python -m sb3_cesd.show": Command(
         "sb3_cesd.show.__main__",

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
@@ -90,6 +92,26 @@ def test_bad_arguments_are_refused_at_once(script, arguments, message, monkeypat
 def test_good_ones_are_not(arguments, monkeypatch, tmp_path, capsys):
     main_of("urlb", f"{arguments} --dry-run --output {tmp_path / 'results'}", monkeypatch)
     assert "runs, 0 of them done already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [("--pretrain-steps 100", True), ("--pretrain-steps 300 --save-at 100 --from-steps 100", False)],
+)
+def test_a_model_saved_on_the_way_is_none_of_a_shorter_training(arguments, refused, monkeypatch, tmp_path, capsys):
+    (tmp_path / "models").mkdir()
+    with zipfile.ZipFile(tmp_path / "models" / "cesd_Walker-v0_laptop_0_100.zip", "w") as archive:
+        archive.writestr("data", json.dumps({"_total_timesteps": 300}))
+    with pytest.raises(SystemExit) if refused else nullcontext():
+        main_of("urlb", f"--methods cesd --seeds 1 {arguments} --dry-run --output {tmp_path}", monkeypatch)
+    message = "laptop_0_100.zip is of a training of 300 steps, which starts the constraint elsewhere, not of one of 100"
+    assert (message in capsys.readouterr().err) == refused
+
+
+def test_ablations_join_methods_that_are_named(monkeypatch, tmp_path, capsys):
+    main_of("maze", f"--methods apt --ablations --mazes tree --seeds 1 --dry-run --output {tmp_path / 'results'}", monkeypatch)
+    listed = capsys.readouterr().out
+    assert "method=apt " in listed and "method=alpha=0.1 " in listed and "method=cesd " not in listed
 
 
 @pytest.mark.parametrize("script", ["maze", "speed", "urlb"])

@@ -175,6 +175,8 @@ def in_this_process(runs, run_one, path, n_jobs, *others):
         ("--controller dqn --methods scratch", "leave scratch out or pass --controller ppo"),
         ("--eval-freq 500000", "learning ends after 400000 steps, pass no more"),
         ("--steps 120000", "the last one would be before the end, pass a divisor of 120000"),
+        ("--steps 300 --eval-freq 30", "a skill takes 25 steps, pass a multiple of that"),
+        ("--models . --methods lsd --seeds 1", "--output FOLDER, and pass --models FOLDER"),
         ("--steps 24", "pass 25 or more"),
         ("--seeds 1 2 3", "pass the number of seeds, or the first"),
         ("--models nowhere", "pass a file or folder that exists"),

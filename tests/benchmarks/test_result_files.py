@@ -161,6 +161,7 @@ def test_mazes_run_without_dm_control(monkeypatch):
         "gymnasium",
         "numpy",
         "mujoco",
+        "commit",
         "python",
         "processor",
     }

@@ -13,6 +13,7 @@ def test_gain_is_a_share_of_what_a_choice_can_bring():
     values = np.array([0.0, 30.0, 90.0])
     assert gain(values, np.array([2, 2])) == 1 and gain(values, np.array([0, 1, 2])) == 0
     assert gain(values, np.array([2, 1])) == pytest.approx(20 / 50) and gain(values, np.array([0])) == -40 / 50
+    assert np.isnan(gain(np.zeros(3), np.array([1]))), "no skill is better"
 
 
 def test_a_warm_up_is_that_of_a_task(tmp_path):

@@ -128,6 +128,20 @@ def test_a_model_that_is_gone_is_missed_before_anything_is_learned(tmp_path):
     assert call("urlb", *arguments, "--dry-run").returncode == 0
 
 
+def test_a_pretraining_that_fails_stops_its_own_tasks_alone(tmp_path, monkeypatch):
+    import urlb
+
+    def pretrain(run, **others):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(urlb, "pretrain", pretrain)
+    monkeypatch.setattr(urlb, "learn_task", lambda run, **others: {"final_return": 1.0})
+    monkeypatch.setattr(sys, "argv", ["urlb", *arguments_of(tmp_path, "--methods", "apt", "scratch")])
+    with pytest.raises(RuntimeError, match=r"(?s)1 of 1 runs failed.*the disk is full"):
+        urlb.main()
+    assert pd.read_csv(tmp_path / "runs.csv").method.tolist() == ["scratch"]
+
+
 def test_no_model_is_missed_that_comes_or_is_not_needed(tmp_path):
     from urlb import first_lost_model
 
