@@ -41,6 +41,8 @@ GOALS = {
 }
 #: Settings of runs of ``hierarchical.py`` that are part of a method's name where they vary
 SETTINGS_OF_GOALS = ("scale", "pretrain_steps", "controller", "n_timesteps", "eval_freq", "n_eval_episodes")
+#: Columns of curves over steps, as JSON
+CURVES = ("total_coverage_curve", "queue_coverage_curve")
 #: Method that others are compared with by default
 REFERENCE = "diayn"
 EXPLANATION = (
@@ -72,6 +74,33 @@ def table(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> list[st
         cells = " | ".join(cell(of_method[name], decimals) for name, (_, decimals) in known.items())
         lines.append(f"| {method} | {len(of_method)} | {cells} |")
     return lines
+
+
+def mean_of_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """
+    Average the runs of a method with the same seed, in other numbers of environments: they must not count as seeds.
+
+    :param rows: runs of a robot, after :func:`~urlb_scores.name_variants`
+    :return: one row per method and seed, with the means of numbers and curves; the same rows if no seed is there twice
+    """
+    identity = ["method", "seed"]
+    if not rows.duplicated(identity).any():
+        return rows
+    groups = rows.groupby(identity, sort=False)
+    numbers = [name for name in rows.select_dtypes("number") if name not in identity]
+    curves = {name: groups[name].agg(mean_curve) for name in CURVES if name in rows}
+    return groups.first().assign(**groups[numbers].mean(), **curves).reset_index()
+
+
+def mean_curve(texts: pd.Series) -> str | None:
+    """
+    Average curves.
+
+    :param texts: curves as JSON, NaN for a run without
+    :return: their mean up to the end of the shortest, as JSON; ``None`` if there is none
+    """
+    curves = [json.loads(text) for text in texts.dropna()]
+    return json.dumps([sum(points) / len(points) for points in zip(*curves, strict=False)]) if curves else None
 
 
 def known_columns(rows: pd.DataFrame, columns: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
@@ -168,6 +197,7 @@ def report_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list
         steps = " or ".join(f"{number:,}" for number in sorted(of_domain.pretrain_steps.unique()))
         envs = sorted(fill(of_domain, OF_OLD_PRETRAINING).n_envs.astype(int).unique()) if "n_envs" in of_domain else [1]
         in_envs = "" if len(envs) == 1 else f", in {' or '.join(map(str, envs))} environments (pooled)"
+        of_domain = mean_of_seeds(of_domain)
         lines += [f"## {domain}", "", f"{steps} steps of pre-training{in_envs}.", ""]
         lines += [*table(of_domain, {**coverage_columns(of_domain), **SKILLS}), "", *ratios(of_domain, reference)]
         if "goal_distance" in of_domain and of_domain.goal_distance.notna().any():
@@ -178,7 +208,7 @@ def report_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list
         figure = draw_over_steps(
             curves,
             "coverage_steps",
-            ["total_coverage_curve", "queue_coverage_curve"],
+            CURVES,
             lambda column: column.removesuffix("_curve").replace("_", " "),
         )
         save_figure_whole(figure, output / "coverage.png", dpi=110)

@@ -5,13 +5,15 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 from identities import OF_OLD_TASKS, OF_TASK
 from runs import Row, canonical, fill, read_rows, row_keys
-from zoo_runs import RUN_NAME, first_folder
+from urlb_methods import METHODS
+from zoo_runs import RUN_NAME, first_folder, folder_of, read_run
 from zoo_settings import settings_of, table_of, telling
 
 from sb3_cesd.envs.robots.ids import ROBOTS
@@ -27,8 +29,26 @@ _SETTINGS.insert(_SETTINGS.index("skill_choice") + 1, "chosen_by")
 SETTINGS = tuple(_SETTINGS)
 #: Values of columns that rows lack if they are older than the choice of a skill by its states
 CHOSEN_BEFORE: Row = {"chosen_by": 0}
-#: Value of a setting that a method does not have
-NOT_APPLICABLE = "0"
+#: Settings that an option of ``urlb.py`` sets for all robots; the others may come from the entries of the robots
+OF_OPTIONS = (
+    "scale",
+    "skill_choice",
+    "warm_up",
+    "transfer",
+    "eval_freq",
+    "n_eval_episodes",
+    "n_skill_episodes",
+    "task_params",
+)
+#: Settings of the pre-training and of its skills
+OF_SKILLS = ("pretrain_steps", "pretrain_envs", "skill_choice", "chosen_by", "warm_up", "transfer", "n_skill_episodes")
+#: Settings of learning
+OF_LEARNING = ("eval_freq", "task_params")
+#: Methods that learn no skills, and those that learn nothing
+WITHOUT_SKILLS = frozenset(name for name, method in METHODS.items() if not method.pretrained)
+WITHOUT_LEARNING = frozenset(name for name, method in METHODS.items() if not method.algo)
+#: Setting -> methods that lack it, whatever is in their rows: 0 is also a skill, or stands for the values of the yml file
+LACKING = {**dict.fromkeys(OF_SKILLS, WITHOUT_SKILLS), **dict.fromkeys(OF_LEARNING, WITHOUT_LEARNING)}
 
 
 def published() -> pd.DataFrame:
@@ -138,16 +158,18 @@ def _evaluations(run: pd.Series, name: str) -> np.ndarray:
 
 
 def _keep(rows: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
-    """Select rows with these settings, or of this domain."""
+    """Select rows with these settings or of this domain, and those of methods that lack such a setting."""
     known = [name for name in ("domain", *SETTINGS) if name in rows]
     for setting, wanted in where.items():
         if setting not in known:
             raise ValueError(f"The runs have no setting {setting!r}: choose from {', '.join(known)}.")
+        lacks = rows.method.isin(LACKING.get(setting, ()))
         values = rows[setting].astype(str)
-        rows = rows[values.isin([wanted, NOT_APPLICABLE])]
-        if wanted not in set(values):
-            there = ", ".join(sorted(set(values) - {NOT_APPLICABLE}))
-            raise ValueError(f"No run has {setting}={wanted}: choose from {there}.")
+        there = sorted(set(values[~lacks]))
+        if wanted not in there:
+            remedy = f"choose from {', '.join(there)}" if there else f"leave {setting} out"
+            raise ValueError(f"No run has {setting}={wanted}: {remedy}.")
+        rows = rows[lacks | (values == wanted)]
     return rows
 
 
@@ -186,15 +208,19 @@ def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
 
     :param rows: runs
     :param n_evaluations: number of evaluations
-    :return: the runs, with the mean of the last evaluations as ``final_return``; unchanged for a single one
-    :raises ValueError: if a run has fewer evaluations
+    :return: the runs, with the mean of the last evaluations as ``final_return``; unchanged for a single one, and for methods
+        that don't learn
+    :raises ValueError: if a run that learned has fewer evaluations
     """
-    if n_evaluations == 1:
+    # Settings follow a comma and a space
+    learned = ~rows.method.str.split(", ").str[0].isin(WITHOUT_LEARNING)
+    if n_evaluations == 1 or not learned.any():
         return rows
-    fewest = min(len(returns) for returns in rows.returns)
+    fewest = int(rows.returns[learned].map(len).min())
     if n_evaluations > fewest:
         raise ValueError(f"A run has only {fewest} evaluations: pass --last {fewest} at most.")
-    return rows.assign(final_return=[float(returns[-n_evaluations:].mean()) for returns in rows.returns])
+    means = rows.returns.map(lambda returns: float(returns[-n_evaluations:].mean()))
+    return rows.assign(final_return=rows.final_return.where(~learned, means))
 
 
 def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.DataFrame:
@@ -203,14 +229,16 @@ def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.
 
     :param rows: runs
     :param settings: columns of settings
-    :return: the runs; a setting that differs between the runs of a method with the same robot becomes part of its name.
-        Settings that only differ between robots come from their entries
+    :return: the runs; a setting that differs between the runs of a method with the same robot becomes part of its name, and
+        one of :data:`OF_OPTIONS` also if it differs between robots. Others that only differ between robots come from their
+        entries
     """
     names = rows.method.astype(str)
     same_robot = [rows[name] for name in ("method", "domain") if name in rows]
     for setting in (setting for setting in settings if setting in rows):
         values = canonical(rows[setting])
-        several = (values.groupby(same_robot).transform("nunique") > 1).groupby(rows.method).transform("any")
+        compared = [rows.method] if setting in OF_OPTIONS else same_robot
+        several = (values.groupby(compared).transform("nunique") > 1).groupby(rows.method).transform("any")
         names = names.where(~several, names + f", {setting}=" + values.astype(str))
     return rows.assign(method=names)
 
@@ -224,7 +252,7 @@ def _read_zoo(files: Iterable[Path], others: Collection[str] = ()) -> pd.DataFra
     :return: a row per run, see :data:`COLUMNS`
     :raises ValueError: if a folder has another name, or one of its files is damaged
     """
-    rows = pd.DataFrame([_zoo_row(file) for file in files], columns=[*COLUMNS, "folder"])
+    rows = pd.DataFrame([_zoo_row(file) for file in files], columns=[*COLUMNS, "folder", "written"])
     rows = _with_expert(rows, has_others=len(others) > 0)
     if rows.empty:
         return rows[COLUMNS]
@@ -234,11 +262,7 @@ def _read_zoo(files: Iterable[Path], others: Collection[str] = ()) -> pd.DataFra
     same = rows[["method", "domain"]]
     table = same.join(table_of(map(settings_of, rows.folder), rows.index))
     rows["method"] = name_variants(table, telling(table, list(same))).method
-    rows = _finished(rows)
-    if rows.duplicated(["method", "task", "seed"]).any():
-        # Log folders (-f) count their runs separately
-        rows["seed"] = rows.groupby(["method", "task"]).cumcount() + 1
-    return rows[COLUMNS]
+    return _number(_latest_of_seed(_finished(rows)))[COLUMNS]
 
 
 def _zoo_row(file: Path) -> Row:
@@ -246,7 +270,7 @@ def _zoo_row(file: Path) -> Row:
     Read one run of RL Zoo.
 
     :param file: ``logs/METHOD/TASK_NUMBER/evaluations.npz``, an absolute path
-    :return: a row, with the folder
+    :return: a row, with the folder and when it was written; its seed is the number of the folder
     :raises ValueError: if the folder has another name, or the file is damaged
     """
     folder = file.parent
@@ -267,6 +291,7 @@ def _zoo_row(file: Path) -> Row:
         "returns": returns,
         "final_return": final_return,
         "folder": folder,
+        "written": file.stat().st_mtime_ns,
     }
 
 
@@ -303,6 +328,54 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
             "writes a folder that counts in place of this one (keep both)."
         )
     return rows[last == longest].reset_index(drop=True)
+
+
+def _latest_of_seed(rows: pd.DataFrame) -> pd.DataFrame:
+    """
+    Keep the latest, with a warning, of several runs of RL Zoo of one method, task and seed, which are not independent.
+
+    :param rows: runs; their seeds are the numbers of their folders, by which and then by time the latest is chosen
+    :return: the runs that count, with their seeds in RL Zoo where these are known; others are all kept
+    """
+    seeds = rows.folder.map(_seeds_of)
+    by_time = rows.assign(seeds=seeds).sort_values(["seed", "written"])
+    kept = []
+    for (_, _, of_run), runs in by_time[by_time.seeds.notna()].groupby(["method", "task", "seeds"], sort=False):
+        *earlier, latest = runs.folder
+        kept.append(runs.index[-1])
+        if earlier:
+            warnings.warn(
+                f"{latest} repeats {', '.join(map(str, earlier))} with the same seed ({of_run[0]}) and settings, so only the "
+                "latest counts: pass another --seed to what is to count as well, and delete the folders of the others."
+            )
+    known = [number if of_run is None else of_run[0] for number, of_run in zip(rows.seed, seeds, strict=True)]
+    return rows.assign(seed=known)[seeds.isna() | rows.index.isin(kept)].reset_index(drop=True)
+
+
+def _seeds_of(folder: Path) -> tuple[Any, ...] | None:
+    """
+    Look up the seeds of a run of RL Zoo.
+
+    :param folder: its folder
+    :return: its seed, then the same of the run whose model it started from, or the path of this model if they are not known;
+        ``None`` if its own is not known
+    """
+    run = read_run(first_folder(folder))
+    seed = None if run is None else run.args.get("seed")
+    if run is None or not isinstance(seed, int) or seed < 0:
+        return None
+    return (seed,) if run.model is None else (seed, *(_seeds_of(folder_of(run.model)) or (str(run.model),)))
+
+
+def _number(rows: pd.DataFrame) -> pd.DataFrame:
+    """
+    Tell runs of RL Zoo of one method and task apart.
+
+    :param rows: runs, whose seeds may be numbers of folders, and log folders (``-f``) count theirs separately
+    :return: the runs; those of a method and task are numbered in turn if two have the same seed
+    """
+    twice = rows.duplicated(["method", "task", "seed"], keep=False).groupby([rows.method, rows.task]).transform("any")
+    return rows.assign(seed=rows.seed.where(~twice, rows.groupby(["method", "task"]).cumcount() + 1))
 
 
 def normalise(rows: pd.DataFrame) -> pd.DataFrame:

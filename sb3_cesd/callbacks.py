@@ -120,15 +120,16 @@ class SkillMetricsCallback(BaseCallback):
             self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
             self._places.clear()
             self._coverage = None
+
+    def _on_training_start(self) -> None:
+        # Not before: a resumed run has the environments of its checkpoint only now, and some have no position before a reset
         self._has_places = has_places(self.training_env)
-        if layout is None and self._has_places:
+        if self._maze_coverage is None and self._has_places:
             self._in_hand = robot_name(self.training_env) == "jaco"
             if self._coverage is None:
                 self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
         elif self.n_trajectories > 0 or self.goal_range is not None:
             raise ValueError(why_no_reach(self.training_env))
-
-    def _on_training_start(self) -> None:
         # CallbackList sets the parent only after _init_callback
         if self._has_places and isinstance(self.parent, EventCallback):
             warnings.warn(

@@ -122,6 +122,8 @@ class ResumableCheckpoint(BaseCallback):
         return not self._stops
 
     def _on_training_end(self) -> None:
+        if not hasattr(self, "model"):
+            return  # RL Zoo ends a training that could not begin
         # Not for a run that was stopped within a rollout, whose last transition is not stored. RL Zoo ends training twice
         is_over = self.model.num_timesteps >= self.model._total_timesteps and not self.model._is_stepping
         if is_over and self._written_at != self.model.num_timesteps:

@@ -43,13 +43,20 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     try:
         yield unfinished
         sync_folder(unfinished)
-        if target.exists():
-            _delete(target)
-        move(unfinished, target)
+        # One of this name is deleted once the new one is in its place
+        replaced = _set_aside(target) if target.exists() else None
+        try:
+            move(unfinished, target)
+        except BaseException:
+            if replaced is not None:
+                move(replaced, target)
+            raise
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     sync_folder(folder)
+    if replaced is not None:
+        shutil.rmtree(replaced, ignore_errors=True)
     known = checkpoints_in(folder)
     until = known.index(target) + 1
     for old in known[: max(until - keep, 0)]:
@@ -93,12 +100,16 @@ def only_writer(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _set_aside(checkpoint: Path) -> Path:
+    """Rename a checkpoint that is to be deleted, so that an incomplete one is never found."""
+    aside = checkpoint.with_name(".deleted")
+    shutil.rmtree(aside, ignore_errors=True)
+    move(checkpoint, aside)
+    return aside
+
+
 def _delete(checkpoint: Path) -> None:
-    # Renamed first, so that an incomplete one is never found
-    deleted = checkpoint.with_name(".deleted")
-    shutil.rmtree(deleted, ignore_errors=True)
-    move(checkpoint, deleted)
-    shutil.rmtree(deleted, ignore_errors=True)
+    shutil.rmtree(_set_aside(checkpoint), ignore_errors=True)
 
 
 def checkpoint_name(model: BaseAlgorithm) -> str:

@@ -32,7 +32,7 @@ def train_in_parallel(callback_class: Any) -> Any:
         def _on_training_end(self) -> None:
             if self.learner is not None:
                 self.learner.finish()  # RL Zoo ends training a second time
-            else:
+            elif hasattr(self, "process"):  # and one that could not begin
                 super()._on_training_end()
 
     ParallelTrainCallback.__doc__ = callback_class.__doc__

@@ -1,5 +1,6 @@
 """Extensions of the methods of RL Zoo's ``ExperimentManager``."""
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -49,7 +50,8 @@ def find_entries(init: Any) -> Any:
 def take_batched(preprocess: Any) -> Any:
     """
     Make RL Zoo step environments in batches, in training and evaluation, for ``batched: True`` in a yml file or ``-params
-    batched:True``. Keep the other settings of environments as they were given (``settings_of_env``), for studies.
+    batched:True``, and evaluate with the ``env_kwargs`` of the yml file. Keep the other settings of environments as they were
+    given (``settings_of_env``), for studies.
 
     :param preprocess: ``ExperimentManager._preprocess_hyperparams``
     :return: the extended method
@@ -57,10 +59,15 @@ def take_batched(preprocess: Any) -> Any:
 
     @wraps(preprocess)
     def preprocess_batched(self: Any, hyperparams: dict[str, Any]) -> Any:
-        self.settings_of_env = {name: hyperparams.get(name) for name in ("n_envs", *OF_ENV)}
+        # A copy, since RL Zoo adds to that of normalize
+        self.settings_of_env = copy.deepcopy({name: hyperparams.get(name) for name in ("n_envs", *OF_ENV)})
         if hyperparams.pop("batched", False):
             self.vec_env_class = batch_envs
-        return preprocess(self, hyperparams)
+        result = preprocess(self, hyperparams)
+        if self.algo in METHODS and self._eval_env_kwargs_args is None:
+            # RL Zoo gives the env_kwargs of a yml file to the environments of training alone
+            self.eval_env_kwargs = self.env_kwargs
+        return result
 
     return preprocess_batched
 

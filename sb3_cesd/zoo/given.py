@@ -34,17 +34,19 @@ def add_to_entry(read: Any) -> Any:
                 "the -params of the study."
             )
         given = self.custom_hyperparams
-        # load_arguments adds to those of a trial
-        of_trial = self.storage and self.study_name and self.trial_id
-        if self.algo not in METHODS or of_trial or not any(name in NESTED for name in given or {}):
+        if self.algo not in METHODS or not any(name in NESTED for name in given or {}):
             return read(self)
-        with _replaced(self, None), redirect_stdout(StringIO()):
+        with _replaced(self, custom_hyperparams=None, trial_id=None), redirect_stdout(StringIO()):
             entry, _ = read(self)
         kept = {name: entry.get(name) for name in NESTED}
         # RL Zoo evaluates strings, too, but only later
         kept.update({name: eval(value, read.__globals__) for name, value in kept.items() if isinstance(value, str)})
+        if self.storage and self.study_name and self.trial_id:
+            # load_arguments adds to those of the trial
+            self.nested_of_entry = kept
+            return read(self)
         nested = {name: added(METHODS[self.algo], kept[name], given[name]) for name in NESTED if name in given}
-        with _replaced(self, {**given, **nested}):
+        with _replaced(self, custom_hyperparams={**given, **nested}):
             return read(self)
 
     return read_added
@@ -81,10 +83,11 @@ def replaced_encoders(method: type[SkillDDPG], kept: Mapping[str, Any], others: 
 
 
 @contextmanager
-def _replaced(manager: Any, given: Any) -> Iterator[None]:
-    """Let a manager read its hyperparameters with other arguments from ``-params``."""
-    original, manager.custom_hyperparams = manager.custom_hyperparams, given
+def _replaced(manager: Any, **attributes: Any) -> Iterator[None]:
+    """Let a manager read its hyperparameters with other attributes, such as arguments from ``-params``."""
+    originals = {name: getattr(manager, name) for name in attributes}
+    vars(manager).update(attributes)
     try:
         yield
     finally:
-        manager.custom_hyperparams = original
+        vars(manager).update(originals)

@@ -14,6 +14,9 @@ from sb3_cesd.common.vec_normalize import lacks_statistics, save_statistics
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
+#: Files that RL Zoo writes beside the statistics of a run
+OF_RUN = ("args.yml", "config.yml")
+
 
 def find_pretrained_statistics(maybe_normalize: Any) -> Any:
     """
@@ -58,7 +61,8 @@ def folder_of_statistics(folder: Path, env_name: str, model: str) -> str:
     :param folder: folder of the model
     :param env_name: name of the task, after which RL Zoo names the folder in there in which it looks for them
     :param model: name of the model, after which RL Zoo names the folder in there in which it writes them
-    :return: name of the folder in there that holds them: that of a checkpoint is its own; ``env_name`` if there are none
+    :return: name of the folder in there that holds them: that of a checkpoint is its own, that of a run may have any name;
+        ``env_name`` if there are none
     :raises ValueError: if there are those of several models, and none has the name of the model or of the task
     """
     if is_checkpoint(folder) and (folder / STATISTICS).is_file():
@@ -69,7 +73,8 @@ def folder_of_statistics(folder: Path, env_name: str, model: str) -> str:
             f"{folder} holds the {STATISTICS} of {', '.join(names)}, of which none is called like {model}.zip: leave those of "
             "the model alone in it, or name their folder like it."
         )
-    return next((name for name in (model, env_name, *names) if name in names), env_name)
+    of_run = [name for name in names if any((folder / name / file).is_file() for file in OF_RUN)]
+    return next((name for name in (model, env_name, *of_run) if name in names), env_name)
 
 
 def of_checkpoint(path: str) -> dict[str, bool] | None:

@@ -19,6 +19,8 @@ from sb3_cesd.zoo.nested import has, leaves, look_up
 
 #: Hyperparameters of RL Zoo that change the environment
 OF_ENV = ("normalize", "frame_stack", "env_wrapper", "vec_env_wrapper")
+#: Hyperparameters of RL Zoo from which it makes the action noise
+OF_NOISE = ("noise_type", "noise_std")
 #: Hyperparameters of RL Zoo that may be others when a run is resumed
 CHANGING = ("n_timesteps", "callback")
 
@@ -31,7 +33,8 @@ def folder_of_run(agent: str) -> Path | None:
     :return: folder with ``args.yml`` and ``config.yml`` of the run; ``None`` if there is none above that of the checkpoint,
         since ``ResumableCheckpoint`` was given another path
     """
-    runs = [path.parent for path in Path(agent).resolve().parent.parents[1].glob("*/args.yml")]
+    above = Path(agent).resolve().parents[2:3]
+    runs = [path.parent for folder in above for path in folder.glob("*/args.yml")]
     return runs[0] if len(runs) == 1 else None
 
 
@@ -99,7 +102,8 @@ def check_same_run(manager: Any) -> None:
     given = plain(manager.custom_hyperparams or {})
     if run is not None:
         check_same_env(manager, run)
-        changed = changed_in_config(run / "config.yml", saved, given, (*inspect.signature(method).parameters, *OF_ENV))
+        compared = (*inspect.signature(method).parameters, *OF_ENV, *OF_NOISE)
+        changed = changed_in_config(config_of(run), saved, given, compared)
     else:
         changed = changed_in_model(saved, given)
     if changed:
@@ -128,18 +132,18 @@ def check_same_env(manager: Any, run: Path) -> None:
     )
 
 
-def changed_in_config(config: Path, saved: Params, given: Params, compared: tuple[str, ...]) -> list[str]:
+def changed_in_config(config: Params, saved: Params, given: Params, compared: tuple[str, ...]) -> list[str]:
     """
     Compare hyperparameters with those that a run was started with.
 
-    :param config: ``config.yml`` of the run
+    :param config: ``config.yml`` of the run, see :func:`config_of`
     :param saved: what is saved in its model, for hyperparameters that the file does not name
     :param given: hyperparameters from ``-params``
     :param compared: names of those to compare
     :return: a phrase for each that differs
     """
     plain_ones = {name: value for name, value in saved.items() if not (isinstance(value, dict) and ":serialized:" in value)}
-    entries = {name: _entry(config, name) for name in given}
+    entries = {name: config.get(name) for name in given}
     # The file of a run that was itself resumed without these lacks them
     entries = {name: value for name, value in entries.items() if value is not None and not _same_kind(saved.get(name), value)}
     known = {**plain_ones, **entries}

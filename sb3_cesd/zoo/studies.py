@@ -29,6 +29,8 @@ from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fix
 
 #: Environment steps and updates that are measured for the estimate
 N_STEPS, N_UPDATES = 100, 3
+#: More steps than a rollout has
+NEVER = 1_000_000_000
 
 
 def space_of(manager: Any) -> SearchSpace:
@@ -214,12 +216,15 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     kwargs = {**manager._hyperparams, **arguments}
     n_steps = max(N_STEPS, 2 * manager.n_envs)
     with closing(manager.create_envs(manager.n_envs, no_log=True)) as env:
-        short = {"learning_starts": n_steps, "buffer_size": 10 * n_steps, "warm_up": "random"}
+        # Rollouts may be longer than n_steps, and nothing is to be learned yet
+        short = {"learning_starts": NEVER, "buffer_size": 10 * n_steps, "warm_up": "random"}
+        if kwargs.get("skill") == "best":
+            short["skill"] = "random"  # to find the best one takes many episodes
         # Without a seed, as trials: it would seed the generators of all devices
         model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
         start = time.perf_counter()
         model.learn(n_steps)
-        step_time = (time.perf_counter() - start) / n_steps
+        step_time = (time.perf_counter() - start) / model.num_timesteps
         # As at the start of the trial, before updates become more expensive
         model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
         model._update_current_progress_remaining(0, manager.n_timesteps)

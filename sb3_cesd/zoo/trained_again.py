@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from sqlalchemy.exc import ArgumentError
 from sb3_cesd.common.merging import merge
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.search_space import Params
+from sb3_cesd.zoo.given import added
 from sb3_cesd.zoo.nested import has, import_names, leaves, only_json
+from sb3_cesd.zoo.same_run import OF_NOISE
 from sb3_cesd.zoo.same_space import RUN, SEARCH_SPACE
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT
-
-#: Settings of an entry that RL Zoo replaces by ``action_noise``
-REPLACED = ("noise_type", "noise_std")
 
 
 def load_arguments(load_trial: Any) -> Any:
@@ -41,10 +40,10 @@ def load_arguments(load_trial: Any) -> Any:
             return load_trial(self, storage, study_name, trial_id, convert)
         arguments = arguments_of(trial, self.custom_hyperparams or {})
         self.search_of_trial, self.arguments_of_trial = study.user_attrs.get(SEARCH_SPACE), set(arguments)
-        # In RL Zoo, -params replaces dictionaries as a whole
+        # In RL Zoo, -params replaces dictionaries as a whole. What the trial did not draw is that of the entry
+        kept = {**getattr(self, "nested_of_entry", {}), **arguments}
         for name, value in (self.custom_hyperparams or {}).items():
-            if isinstance(value, Mapping):
-                self.custom_hyperparams[name] = merge(arguments.get(name) or {}, value)
+            self.custom_hyperparams[name] = added(METHODS[self.algo], kept.get(name), value)
         return arguments
 
     return load
@@ -66,7 +65,9 @@ def compare_settings(preprocess: Any) -> Any:
         if search is not None:
             now = {**result[0], **self.settings_of_env, "env": self.env_name.gym_id, "env_kwargs": self.env_kwargs}
             begun = {**search["entry"], **{name: search[RUN].get(name) for name in now if name in search[RUN]}}
-            known = {*self.arguments_of_trial, *(self.custom_hyperparams or {}), *REPLACED}
+            known = {*self.arguments_of_trial, *(self.custom_hyperparams or {}), *OF_NOISE}
+            if self.trained_agent:
+                known.add("ent_coef")  # that of the model
             changed = other_settings(begun, now, known)
             if changed:
                 warnings.warn(

@@ -223,6 +223,32 @@ def test_a_setting_that_robots_differ_in_is_no_variant(tmp_path):
     assert read_runs([path]).method.tolist() == expected, "it differs with one of the robots"
 
 
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("skill_choice", ("random", "best")),
+        ("warm_up", ("random", "skills")),
+        ("transfer", ("actor", "actor+critic_trunk")),
+        ("scale", ("laptop", "published")),
+        ("task_params", (0, '{"tau": 0.1}')),
+        ("eval_freq", (5000, 10_000)),
+        ("n_eval_episodes", (10, 20)),
+        ("n_skill_episodes", (1, 3)),
+    ],
+)
+def test_an_option_that_robots_differ_in_is_a_variant(tmp_path, option, values):
+    from urlb_scores import read_runs
+
+    row = {"method": "cesd", "seed": 0, "steps": "[1]", "returns": "[1]", "final_return": 1.0}
+    robots = [("Walker-v0", "WalkerRun-v0", 10), ("Jaco-v0", "JacoReachTopLeft-v0", 20)]
+    runs = [
+        {**row, "domain": domain, "task": task, "pretrain_steps": steps, option: value}
+        for (domain, task, steps), value in zip(robots, values, strict=True)
+    ]
+    pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
+    assert read_runs([tmp_path / "runs.csv"]).method.tolist() == [f"cesd, {option}={value}" for value in values]
+
+
 def test_one_seed_and_unfinished_methods_are_told(tmp_path):
     zoo_folder(tmp_path, "cesd", "WalkerRun-v0", 1, [10, 20])
     zoo_folder(tmp_path, "cesd", "WalkerWalk-v0", 1, [10, 20])
@@ -296,6 +322,64 @@ def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
     text = run(tmp_path / "logs", "--last", "2", "--output", tmp_path / "report").stdout
     assert "| WalkerRun-v0 | 40 | 796 |" in text and "Of each run the mean of the last 2 evaluations." in text
     assert "A run has only 3 evaluations: pass --last 3 at most." in run(tmp_path / "logs", "--last", "4").stderr
+
+
+def test_random_actions_keep_their_evaluation_at_the_end_of_other_runs(tmp_path):
+    row = {"task": "WalkerRun-v0", "seed": 0, "eval_freq": 10}
+    learned = {**row, "method": "cesd", "steps": "[10, 20, 30]", "returns": "[9, 30, 60]", "final_return": 60.0}
+    played = {"method": "random", "eval_freq": 0, "steps": "[0, 30]", "returns": "[7, 7]", "final_return": 7.0001}
+    both = [{**row, **played, "n_eval_episodes": n_eval_episodes} for n_eval_episodes in (10, 20)]
+    pd.DataFrame([learned, *both]).to_csv(tmp_path / "runs.csv", index=False)
+    result = run(tmp_path / "runs.csv", "--last", "3", "--output", tmp_path / "report")
+    assert result.returncode == 0, result.stderr
+    assert pd.read_csv(tmp_path / "report/scores.csv").final_return.tolist() == [33.0, 7.0001, 7.0001]
+    assert "A run has only 3 evaluations" in run(tmp_path / "runs.csv", "--last", "4").stderr
+
+
+#: A run of a task for each method, with the values of urlb.py where a setting does not apply
+OF_METHODS = [
+    {"method": "cesd", "skill_choice": "best", "pretrain_steps": 10, "pretrain_envs": 8, "eval_freq": 5, "task_params": 0},
+    {"method": "scratch", "skill_choice": 0, "pretrain_steps": 0, "pretrain_envs": 1, "eval_freq": 5, "task_params": 0},
+    {"method": "random", "skill_choice": 0, "pretrain_steps": 0, "pretrain_envs": 1, "eval_freq": 0, "task_params": 0},
+]
+
+
+def kept(folder, where, *changes):
+    """Write the runs of all methods, and more of the first one; return the values of the runs that are kept."""
+    from urlb_scores import read_runs
+
+    runs = [*OF_METHODS, *({**OF_METHODS[0], **change} for change in changes)]
+    common = {"task": "WalkerRun-v0", "seed": 0, "steps": "[1]", "returns": "[1]", "final_return": 1.0}
+    pd.DataFrame([{**common, **of_run} for of_run in runs]).to_csv(folder / "runs.csv", index=False)
+    rows = read_runs([folder / "runs.csv"], where)
+    (setting,) = where
+    return [f"{run.method}: {run[setting]}" for _, run in rows.iterrows()]
+
+
+def test_the_first_skill_is_chosen_by_its_index_alone(tmp_path):
+    without = ["scratch: 0", "random: 0"]
+    assert kept(tmp_path, {"skill_choice": "best"}, {"skill_choice": 0}) == ["cesd: best", *without]
+    assert kept(tmp_path, {"skill_choice": "0"}, {"skill_choice": 0}) == [*without, "cesd: 0"]
+    with pytest.raises(ValueError, match=r"No run has skill_choice=0: choose from best\."):
+        kept(tmp_path, {"skill_choice": "0"})
+
+
+def test_runs_without_arguments_of_tasks_are_not_those_with_some(tmp_path):
+    changed = {"task_params": '{"tau": 0.1}'}
+    assert kept(tmp_path, changed, changed) == ["random: 0", 'cesd: {"tau": 0.1}']
+    assert kept(tmp_path, {"task_params": "0"}, changed) == ["cesd: 0", "scratch: 0", "random: 0"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"pretrain_steps": "20"}, ["scratch: 0", "random: 0", "cesd: 20"]),
+        ({"pretrain_envs": "4"}, ["scratch: 1", "random: 1", "cesd: 4"]),
+        ({"eval_freq": "50"}, ["random: 0", "cesd: 50"]),
+    ],
+)
+def test_methods_without_a_setting_are_kept(tmp_path, where, expected):
+    assert kept(tmp_path, where, where) == expected
 
 
 @pytest.mark.slow

@@ -126,6 +126,24 @@ def test_other_settings_are_no_seeds_and_robots_without_goals_have_no_goals(tmp_
     assert "end distance" not in text
 
 
+def test_numbers_of_environments_are_no_seeds(tmp_path, monkeypatch, capsys):
+    def curves(last):
+        return {"coverage_steps": "[1000, 2000]", "total_coverage_curve": f"[3, {last}]", "queue_coverage_curve": "[3, 5]"}
+
+    rows = [
+        pretraining("apt", 0, 4.0, **curves(9)),  # from before the column
+        pretraining("apt", 0, 8.0, n_envs=8, **curves(11)),
+        pretraining("apt", 1, 6.0, n_envs=8, **curves(20)),
+        pretraining("diayn", 0, 6.0, n_envs=8),
+    ]
+    drawn = []
+    monkeypatch.setattr("skills_report.draw_band", lambda axes, steps, values, *_: drawn.append(values) or axes.plot([])[0])
+    text = report([write(tmp_path / "a", rows), "--output", tmp_path], monkeypatch, capsys)
+    assert "in 1 or 8 environments (pooled)" in text and "2.0 hours of pre-training in all" in text
+    assert "| apt | 2 | 6 ± 0 | 12 ± 0 | 24 ± 0 | 0.50 ± 0.00 |" in text and "| diayn | 1 | 6 | 12 |" in text
+    assert drawn == [[[3, 10], [3, 20]], [[3, 5], [3, 5]]]
+
+
 def test_goals_of_other_evaluations_are_no_seeds(tmp_path, monkeypatch, capsys):
     rows = [of_goals("metra", seed, 10.0, eval_freq=freq, n_eval_episodes=20) for freq in (500, 1000) for seed in (0, 1)]
     text = report([write(tmp_path / "a", rows, "hierarchical.csv"), "--output", tmp_path], monkeypatch, capsys)

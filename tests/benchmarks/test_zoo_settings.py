@@ -21,7 +21,7 @@ LAPTOP = {
     "policy_kwargs": {"net_arch": {"pi": [256, 256], "qf": [128, 256]}},
 }
 PUBLISHED = {**LAPTOP, "batch_size": 1024, "learning_rate": 0.0001, "n_timesteps": 1e5}
-#: Arguments that differ between seeds, and those of which nothing depends
+#: Arguments of a run, and those of which nothing depends
 ARGS = {
     "conf_file": "cesd_laptop.yml",
     "device": "auto",
@@ -30,7 +30,6 @@ ARGS = {
     "eval_freq": 25000,
     "log_folder": "logs",
     "n_timesteps": -1,
-    "seed": 1,
     "tensorboard_log": "",
     "trained_agent": "",
     "verbose": 1,
@@ -47,10 +46,10 @@ def zoo_run(root, name, returns=(1.0, 2.0), hyperparams=LAPTOP, algo="cesd", sta
     :param hyperparams: what is in config.yml
     :param algo: name of the method
     :param start: steps before its first evaluation
-    :param args: arguments of the command line
+    :param args: arguments of the command line; the seed is the number of the run unless told otherwise
     :return: the folder
     """
-    args = {**ARGS, **args}
+    args = {**ARGS, "seed": int(name.split("_")[1]), **args}
     folder = root / args["log_folder"] / algo / name
     files = folder / name.split("_")[0]
     files.mkdir(parents=True)
@@ -102,7 +101,7 @@ def test_a_task_from_skills_and_from_scratch_are_two_methods(tmp_path):
 def test_what_differs_is_part_of_the_name(tmp_path, changed, expected):
     zoo_run(tmp_path, "WalkerRun-v0_1")
     zoo_run(tmp_path, "WalkerRun-v0_2", **changed)
-    zoo_run(tmp_path, "WalkerRun-v0_3", seed=2, **changed)
+    zoo_run(tmp_path, "WalkerRun-v0_3", **changed)
     first, second = (f"cesd, {text}" for text in expected)
     assert names(tmp_path / "logs") == [first, second, second]
 
@@ -118,7 +117,7 @@ OBSERVER = {"sb3_cesd.callbacks.SkillMetricsCallback": {"eval_freq": 10}}
         {"hyperparams": {**LAPTOP, "callback": [OBSERVER]}},
         {"hyperparams": {**LAPTOP, "n_timesteps": 7}, "n_timesteps": 50000},
         {"conf_file": "copies/mine.yml"},
-        {"log_folder": "other/logs"},
+        {"log_folder": "other/logs", "seed": 3},
     ],
 )
 def test_seeds_differ_in_nothing_that_matters(tmp_path, changed):
@@ -126,7 +125,76 @@ def test_seeds_differ_in_nothing_that_matters(tmp_path, changed):
     zoo_run(tmp_path, "WalkerRun-v0_2", [1.0, 20.0])
     zoo_run(tmp_path, "WalkerRun-v0_1" if "log_folder" in changed else "WalkerRun-v0_3", [1.0, 30.0], **changed)
     rows = read_runs([tmp_path])
-    assert set(rows.method) == {"cesd"} and sorted(rows.seed) == [1, 2, 3] and sorted(rows.final_return) == [10, 20, 30]
+    assert set(rows.method) == {"cesd"} and sorted(rows.seed) == [1, 2, changed.get("seed", 3)]
+    assert sorted(rows.final_return) == [10, 20, 30]
+
+
+def read(path):
+    """Read runs, of which one counts in place of another with the same seed."""
+    with pytest.warns(UserWarning, match=r"_\d repeats .*_\d with the same seed") as caught:
+        rows = read_runs([path])
+    assert len(caught) == 1
+    return rows
+
+
+def test_the_same_seed_counts_once(tmp_path):
+    for number, seed, final in ((1, 7, 10), (2, 7, 20), (3, 8, 30), (10, 7, 40)):
+        zoo_run(tmp_path, f"WalkerRun-v0_{number}", [1.0, final], seed=seed)
+    zoo_run(tmp_path, "WalkerWalk-v0_1", seed=7)
+    zoo_run(tmp_path, "WalkerRun-v0_1", algo="apt", seed=7)
+    with pytest.warns(UserWarning) as caught:
+        rows = read_runs([tmp_path])
+    (message,) = (str(warning.message) for warning in caught)
+    first, second, latest = (tmp_path / f"logs/cesd/WalkerRun-v0_{number}" for number in (1, 2, 10))
+    assert message.startswith(f"{latest} repeats {first}, {second} with the same seed (7) and settings, so only the latest")
+    assert message.endswith("pass another --seed to what is to count as well, and delete the folders of the others.")
+    rows = rows[(rows.method == "cesd") & (rows.task == "WalkerRun-v0")]
+    assert sorted(zip(rows.seed, rows.final_return, strict=True)) == [(7, 40), (8, 30)]
+
+
+def test_the_same_seed_in_two_log_folders_counts_once(tmp_path):
+    zoo_run(tmp_path, "WalkerRun-v0_1", [1.0, 10.0])
+    zoo_run(tmp_path, "WalkerRun-v0_1", [1.0, 20.0], log_folder="other/logs")
+    assert len(read(tmp_path)) == 1
+
+
+def test_the_same_seed_with_other_settings_is_another_method(tmp_path):
+    zoo_run(tmp_path, "WalkerRun-v0_1", seed=7)
+    zoo_run(tmp_path, "WalkerRun-v0_2", seed=7, hyperparams={**LAPTOP, "tau": 0.5})
+    assert names(tmp_path) == ["cesd, tau=default", "cesd, tau=0.5"]
+
+
+@pytest.mark.parametrize("unknown", [-1, None])
+def test_runs_of_unknown_seeds_have_the_numbers_of_their_folders(tmp_path, unknown):
+    for number in (1, 2):
+        zoo_run(tmp_path, f"WalkerRun-v0_{number}", seed=unknown)
+    zoo_run(tmp_path, "WalkerRun-v0_3", seed=7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_runs([tmp_path]).seed.tolist() == [1, 2, 7]
+
+
+def test_a_run_that_ended_early_does_not_replace_one_of_its_seed(tmp_path):
+    for number, returns, seed in ((1, [1.0, 10.0], 7), (2, [1.0], 7), (3, [1.0, 30.0], 8)):
+        zoo_run(tmp_path, f"WalkerRun-v0_{number}", returns, seed=seed)
+    with pytest.warns(UserWarning, match="WalkerRun-v0_2 has evaluations up to step 10") as caught:
+        rows = read_runs([tmp_path])
+    assert len(caught) == 1 and rows.seed.tolist() == [7, 8] and rows.final_return.tolist() == [10, 30]
+
+
+def test_tasks_of_one_seed_from_pretrainings_of_other_seeds_all_count(tmp_path):
+    for number, seed in ((1, 1), (2, 2), (3, 2)):
+        zoo_run(tmp_path, f"Walker-v0_{number}", seed=seed)
+        model = f"logs/cesd/Walker-v0_{number}/Walker-v0.zip"
+        zoo_run(tmp_path / "tasks", f"WalkerRun-v0_{number}", [1.0, number], seed=0, trained_agent=str(tmp_path / model))
+    rows = read(tmp_path / "tasks")
+    assert rows.seed.tolist() == [1, 2] and rows.final_return.tolist() == [1, 3], "the last two pre-trainings are the same"
+
+
+def test_tasks_of_one_seed_from_models_of_unknown_seeds_all_count(tmp_path):
+    for number in (1, 2):
+        zoo_run(tmp_path, f"WalkerRun-v0_{number}", seed=0, trained_agent=f"elsewhere/{number}.zip")
+    assert names(tmp_path) == ["cesd", "cesd"]
 
 
 def test_all_that_differs_beside_the_file_is_named(tmp_path):
@@ -180,7 +248,7 @@ def test_a_continued_run_is_one_run_with_the_settings_of_its_start(continued, tm
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = read_runs(continued)
-    assert rows.method.tolist() == ["cesd", "cesd"] and rows.final_return.tolist() == [4, 5] and rows.seed.tolist() == [1, 5]
+    assert rows.method.tolist() == ["cesd", "cesd"] and rows.final_return.tolist() == [4, 5] and rows.seed.tolist() == [1, 2]
 
 
 def test_a_continued_run_whose_start_is_gone_is_of_unknown_settings(continued, tmp_path):
@@ -214,7 +282,7 @@ def test_folders_of_uuid(tmp_path):
     """RL Zoo gives each of them the number 1."""
     ids = ["0b1a6e0e-3f0c-4d5e-9a43-0d6f2a1b7c11", "12345678-0f0c-4d5e-9a43-123456789012"]
     for each in ids:
-        zoo_run(tmp_path, f"WalkerRun-v0_1_{each}", uuid=True)
+        zoo_run(tmp_path, f"WalkerRun-v0_1_{each}", uuid=True, seed=-1)
     runs = read_runs([tmp_path])
     assert runs.task.tolist() == ["WalkerRun-v0"] * 2 and runs.method.unique().tolist() == ["cesd"]
     assert sorted(runs.seed) == [1, 2]

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 from learned import differences
+from rl_zoo3.callbacks import ParallelTrainCallback
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
@@ -20,10 +21,21 @@ from tuning import saved
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
-from sb3_cesd.checkpoints import arrays, remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import BUFFER, MODEL, STATE, STATISTICS, checkpoints_in, find_checkpoint
+from sb3_cesd.checkpoints import arrays, folders, remaining_timesteps, resume
+from sb3_cesd.checkpoints.folders import (
+    BUFFER,
+    MANIFEST,
+    MODEL,
+    STATE,
+    STATISTICS,
+    checkpoints_in,
+    find_checkpoint,
+    new_checkpoint,
+)
+from sb3_cesd.common.files import move
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoints_found
+from sb3_cesd.zoo.callbacks import train_in_parallel
 
 
 def train(path, save_freq=100, total=300, **kwargs):
@@ -367,6 +379,30 @@ model = make_small(CeSD, MazeVecEnv("square_a", 2))
 print("ready", flush=True)
 model.learn(1_000_000, ResumableCheckpoint(sys.argv[1], 2, keep=2))
 """
+
+
+def test_one_of_the_same_name_stays_until_its_successor_is_in_place(tmp_path, monkeypatch):
+    def write(content):
+        with new_checkpoint(tmp_path / "steps_1", keep=2) as folder:
+            (folder / MANIFEST).write_text(content)
+
+    def fails(source, target):
+        if source.name == ".unfinished":
+            raise KeyboardInterrupt
+        move(source, target)
+
+    write("first")
+    write("second")
+    monkeypatch.setattr(folders, "move", fails)
+    with pytest.raises(KeyboardInterrupt):
+        write("third")
+    assert [(path.name, (path / MANIFEST).read_text()) for path in tmp_path.iterdir()] == [("steps_1", "second")]
+
+
+def test_the_end_of_a_training_that_could_not_begin_is_no_error():
+    """RL Zoo ends it all the same."""
+    for callback in (ResumableCheckpoint(), train_in_parallel(ParallelTrainCallback)()):
+        callback.on_training_end()
 
 
 @pytest.mark.slow

@@ -49,6 +49,29 @@ class NoStateEnv(gym.Env):
         return self.place, float(action[0]), False, False, {}
 
 
+class Ball(gym.Env):
+    """Has a position from its first reset on, as many environments do."""
+
+    observation_space = spaces.Box(-9, 9, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    @property
+    def position(self):
+        return np.append(self.place, 0.0)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = np.zeros(2, np.float32)
+        return self.place, {}
+
+    def step(self, action):
+        self.place = np.clip(self.place + action, -9, 9)
+        return self.place, 0.0, False, False, {}
+
+
+gym.register("LateBall-v0", Ball)
+
+
 class Simulation:
     """Drifts, and follows actions."""
 
@@ -360,7 +383,11 @@ def test_skills_are_measured_by_the_statistics_of_the_whole_run(tmp_path):
     assert measured._env.obs_rms is statistics.obs_rms and statistics.obs_rms.count > 140
 
 
-@pytest.mark.parametrize("make", [partial(make_maze, 2), partial(make_env, "Walker-v0", 2)], ids=["maze", "robot"])
+@pytest.mark.parametrize(
+    "make",
+    [partial(make_maze, 2), partial(make_env, "Walker-v0", 2), partial(make_env, "LateBall-v0", 2)],
+    ids=["maze", "robot", "after a reset"],
+)
 def test_coverage_is_that_of_the_whole_run(tmp_path, make):
     made = []
 

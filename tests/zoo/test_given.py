@@ -1,9 +1,11 @@
 """What ``-params`` adds to an entry, and what it may not change in a resumed run."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import optuna
 import pytest
 import torch as th
 import yaml
@@ -13,19 +15,22 @@ from rl_zoo3.utils import EnvironmentName
 from sb3_cesd import DIAYN, METHODS, CeSD
 from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.zoo.experiment import take_batched
 from sb3_cesd.zoo.given import added
 from sb3_cesd.zoo.hyperparams import make_module, read_entry
 from sb3_cesd.zoo.same_run import check_same_run, keep_best_model, keep_config
+from sb3_cesd.zoo.search import ARGUMENTS
 from sb3_cesd.zoo.studies import space_of
 
 
-def read_by_zoo(given, env_id="Walker-v0", config="cesd_laptop"):
+def read_by_zoo(given, env_id="Walker-v0", config="cesd_laptop", **trial):
     """A manager that has read its hyperparameters."""
     manager = SimpleNamespace(
         algo="cesd", config=str(config) if isinstance(config, Path) else make_module(config),
         env_name=EnvironmentName(env_id), custom_hyperparams=given,
-        storage=None, study_name=None, trial_id=None, env_kwargs={}, _is_atari=False, trained_agent="",
+        env_kwargs={}, _is_atari=False, trained_agent="", **{"storage": None, "study_name": None, "trial_id": None, **trial},
     )  # fmt: skip
+    manager.load_trial = partial(ExperimentManager.load_trial, manager)
     manager._hyperparams, _ = ExperimentManager.read_hyperparameters(manager)
     return manager
 
@@ -74,15 +79,34 @@ def test_other_values_replace_those_of_the_entry():
     assert all(added(method, {}, {"encoder": 1}) == {"encoder": 1} for method in METHODS.values())
 
 
+def test_the_best_of_a_study_of_nothing_else_has_the_networks_of_the_entry(tmp_path):
+    """Retaken, the trial of the entry has no arguments of its own."""
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = optuna.create_study(storage=storage, study_name="skills")
+    for _ in range(2):
+        trial = study.ask()
+        trial.set_user_attr(ARGUMENTS, {"intrinsic_kwargs": {"alpha": 0.1, "encoder": "fourier"}})
+        study.tell(trial, 1.0)
+    given = {"policy_kwargs": {"layer_norm": False}, "intrinsic_kwargs": {"alpha": 0.5}}
+    found, entry = (
+        read_by_zoo(given, storage=storage, study_name="skills", trial_id=1)._hyperparams,
+        read_by_zoo({})._hyperparams,
+    )
+    assert found["policy_kwargs"] == {**entry["policy_kwargs"], "layer_norm": False}
+    assert found["intrinsic_kwargs"] == {"alpha": 0.5, "encoder": "fourier"}
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of RL Zoo that was stopped after 60 steps of 80."""
     folder = tmp_path_factory.mktemp("logs") / "Pendulum-v1_1"
-    settings = {"n_skills": 3, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}, "intrinsic_kwargs": {"net_arch": [8]}}
+    settings = {"n_skills": 3, "batch_size": 16, "intrinsic_kwargs": {"net_arch": [8]}}
+    settings["policy_kwargs"] = {"activation_fn": th.nn.ELU, "net_arch": [8]}
     callback = ResumableCheckpoint(folder / "checkpoints", save_freq=60)
     DIAYN("MlpPolicy", "Pendulum-v1", learning_starts=20, device="cpu", **settings).learn(80, callback)
     (folder / "Pendulum-v1").mkdir()
     config = {**settings, "learning_rate": "lin_1e-4", "train_freq": 2, "normalize": False, "callback": "mine.Callback"}
+    config |= {"noise_type": "normal", "noise_std": 0.3}
     (folder / "Pendulum-v1/config.yml").write_text(yaml.dump(config))
     (folder / "Pendulum-v1/args.yml").write_text(yaml.dump({"env": "Pendulum-v1", "env_kwargs": {"g": 9.8}}))
     return folder
@@ -112,6 +136,9 @@ def resumed(folder, given=None, env_id="Pendulum-v1", env_kwargs=None):
         ({"policy_kwargs": {"net_arch": [16]}}, r"policy_kwargs\.net_arch was \[8\]"),
         ({"intrinsic_kwargs": {"scale": 2.0}}, r"intrinsic_kwargs\.scale was not given"),
         ({"normalize": True}, "normalize was False"),
+        ({"policy_kwargs": {"activation_fn": th.nn.ELU, "net_arch": [8]}, "noise_std": 0.3}, None),
+        ({"policy_kwargs": {"activation_fn": th.nn.ReLU}}, r"policy_kwargs\.activation_fn was <class .*ELU'>"),
+        ({"noise_std": 0.1}, r"noise_std was 0\.3"),
     ],
 )
 def test_a_run_of_rl_zoo_is_resumed_with_what_its_config_says(run, given, message):
@@ -165,3 +192,13 @@ def test_a_run_of_rl_zoo_is_resumed_in_its_environment(run, tmp_path):
         resumed(copy)
     (copy / "Pendulum-v1/config.yml").write_text(yaml.dump({"env_kwargs": {"g": 9.8}}))
     resumed(copy)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, {"g": 1.6}), ({"g": 5.0}, {"g": 5.0})])
+def test_evaluations_have_the_arguments_of_the_environment_that_an_entry_sets(given, expected):
+    def preprocess(manager, hyperparams):
+        manager.env_kwargs = hyperparams.pop("env_kwargs")
+
+    manager = SimpleNamespace(algo="cesd", env_kwargs={}, eval_env_kwargs=given or {}, _eval_env_kwargs_args=given)
+    take_batched(preprocess)(manager, {"env_kwargs": {"g": 1.6}})
+    assert manager.eval_env_kwargs == expected and manager.env_kwargs == {"g": 1.6}

@@ -22,7 +22,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.zoo.first_trial import begin_with_entry
 from sb3_cesd.zoo.same_space import SEARCH_SPACE
 from sb3_cesd.zoo.search import OF_ENTRY, PROCESS, SearchTrial
-from sb3_cesd.zoo.studies import describe, in_trials, make_loader, run_of, space_of, start_study
+from sb3_cesd.zoo.studies import N_UPDATES, describe, in_trials, make_loader, run_of, space_of, start_study, trial_time
 from sb3_cesd.zoo.trained_again import load_arguments
 
 ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64}
@@ -48,6 +48,20 @@ def test_the_estimate_leaves_the_seed_of_a_study_alone(capsys):
         set_random_seed(seed)
         assert th.equal(drawn[-1], th.rand(3)), "as without the estimate"
     assert not th.equal(*drawn) and "Estimated time of a trial" in capsys.readouterr().out
+
+
+def test_the_estimate_learns_nothing_in_long_rollouts_and_looks_for_no_best_skill():
+    made, skills = [], []
+
+    def make(skill, **kwargs):
+        skills.append(skill)
+        made.append(CeSD(**kwargs))
+        return made[-1]
+
+    manager = manager_of({**ENTRY, "skill": "best", "train_freq": 50, "learning_starts": 10}, {})
+    vars(manager).update(n_envs=8, create_envs=lambda n_envs, no_log: make_vec_env("Pendulum-v1", n_envs))
+    assert trial_time(manager, make, {}) > 0
+    assert skills == ["random"] and made[0]._n_updates == 1 + N_UPDATES
 
 
 @pytest.fixture()

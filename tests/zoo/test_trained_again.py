@@ -29,13 +29,14 @@ def storage(tmp_path):
     return path
 
 
-def settings_of_training(storage, entry, of_env, given=None):
+def settings_of_training(storage, entry, of_env, given=None, agent=""):
     """Load the trial, and read an entry of a yml file, as RL Zoo does."""
     manager = SimpleNamespace(
         algo="cesd",
         custom_hyperparams=given,
         settings_of_env=of_env,
         env_kwargs={},
+        trained_agent=agent,
         env_name=SimpleNamespace(gym_id="Walker-v0"),
     )
     arguments = load_arguments(None)(manager, storage, "skills", 1)
@@ -54,6 +55,8 @@ def test_other_settings_than_those_of_the_study_are_named(storage):
 def test_the_same_settings_and_those_of_the_user_are_not(storage):
     settings_of_training(storage, ENTRY, OF_ENV)
     settings_of_training(storage, ENTRY, OF_ENV, given={"buffer_size": 100})
+    # With a model to start from, that of the model is used
+    settings_of_training(storage, {**ENTRY, "ent_coef": "auto"}, OF_ENV, agent="skills.zip")
 
 
 def test_unknown_studies_and_trials_are_refused(storage, tmp_path):

@@ -115,11 +115,14 @@ def test_statistics_are_those_of_the_model(tmp_path):
     ):
         found("best_model")
     (tmp_path / "WalkerWalk-v0/vecnormalize.pkl").unlink()
-    assert found("best_model") == "Walker-v0"
+    assert found("best_model") == "WalkerRun-v0", "those of another model"
+    (tmp_path / "Walker-v0/config.yml").touch()
+    assert found("best_model") == "Walker-v0", "those of the run"
 
 
 def test_trials_in_other_threads_keep_the_name_of_the_environment(tmp_path):
     (tmp_path / "Walker-v0").mkdir()
+    (tmp_path / "Walker-v0/args.yml").touch()
     VecNormalize(make_vec_env("Pendulum-v1")).save(str(tmp_path / "Walker-v0/vecnormalize.pkl"))
     name = EnvironmentName("Pendulum-v1")
     manager = SimpleNamespace(
