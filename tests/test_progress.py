@@ -142,7 +142,7 @@ def test_phases_that_set_in_before_the_first_measurement_are_measured_not_guesse
     capsys.readouterr()
     model.learn(200)
     estimated = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Estimated time")]
-    assert len(estimated) == 1 and "at step" not in estimated[0]
+    assert len(estimated) == 1 and "from step" not in estimated[0]
 
 
 @pytest.mark.parametrize(("train_freq", "expected"), [(1, "11"), (2, "6"), (8, "2.25")])

@@ -148,13 +148,33 @@ def test_successor_features_learn_from_the_critic_with_the_smaller_value(space):
     assert model.critic_loss(batch).item() == pytest.approx(total / (n * space.dim), rel=1e-5)
 
 
+def task_of_csf(**kwargs):
+    pretrained = make_small(CSF, **kwargs).learn(80)
+    task = CSF.from_pretrained(saved(pretrained), "Pendulum-v1", skill=1, learning_starts=40, device="cpu", seed=1).learn(60)
+    return task, task.replay_buffer.sample(16)
+
+
 def test_a_task_is_learned_from_its_scalar_reward():
-    pretrained = make_small(CSF).learn(80)
-    model = CSF.from_pretrained(saved(pretrained), "Pendulum-v1", skill=1, learning_starts=40, device="cpu", seed=1).learn(60)
-    batch = model.replay_buffer.sample(16)
+    model, batch = task_of_csf()
     values = th.cat(model.critic.q_values(batch.observations, batch.actions, batch.skills), dim=1)
     assert values.shape == (16, 2) and batch.rewards.shape == (16, 1)
     assert model.critic_loss(batch).isfinite() and model._n_updates > 0
+
+
+def test_critic_of_a_task_has_the_loss_of_sac():
+    """Twin critics of a scalar reward, whose target has the entropy that successor features go without."""
+    model, batch = task_of_csf(ent_coef=0.5)
+    for parameter in model.critic_target.parameters():
+        parameter.data += 0.1 * th.randn_like(parameter)  # so that the two critics differ
+    th.manual_seed(3)
+    loss = model.critic_loss(batch)
+    th.manual_seed(3)
+    with th.no_grad():
+        actions, log_densities = model.actor.sample(batch.next_observations, batch.skills)
+        next_values = th.minimum(*model.critic_target.q_values(batch.next_observations, actions, batch.skills))
+        target = batch.rewards + (1 - batch.dones) * batch.discounts * (next_values - 0.5 * log_densities)
+    values = model.critic.q_values(batch.observations, batch.actions, batch.skills)
+    th.testing.assert_close(loss, sum((q - target).square().mean() for q in values))
 
 
 def test_constants_are_those_of_the_released_code():

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from moviepy.video.io.VideoFileClip import VideoFileClip
+from PIL import Image, ImageSequence
 from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, model, saved, show
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -223,6 +224,33 @@ def test_video_has_a_labelled_tile_for_each_skill(tmp_path):
     write_video(images, tmp_path / "grid.gif", fps=10)
     with Image.open(tmp_path / "grid.gif") as video:
         assert video.n_frames >= 1 and video.info["duration"] >= 100
+
+
+def images_in(path):
+    """What a player shows of a video, and how many images a second."""
+    if path.suffix == ".gif":
+        with Image.open(path) as video:
+            images = [np.asarray(image.convert("RGB")) for image in ImageSequence.Iterator(video)]
+            return images, 1000 / video.info["duration"]
+    with VideoFileClip(str(path)) as video:
+        return list(video.iter_frames()), video.fps
+
+
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+def test_videos_move_until_the_last_skill_has_ended(tmp_path, suffix):
+    brightness = [[200, 0, 100], [0, 50, 100, 150, 200]]
+    films = [[np.full((24, 32, 3), value, dtype=np.uint8) for value in of_skill] for of_skill in brightness]
+    images = grid_frames(films, ["0", "1"])
+    tiles = [[image[22:46, 36 * skill : 36 * skill + 32] for skill in range(2)] for image in images]
+    expected = [(200, 0), (0, 50), (100, 100), (100, 150), (100, 200)]
+    assert [tuple(tile.min() for tile in row) for row in tiles] == expected
+    assert [tuple(tile.max() for tile in row) for row in tiles] == expected
+    path = tmp_path / f"skills.{suffix}"
+    write_video(images, path, fps=10)
+    written, fps = images_in(path)
+    assert len(written) == 5 and fps == 10
+    for image, original in zip(written, images, strict=True):
+        assert np.abs(image.astype(int) - original).mean() < 6
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
+from batches import random_samples
 from learned import differences, state_of
 from small import make_small
 from tuning import saved
@@ -49,6 +50,30 @@ def test_only_better_actions_are_cloned(sign, monkeypatch):
     loss.backward()
     assert model.actor.mu[-1].bias.grad < 0  # towards the larger actions of the reference
     assert all(parameter.grad is None for parameter in reference.parameters())
+
+
+@pytest.mark.parametrize(("method", "n_heads"), [(APT, 1), (CeSD, 2)])
+def test_cloning_is_weighted_by_the_size_of_values(method, n_heads):
+    """``bc_coef mean|Q(s, a)|`` is a factor, not one more loss; it is divided by the number of heads as the values are."""
+    policy_kwargs = {"policy_kwargs": {"task_ensemble_size": n_heads}} if method is CeSD else {}
+    model, _ = task_of(method, 2.0, target_policy_noise=0.0, **policy_kwargs)
+    for network in (model.policy, model.reference_actor):
+        network.double()
+    with th.no_grad():
+        model.reference_actor.mu[-1].bias += 0.3
+    skills = th.ones(64, dtype=th.long)
+    batch = random_samples(skills, 4)._replace(skills=skills, actor_skills=skills)
+    loss = model.actor_loss(batch)
+    model.bc_coef = 0.0
+    plain = model.actor_loss(batch)
+    actions = model.actor.act(batch.observations, skills)
+    values = th.minimum(*model.critic.q_values(batch.observations, actions, skills))
+    cloning, share = cloning_loss(model.policy, model.reference_actor, batch.observations, skills)
+    assert 0 < share < 1 and values.min() < 0 < values.max()
+    expected = plain + 2 * values.abs().mean().item() * cloning / n_heads
+    th.testing.assert_close(loss, expected)
+    gradients, expected_gradients = (th.autograd.grad(each, list(model.actor.parameters())) for each in (loss, expected))
+    th.testing.assert_close(gradients, expected_gradients)
 
 
 @pytest.mark.parametrize("method", [CeSD, APT, METRA, SMM])
@@ -118,7 +143,14 @@ def test_what_it_takes():
         APT.load(saved(plain_task), "Pendulum-v1", device="cpu", bc_coef=1.0).learn(50)
 
 
-def test_the_share_of_cloned_states_is_logged():
+def test_the_share_of_cloned_states_is_logged(monkeypatch):
+    shares = []
+
+    def cloning(*args):
+        shares.append(len(shares) / 100)
+        return cloning_loss(*args)[0], th.tensor(shares[-1])
+
+    monkeypatch.setattr("sb3_cesd.skill_ddpg.skill_ddpg.cloning_loss", cloning)
     model, _ = task_of(CeSD, 1.0, learning_starts=20)
-    model.learn(60)
-    assert 0 <= model.logger.name_to_value["train/cloned_share"] <= 1
+    model.learn(60, log_interval=None)  # the mean over all updates is written in the end
+    assert model.logger.name_to_value["train/cloned_share"] == pytest.approx(np.mean(shares)) and len(shares) > 1

@@ -79,8 +79,27 @@ def test_losses_are_those_of_sac():
     # A constant coefficient has a loss, but nothing learns from it
     constant = model.actor.ent_coef_loss(log_densities)
     th.testing.assert_close(actor_loss - constant, (0.3 * log_densities - values).mean())
+    th.testing.assert_close(model.intrinsic.logs["train/entropy"], -log_densities.mean().detach())
     actor_loss.backward()
     assert model.actor.log_ent_coef.grad is None
+
+
+def test_target_of_cesd_has_the_entropy():
+    """For each pair of a transition and a skill, with the actions of the skill that acts in its target."""
+    model = make_double(CeSD, ent_coef=0.3)
+    batch = batch_of(model)
+    pairs = batch.pairs
+    th.manual_seed(3)
+    critic_loss = model.critic_loss(batch)
+    th.manual_seed(3)
+    with th.no_grad():
+        reference = distribution(model.actor, batch.next_observations, pairs.target_skills)
+        actions = reference.rsample()
+        next_values = th.minimum(*model.critic_target.q_values(batch.next_observations, actions, pairs.skills))
+        next_values = next_values - 0.3 * reference.log_prob(actions)[:, None]
+        target = pairs.rewards + (1 - batch.dones) * batch.discounts * next_values
+    values = model.critic.q_values(batch.observations, batch.actions, pairs.skills)
+    th.testing.assert_close(critic_loss, sum((q - target).square().mean() for q in values) / model.policy.n_heads)
 
 
 @pytest.mark.parametrize(("log_density", "sign"), [(5.0, -1), (-5.0, 1)], ids=["too certain", "too random"])
@@ -90,6 +109,21 @@ def test_coefficient_follows_the_entropy(log_density, sign):
     assert actor.log_ent_coef.item() == pytest.approx(np.log(0.5)) and actor.target_entropy == -0.5
     actor.ent_coef_loss(th.full((4, 1), log_density)).backward()
     assert actor.log_ent_coef.grad.sign() == sign
+
+
+def test_loss_of_the_coefficient():
+    """``-mean[log alpha (log pi + target)]``, from which the policy does not learn."""
+    actor = make_small(APT, ent_coef="auto_0.5").actor
+    log_densities = th.tensor([[1.0], [3.0]], requires_grad=True)
+    loss = actor.ent_coef_loss(log_densities)
+    loss.backward()
+    assert loss.item() == pytest.approx(-np.log(0.5) * (2 - 0.5))
+    assert actor.log_ent_coef.grad.item() == pytest.approx(-(2 - 0.5))
+    assert log_densities.grad is None
+
+
+def test_target_of_the_entropy_is_half_the_number_of_actions():
+    assert make_small(APT, "MazeSquareA-v0", ent_coef="auto").actor.target_entropy == -1.0
 
 
 def test_coefficient_does_not_learn_from_values():

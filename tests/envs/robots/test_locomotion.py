@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import ClosedEnvironmentError
+from opengl import NEEDS_GL
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -169,10 +170,9 @@ def test_diverged_simulations_end_the_episode_alike(env_id):
 
 @pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_environments_of_gymnasium(env_id):
-    env = gym.make(env_id, render_mode="rgb_array", width=64, height=48)
+    env = gym.make(env_id)
     check_env(env.unwrapped)
     first = env.reset(seed=0)[0]
-    assert env.render().shape == (48, 64, 3) and np.ptp(env.render()) > 50
     env.close()
     with pytest.raises(ClosedEnvironmentError, match="call reset"):
         env.unwrapped.step(np.zeros(env.action_space.shape))
@@ -183,6 +183,21 @@ def test_environments_of_gymnasium(env_id):
     copied.close()
 
 
+@NEEDS_GL
+@pytest.mark.parametrize("env_id", LOCOMOTION)
+def test_images_are_the_same_after_closing_and_copying(env_id):
+    env = gym.make(env_id, render_mode="rgb_array", width=64, height=48)
+    env.reset(seed=0)
+    image = env.render()
+    assert image.shape == (48, 64, 3) and np.ptp(image) > 50
+    env.close()
+    for again in (env, pickle.loads(pickle.dumps(env.unwrapped))):
+        again.reset(seed=0)
+        np.testing.assert_array_equal(again.render(), image)
+        again.close()
+
+
+@NEEDS_GL
 @pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_camera_follows_the_robot(env_id):
     def share_of_robot(image):
