@@ -350,8 +350,11 @@ def main() -> None:
             except RuntimeError as error:
                 failure = error
                 print(f"{error}\nGoing on with the tasks of the other models.")
-                there = [run for run in learning if lost_model(run, models, output / "evaluations") is None]
-                learning = [run for run in learning if run in there or not METHODS[run["method"]].pretrained]
+                learning = [
+                    run
+                    for run in learning
+                    if not METHODS[run["method"]].pretrained or lost_model(run, models, output / "evaluations") is None
+                ]
         if learning:
             print("Tasks: ", end="")
             run_missing(
