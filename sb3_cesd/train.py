@@ -26,23 +26,26 @@ def with_checkpoints_found(arguments: list[str]) -> list[str]:
     """
     found = list(arguments)
     for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in OPTIONS and is_folder(value):
-            found[idx + 1] = str(find_checkpoint(value) / MODEL)
+        if option in OPTIONS:
+            found[idx + 1] = model_of(value)
     for idx, (option, _, value) in enumerate(word.partition("=") for word in arguments):
-        if option in OPTIONS and is_folder(value):
-            found[idx] = f"{option}={find_checkpoint(value) / MODEL}"
+        if option in OPTIONS and value:
+            found[idx] = f"{option}={model_of(value)}"
     return found
 
 
-def is_folder(value: str) -> bool:
+def model_of(value: str) -> str:
     """
-    Tell whether a value is meant to be a folder of checkpoints.
+    Replace a folder of checkpoints by the model of the latest one.
 
     :param value: a value of ``-i``, empty for no model
-    :return: whether it is a folder, or names nothing that exists and no .zip file, whose absence RL Zoo reports
+    :return: the model; the value if it is a file, or a .zip file that does not exist, which RL Zoo reports
+    :raises FileNotFoundError: if there is no checkpoint in a folder, or no such folder
     """
     path = Path(value)
-    return bool(value) and (path.is_dir() or not (path.exists() or path.suffix == ".zip"))
+    if not value or path.is_file() or (path.suffix == ".zip" and not path.is_dir()):
+        return value
+    return str(find_checkpoint(value) / MODEL)
 
 
 def main() -> None:

@@ -40,19 +40,18 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     unfinished = folder / ".unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
+    # One of the same name is deleted once the new one is in its place
+    replaced = None
     try:
         yield unfinished
         sync_folder(unfinished)
-        # One of this name is deleted once the new one is in its place
-        replaced = _set_aside(target) if target.exists() else None
-        try:
-            move(unfinished, target)
-        except BaseException:
-            if replaced is not None:
-                move(replaced, target)
-            raise
+        if target.exists():
+            replaced = _set_aside(target)
+        move(unfinished, target)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
+        if replaced is not None and not target.exists():
+            move(replaced, target)
         raise
     sync_folder(folder)
     if replaced is not None:
