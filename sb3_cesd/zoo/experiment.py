@@ -50,8 +50,7 @@ def find_entries(init: Any) -> Any:
 def take_batched(preprocess: Any) -> Any:
     """
     Make RL Zoo step environments in batches, in training and evaluation, for ``batched: True`` in a yml file or ``-params
-    batched:True``, and evaluate with the ``env_kwargs`` of the yml file. Keep the other settings of environments as they were
-    given (``settings_of_env``), for studies.
+    batched:True``.
 
     :param preprocess: ``ExperimentManager._preprocess_hyperparams``
     :return: the extended method
@@ -59,17 +58,46 @@ def take_batched(preprocess: Any) -> Any:
 
     @wraps(preprocess)
     def preprocess_batched(self: Any, hyperparams: dict[str, Any]) -> Any:
-        # A copy, since RL Zoo adds to that of normalize
-        self.settings_of_env = copy.deepcopy({name: hyperparams.get(name) for name in ("n_envs", *OF_ENV)})
         if hyperparams.pop("batched", False):
             self.vec_env_class = batch_envs
+        return preprocess(self, hyperparams)
+
+    return preprocess_batched
+
+
+def evaluate_in_same_env(preprocess: Any) -> Any:
+    """
+    Make RL Zoo evaluate with the ``env_kwargs`` of the yml file, which it gives to the environments of training alone.
+
+    :param preprocess: ``ExperimentManager._preprocess_hyperparams``
+    :return: the extended method
+    """
+
+    @wraps(preprocess)
+    def preprocess_for_both(self: Any, hyperparams: dict[str, Any]) -> Any:
         result = preprocess(self, hyperparams)
         if self.algo in METHODS and self._eval_env_kwargs_args is None:
-            # RL Zoo gives the env_kwargs of a yml file to the environments of training alone
             self.eval_env_kwargs = self.env_kwargs
         return result
 
-    return preprocess_batched
+    return preprocess_for_both
+
+
+def keep_settings_of_env(preprocess: Any) -> Any:
+    """
+    Keep the settings of environments as they were given (``settings_of_env``), for studies.
+
+    :param preprocess: ``ExperimentManager._preprocess_hyperparams``
+    :return: the extended method
+    """
+
+    @wraps(preprocess)
+    def preprocess_and_keep(self: Any, hyperparams: dict[str, Any]) -> Any:
+        # A copy, since RL Zoo adds to that of normalize
+        self.settings_of_env = copy.deepcopy({name: hyperparams.get(name) for name in ("n_envs", *OF_ENV)})
+        return preprocess(self, hyperparams)
+
+    return preprocess_and_keep
 
 
 def resume_checkpoint(algos: dict[str, Any]) -> Callable[[Any], Any]:

@@ -104,7 +104,8 @@ def make_sampler(method: type[SkillDDPG]) -> Callable[..., dict[str, Any]]:
 def extend_experiments(exp_manager: Any) -> None:
     """
     Extend experiments: find our hyperparameters, add those of ``-params`` to nested ones, step environments in batches,
-    normalise a task like its pre-training, continue from loaded models, and evaluate skills by the skill score.
+    evaluate in the same environment, normalise a task like its pre-training, continue from loaded models, and evaluate skills
+    by the skill score.
 
     :param exp_manager: ``rl_zoo3.exp_manager``
     """
@@ -114,7 +115,9 @@ def extend_experiments(exp_manager: Any) -> None:
     replace(
         manager,
         "_preprocess_hyperparams",
-        lambda preprocess: trained_again.compare_settings(experiment.take_batched(preprocess)),
+        lambda preprocess: trained_again.compare_settings(
+            experiment.keep_settings_of_env(experiment.evaluate_in_same_env(experiment.take_batched(preprocess)))
+        ),
     )
     replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
     replace(manager, "_save_config", lambda save_config: normalization.save_normalize(same_run.keep_config(save_config)))

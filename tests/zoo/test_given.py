@@ -15,7 +15,7 @@ from rl_zoo3.utils import EnvironmentName
 from sb3_cesd import DIAYN, METHODS, CeSD
 from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.checkpoints.folders import checkpoints_in
-from sb3_cesd.zoo.experiment import take_batched
+from sb3_cesd.zoo.experiment import evaluate_in_same_env
 from sb3_cesd.zoo.given import added
 from sb3_cesd.zoo.hyperparams import make_module, read_entry
 from sb3_cesd.zoo.same_run import check_same_run, keep_best_model, keep_config
@@ -200,5 +200,5 @@ def test_evaluations_have_the_arguments_of_the_environment_that_an_entry_sets(gi
         manager.env_kwargs = hyperparams.pop("env_kwargs")
 
     manager = SimpleNamespace(algo="cesd", env_kwargs={}, eval_env_kwargs=given or {}, _eval_env_kwargs_args=given)
-    take_batched(preprocess)(manager, {"env_kwargs": {"g": 1.6}})
+    evaluate_in_same_env(preprocess)(manager, {"env_kwargs": {"g": 1.6}})
     assert manager.eval_env_kwargs == expected and manager.env_kwargs == {"g": 1.6}
