@@ -21,6 +21,12 @@ SAME: dict[str, Any] = {
 OF_DYNAMICS: dict[str, Any] = {"features_dim": 256, "net_arch": [256]}
 ICM: dict[str, Any] = {"distance_encoder": "icm", "distance_encoder_kwargs": OF_DYNAMICS}
 CLUSTERS_IN_ICM: dict[str, Any] = {"encoder": "icm", "encoder_kwargs": OF_DYNAMICS}
+#: Clusters and distances of single states, also for a walker, whose entry has clusters of averages
+STATES_FROM_200K: dict[str, Any] = {
+    "distance_encoder": "identity",
+    "cluster_window": 1,
+    "constraint_kwargs": {"start": 200_000},
+}
 NEVER: dict[str, Any] = {"constraint_kwargs": {"start": 1.0}}
 #: The logarithm and the scale of APT
 ENTROPY_OF_APT: dict[str, Any] = {"log1p": True, "scale": "mean", "clip": 0.0}
@@ -69,6 +75,8 @@ ARMS: dict[str, Arm] = {
         {**ICM, "cluster_window": 50, "constraint_kwargs": {"start": 0.5, "freeze_clusters": True}}, skill_duration=None
     ),
     "distance=icm64": Arm({"distance_encoder": "icm", "distance_encoder_kwargs": {**OF_DYNAMICS, "features_dim": 64}}),
+    "distance=identity,start=200k": Arm(STATES_FROM_200K),
+    "distance=identity,start=200k,skill_duration=200": Arm(STATES_FROM_200K, skill_duration=200),
     "encoder=icm": Arm(CLUSTERS_IN_ICM),
     "encoder=icm,kappa=0.3": Arm({**CLUSTERS_IN_ICM, "relabel_kwargs": {"kappa": 0.3}}),
 }

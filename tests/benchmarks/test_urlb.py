@@ -422,6 +422,11 @@ OF_APT = {"entropy.log1p": True, "entropy.scale": "mean", "entropy.clip": 0.0}
         ("distance=same,train_freq=2", {"train_freq": 2}),
         ("distance=same,train_freq=8", {"train_freq": 8}),
         ("distance=identity", {"distance_encoder": "IdentityEncoder"}),
+        ("distance=identity,start=200k", {"distance_encoder": "IdentityEncoder", "constraint.start": 200_000}),
+        (
+            "distance=identity,start=200k,skill_duration=200",
+            {"distance_encoder": "IdentityEncoder", "constraint.start": 200_000, "skill_duration": 200},
+        ),
         ("distance=icm", IN_ICM),
         ("distance=icm,start=1", {**IN_ICM, "constraint.start": 1.0}),
         ("distance=icm,entropy=apt", {**IN_ICM, **OF_APT}),
@@ -466,6 +471,16 @@ def test_arms_learn_tasks_as_the_entry_does():
     for name, arm in ARMS.items():
         assert without_reward(name, "QuadrupedWalk-v0") == without_reward("cesd", "QuadrupedWalk-v0")
         assert without_reward(name, "Quadruped-v0") == {**without_reward("cesd", "Quadruped-v0"), **arm.of_pretraining}
+
+
+def test_an_arm_with_clusters_of_states_has_them_on_a_walker_too():
+    from urlb_methods import METHODS
+
+    def window(name):
+        return METHODS[name].arguments("laptop", "Walker-v0")["intrinsic_kwargs"]["cluster_window"]
+
+    assert window("distance=identity,start=200k,skill_duration=200") == 1
+    assert window("cesd") == 50
 
 
 @pytest.mark.parametrize(("large", "method"), [("large", "cesd"), ("apt,large", "apt")])
