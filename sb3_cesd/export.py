@@ -92,6 +92,29 @@ class ExportedPolicy(SkillPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         self.actor = self.make_actor()
 
+    def save(self, path: AnyPath) -> None:
+        """
+        Not supported: the file that :func:`import_policy` read is the saved policy.
+
+        :param path: where to save it
+        :raises NotImplementedError: always
+        """
+        raise NotImplementedError(
+            f"An exported policy is not saved to {path}: copy the file that it was imported from, or call "
+            "export_policy(model, path)."
+        )
+
+    @classmethod
+    def load(cls, path: AnyPath, device: th.device | str = "cpu") -> "ExportedPolicy":
+        """
+        Load an exported policy, see :func:`import_policy`.
+
+        :param path: the file
+        :param device: Device on which the policy should be loaded.
+        :return: the policy
+        """
+        return import_policy(path).to(device)
+
     def set_training_mode(self, mode: bool) -> None:
         """
         Put the actor in either training or evaluation mode.

@@ -69,6 +69,14 @@ def test_the_same_actions_for_every_skill(trained, tmp_path):
         policy.predict(OBS, skill=4)
 
 
+def test_load_of_the_class_imports(trained, tmp_path):
+    path = export_policy(trained, tmp_path / "policy")
+    policy = ExportedPolicy.load(path)
+    assert (policy.predict(OBS, skill=2)[0] == trained.predict(OBS, skill=2)[0]).all()
+    with pytest.raises(NotImplementedError, match=r"copy the file that it was imported from, or call export"):
+        policy.save(tmp_path / "again")
+
+
 def test_into_a_folder(trained, tmp_path):
     assert export_policy(trained, tmp_path) == tmp_path / "policy.safetensors"
     for path in (tmp_path, tmp_path / "policy"):

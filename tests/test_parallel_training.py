@@ -200,6 +200,21 @@ def test_the_last_round_of_all_is_kept(make_model):
     assert learns_again(model)
 
 
+def test_the_thread_leaves_the_logger_of_the_model_alone(make_model, monkeypatch):
+    """The model writes and clears it meanwhile."""
+    recorded, train = [], CeSD.train
+
+    def note(self, gradient_steps, batch_size):
+        train(self, gradient_steps, batch_size)
+        recorded.append((self.logger is not model.logger, dict(self.logger.name_to_value)))
+
+    monkeypatch.setattr(CeSD, "train", note)
+    model = make_model(**EPISODES)
+    model.learn(1000, callback=ParallelTrainCallback(gradient_steps=2), log_interval=None)
+    assert recorded and all(is_own for is_own, _ in recorded)
+    assert set(recorded[-1][1]) >= {"train/n_updates"} and set(recorded[-1][1]) <= set(model.logger.name_to_value)
+
+
 def test_the_next_round_leaves_the_moments_of_the_model_alone(make_model, monkeypatch):
     """A checkpoint of this moment would have the weights of one round and moments of another."""
     shared, bring_back = [], LearnerThread._bring_back

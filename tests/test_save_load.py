@@ -1,3 +1,4 @@
+import copy
 import io
 import json
 import os
@@ -130,6 +131,26 @@ def test_exclude_and_include(trained, tmp_path):
     assert os.path.getsize(tmp_path / "larger.zip") > os.path.getsize(tmp_path / "model.zip")
 
 
+def test_a_buffer_that_was_saved_with_the_model_follows_its_arguments(trained, tmp_path):
+    path = tmp_path / "model.zip"
+    trained.save(path, include=["replay_buffer"])
+    loaded = CeSD.load(path, device="cpu", n_steps=1, gamma=0.5)
+    assert loaded.replay_buffer.size() == trained.replay_buffer.size()
+    assert (loaded.replay_buffer.n_steps, loaded.replay_buffer.gamma) == (1, 0.5)
+    with pytest.raises(ValueError, match=r"in the model's file \(custom_objects.* n_envs is 1, the model's is 2"):
+        CeSD.load(path, make_vec_env("Pendulum-v1", 2), device="cpu")
+    other = CeSD.load(path, make_vec_env("Pendulum-v1", 2), device="cpu", custom_objects={"replay_buffer": None})
+    assert other.replay_buffer.size() == 0
+    assert CeSD.from_pretrained(path, "Pendulum-v1", device="cpu").replay_buffer.size() == 0
+
+
+@pytest.mark.parametrize("name", ["verbose", "policy_class", "buffer_size"])
+def test_what_every_file_needs_is_named(trained, tmp_path, name):
+    trained.save(tmp_path / "model.zip", exclude=[name])
+    with pytest.raises(ValueError, match=rf"lacks {name}, which every saved model has: save it again, without excluding"):
+        CeSD.load(tmp_path / "model.zip", device="cpu")
+
+
 def test_arguments_can_change_when_loading(trained, tmp_path):
     trained.save(tmp_path / "model.zip")
     loaded = CeSD.load(
@@ -151,6 +172,9 @@ def test_set_parameters(trained, make_model):
     assert not differences(trained, other)
     with pytest.raises(ValueError, match="Names of parameters"):
         other.set_parameters({"policy": trained.policy.state_dict()})
+    kept = copy.deepcopy(other.get_parameters())
+    trained.learn(100)
+    assert str(other.get_parameters()) == str(kept), "moments of an optimizer are not shared"
 
 
 def test_policy_alone(trained, tmp_path):
@@ -231,6 +255,9 @@ def test_objects_that_replace_saved_ones_reach_the_environment(trained, tmp_path
     loaded = CeSD.load(tmp_path / "model.zip", env, device="cpu", custom_objects={"skill_duration": 7, "skill": 2})
     assert loaded.skill_duration == loaded.env.clock.duration == 7 and trained.skill_duration != 7
     assert loaded.skill == 2 and (loaded.env.reset()["skill"].argmax(axis=1) == 2).all()
+    assert CeSD.load(tmp_path / "model.zip", env, device="cpu", custom_objects={"gradient_steps": 5}).gradient_steps == 5
+    task = CeSD.from_pretrained(tmp_path / "model.zip", env, device="cpu", custom_objects={"buffer_size": 78})
+    assert task.buffer_size == 78
 
 
 @pytest.mark.parametrize("begins_anew", [True, False])

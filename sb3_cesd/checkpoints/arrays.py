@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, sync_folder
+from sb3_cesd.common.files import dump_with_checksum, explain_missing_class, load_with_checksum, sync_folder
 
 #: Arrays of at least this size are cut into pieces of about this size [bytes]
 PIECE = 1 << 20
@@ -40,11 +40,12 @@ def read_with_arrays(folder: Path) -> Any:
 
     :param folder: the folder
     :return: the object
-    :raises ValueError: if any byte is missing or has changed
+    :raises ValueError: if any byte is missing or has changed, or a class can't be imported
     """
     with open(folder / "object.pkl", "rb") as file:
         content = load_with_checksum(file, folder / "object.pkl", REMEDY)
-    return _ArrayUnpickler(io.BytesIO(content), folder).load()
+    with explain_missing_class(folder):
+        return _ArrayUnpickler(io.BytesIO(content), folder).load()
 
 
 class _ArrayPickler(pickle.Pickler):

@@ -1,3 +1,4 @@
+import pickle
 from contextlib import suppress
 from pathlib import Path
 from pickle import PicklingError
@@ -85,6 +86,8 @@ class ResumableCheckpoint(BaseCallback):
             raise ValueError(
                 f"{type(self.model).__name__} is not a method of this package: use SB3's CheckpointCallback for it."
             )
+        self._check_parent()
+        _check_classes(self.model)
         if self.path is None:
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         folder = Path(self.path).resolve()
@@ -101,14 +104,17 @@ class ResumableCheckpoint(BaseCallback):
         self._stop_requested = self._stops = False
 
     def _on_training_start(self) -> None:
+        self._check_parent()  # again: lists pass their parent on late
+        self._written_at = None
+        self._signals = self.model.until_learned.enter_context(deferred_signals())
+        self.model.until_learned.enter_context(delivered_if_workers_end(self._signals, self.training_env))
+
+    def _check_parent(self) -> None:
         if isinstance(self.parent, EventCallback):
             raise ValueError(
                 f"{type(self.parent).__name__} passes on neither rollouts nor the end of training, so ResumableCheckpoint "
                 "would write nothing: pass it beside, in a list, and set its save_freq."
             )
-        self._written_at = None
-        self._signals = self.model.until_learned.enter_context(deferred_signals())
-        self.model.until_learned.enter_context(delivered_if_workers_end(self._signals, self.training_env))
 
     def _on_rollout_start(self) -> None:
         if self._signals.received is not None:
@@ -155,3 +161,20 @@ class ResumableCheckpoint(BaseCallback):
                 warn_of_restarts(self.model)
                 self._has_warned = True
             restart_episodes(self.model, state["reset_seed"])
+
+
+def _check_classes(model: SkillDDPG) -> None:
+    """
+    Check that replay buffer and noise, which a user may have written, can be pickled.
+
+    :param model: a model at the start of ``learn``
+    :raises ValueError: if the class of one can't be imported
+    """
+    for found in (type(model.replay_buffer), type(model.action_noise)):
+        try:
+            pickle.dumps(found)
+        except (PicklingError, AttributeError):
+            raise ValueError(
+                f"{found.__qualname__} can't be imported, so that no checkpoint could hold it: define it at the top level "
+                "of a module."
+            ) from None

@@ -1,6 +1,7 @@
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import torch as th
@@ -16,7 +17,13 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 
-def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", **kwargs: Any) -> SkillDDPG:
+def resume(
+    path: AnyPath,
+    env: GymEnv | str,
+    device: th.device | str = "auto",
+    model_class: type[SkillDDPG] | None = None,
+    **kwargs: Any,
+) -> SkillDDPG:
     """
     Load a checkpoint, to continue its run as if it had never stopped::
 
@@ -31,6 +38,8 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
         several, of which the latest is used
     :param env: environments like those of the run, as many and in the same wrappers (if registered in Gym, can be str)
     :param device: Device on which the code should run.
+    :param model_class: class of the model, for one of your own that can't be imported by the name that it had; ``None`` for
+        the one that the checkpoint names
     :param kwargs: arguments of the constructor to change, except ``seed``; any but those of logging change the run
     :return: the model
     :raises FileNotFoundError: if there is no checkpoint
@@ -39,8 +48,9 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     check_arguments("resume", locals())
     folder = find_checkpoint(path)
     manifest = read_manifest(folder)
-    module, name = manifest["class"]
-    model_class = attrgetter(name)(import_module(module))
+    name = manifest["class"][1]
+    if model_class is None:
+        model_class = _find_class(folder, *manifest["class"])
     saved, wanted = read_saved_data(folder / MODEL), kwargs.get("reward")
     if kwargs.pop("seed", None) not in (None, saved.get("seed")):
         raise ValueError("seed: a resumed run goes on with the random numbers of its checkpoint, leave it out.")
@@ -69,6 +79,24 @@ def resume(path: AnyPath, env: GymEnv | str, device: th.device | str = "auto", *
     model._goes_on = partial(set_training_state, state=state, changed=changed)
     model.checkpoint_folders = frozenset([folder.resolve().parent])
     return model
+
+
+def _find_class(folder: Path, module: str, name: str) -> type[SkillDDPG]:
+    """
+    Import the class of a model.
+
+    :param folder: folder of the checkpoint
+    :param module: name of its module
+    :param name: its name in there
+    :return: the class
+    :raises ValueError: if it can't be imported
+    """
+    try:
+        return attrgetter(name)(import_module(module))
+    except (ImportError, AttributeError):
+        raise ValueError(
+            f"{folder} is of {name}, which can't be imported from the module {module!r}: pass it as model_class."
+        ) from None
 
 
 def remaining_timesteps(model: SkillDDPG) -> int:

@@ -2,11 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
@@ -74,9 +74,7 @@ def set_training_state(model: SkillDDPG, callback: BaseCallback, state: dict[str
     # Time and speed are those of the whole run, without the pause
     model.start_time = time.time_ns() - state["elapsed"]
     model._num_timesteps_at_start = state["num_timesteps_at_start"]
-    for new in _every_step(callback):
-        new.n_calls = state["n_calls"]
-    set_callback_states(callback, state["callbacks"])
+    set_callback_states(callback, state["callbacks"], state["n_calls"])
     set_random_states(state["random_states"])
     restart_episodes(model, state["reset_seed"])
 
@@ -115,12 +113,3 @@ def warn_of_restarts(model: SkillDDPG) -> None:
         f"that the run can be resumed from there. To avoid this, {here}give the environment get_state() and set_state(state), "
         "or attributes that can be pickled."
     )
-
-
-def _every_step(callback: BaseCallback) -> Iterator[BaseCallback]:
-    """List the callbacks that are called in every step, and have not been called yet."""
-    if isinstance(callback, CallbackList):
-        for child in callback.callbacks:
-            yield from _every_step(child)
-    if callback.n_calls == 0:
-        yield callback

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import gymnasium as gym
 import torch as th
 from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -439,7 +440,12 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "keep": POSITIVE_INTEGER,
         "verbose": NOT_NEGATIVE_INTEGER,
     },
-    "resume": {"path": FOLDER, "env": ENV, "device": DEVICE},
+    "resume": {
+        "path": FOLDER,
+        "env": ENV,
+        "device": DEVICE,
+        "model_class": optional(subclass(OffPolicyAlgorithm, "a class of models", "pass that of the model, e.g. CeSD")),
+    },
     "preset": {"env_id": TEXT},
     # Environments made by functions; for their classes see sb3_cesd.envs.allowed
     "make_batched": {

@@ -262,10 +262,24 @@ def load_with_checksum(file: BinaryIO, name: object, remedy: str) -> Any:
     start = file.tell()
     check_sum(file, name, remedy)
     file.seek(start)
-    try:
+    with explain_missing_class(name):
         return pickle.load(file)
+
+
+@contextmanager
+def explain_missing_class(name: object) -> Iterator[None]:
+    """
+    Explain that what a pickle holds can't be imported.
+
+    :param name: what the file is called in a message
+    :raises ValueError: in place of the error of pickle
+    """
+    try:
+        yield
     except (AttributeError, ImportError) as error:
-        raise ValueError(f"{name} needs a module or class that is not installed here ({error}). {remedy}") from error
+        raise ValueError(
+            f"{name} needs a module or class that can't be imported here ({error}): install it, or define it where it was."
+        ) from error
 
 
 def check_sum(file: BinaryIO, name: object, remedy: str) -> None:

@@ -65,6 +65,8 @@ class ActingSkillModel(SavedSkillModel):
     _seen_until: int | None = None
     #: Whether this is within ``learn``
     _is_learning: bool = False
+    #: During ``learn``: whether it has begun
+    _has_acted: bool = False
 
     @property
     def skill_space(self) -> SkillSpace:
@@ -148,7 +150,7 @@ class ActingSkillModel(SavedSkillModel):
         :param n_envs: number of environments
         :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
         """
-        self._is_stepping = True
+        self._is_stepping = self._has_acted = True
         at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
         if at_random:
             action = np.array([self.action_space.sample() for _ in range(n_envs)])

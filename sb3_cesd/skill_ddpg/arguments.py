@@ -14,6 +14,8 @@ from sb3_cesd.skill_ddpg.checks import OF_THE_BUFFER
 
 #: Arguments of a constructor that belong to a run, not to a model
 OF_THE_RUN = ("self", "policy", "env", "reward", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
+#: Arguments that SB3's ``load`` passes to a constructor
+SET_BY_LOADERS = ("policy", "env", "device", "_init_setup_model")
 
 
 def with_defaults(function: Callable[..., Any], defaults: Mapping[str, Any]) -> Callable[..., Any]:
@@ -72,7 +74,7 @@ def constructor_signature(mro: tuple[type, ...]) -> inspect.Signature:
 
     :param mro: the ``__mro__`` of a class, or the rest of it
     :return: a signature without ``*args`` and ``**kwargs``
-    :raises TypeError: if a constructor takes ``*args`` without ``**kwargs``
+    :raises TypeError: if a constructor takes ``*args`` without ``**kwargs``, or lacks an argument that ``load`` passes
     """
     place = next(place for place, each in enumerate(mro) if "__init__" in vars(each))
     signature = inspect.signature(vars(mro[place])["__init__"])
@@ -82,6 +84,12 @@ def constructor_signature(mro: tuple[type, ...]) -> inspect.Signature:
             raise TypeError(
                 f"The constructor of {mro[place].__name__} takes *args without **kwargs, so that its models can't be loaded: "
                 "take both, and pass them on by super().__init__(*args, **kwargs)."
+            )
+        missing = [name for name in SET_BY_LOADERS if name not in signature.parameters]
+        if missing:
+            raise TypeError(
+                f"The constructor of {mro[place].__name__} takes no {missing[0]}, which load() passes: take **kwargs, and "
+                "pass them on by super().__init__(**kwargs)."
             )
         return signature
     own = [

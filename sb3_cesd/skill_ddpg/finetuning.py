@@ -190,7 +190,8 @@ def make_task_model(
     if kwargs.get("reward", "extrinsic") != "extrinsic":
         raise ValueError(f"reward={kwargs['reward']!r} is not a task: leave reward out, or use load() to go on pre-training.")
     check_fixed(model_class, path, saved, {})
-    pretrained = model_class.load(path, device=device, custom_objects=custom_objects, buffer_size=1, seed=None)
+    objects = {"replay_buffer": None, **(custom_objects or {})}  # one that was saved with the model is not needed
+    pretrained = model_class.load(path, device=device, custom_objects=objects, buffer_size=1, seed=None)
     verbose = kwargs.get("verbose", 0)
     venv = model_class._wrap_env(make_training_env(env, verbose), verbose)
     check_env_spaces(venv.observation_space, venv.action_space)
@@ -199,10 +200,11 @@ def make_task_model(
     check_fixed(model_class, path, saved, {name: kwargs[name] for name in model_class.fixed_by_save if name in kwargs})
     skill = check_skill_choice(skill, pretrained.skill_space)
 
-    arguments = {**constructor_arguments(pretrained), "buffer_size": saved["buffer_size"], **TASK_DEFAULTS}
+    buffer_size = {**saved, **objects}["buffer_size"]
+    arguments = {**constructor_arguments(pretrained), "buffer_size": buffer_size, **TASK_DEFAULTS}
     arguments["learning_starts"] = min(pretrained.learning_starts, LONGEST_WARM_UP)
     arguments.update({**kwargs, "reward": "extrinsic"})
-    arguments["policy_kwargs"] = merge(pretrained.policy_kwargs, kwargs.get("policy_kwargs") or {})
+    arguments["policy_kwargs"] = _merged_policy_kwargs(pretrained, kwargs.get("policy_kwargs") or {})
     wanted = kwargs.get("intrinsic_kwargs") or {}
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
@@ -239,6 +241,20 @@ def make_task_model(
             name = f"the skill that does best in the first {model.learning_starts} steps,"
         print(f"Fine-tuning {name} of {path}")
     return model
+
+
+def _merged_policy_kwargs(pretrained: Any, wanted: dict[str, Any]) -> dict[str, Any]:
+    """
+    Merge changed arguments of the policy into those of the pre-training.
+
+    :param pretrained: the pre-trained model
+    :param wanted: arguments to change
+    :return: all arguments; those of another optimizer are left out
+    """
+    kept = pretrained.policy_kwargs
+    if wanted.get("optimizer_class", pretrained.policy.optimizer_class) is not pretrained.policy.optimizer_class:
+        kept = {name: value for name, value in kept.items() if name != "optimizer_kwargs"}
+    return merge(kept, wanted)
 
 
 def check_same_function(path: object, pretrained: SkillPolicy, policy: SkillPolicy) -> None:

@@ -25,6 +25,9 @@ from sb3_cesd.skill_ddpg.finetuning import ZeroShot
 #: Time of an update with a step of the actor, as a multiple of that of the critic alone: a rough figure
 COST_OF_ACTOR = 1.5
 
+#: Attributes that a model has during ``learn`` alone
+OF_LEARNING = ("until_learned", "train", "_is_learning", "_has_acted", "_log_schedule", "_estimate")
+
 SelfLearningSkillModel = TypeVar("SelfLearningSkillModel", bound="LearningSkillModel")
 
 
@@ -52,7 +55,9 @@ class LearningSkillModel(ActingSkillModel):
 
     def __getstate__(self) -> dict[str, Any]:
         # For copies that a callback makes: they do not learn, and clean-ups can't be copied
-        return {name: value for name, value in vars(self).items() if name != "until_learned"}
+        state = {name: value for name, value in vars(self).items() if name not in OF_LEARNING}
+        state["learning_starts"] -= state.pop("_learns_later_by", 0)
+        return state
 
     @property
     def is_resumed(self) -> bool:
@@ -93,8 +98,9 @@ class LearningSkillModel(ActingSkillModel):
         if self.env is None:
             raise ValueError("The model has no environment to learn in: pass env to load, or call set_env.")
         checks.check_reference(self)
+        before = dict(vars(self))
         self._log_schedule = LogSchedule() if log_interval == "auto" else None
-        self._is_learning = True
+        self._is_learning, self._has_acted = True, False
         try:
             with ExitStack() as self.until_learned:
                 super().learn(
@@ -105,6 +111,10 @@ class LearningSkillModel(ActingSkillModel):
                     reset_num_timesteps=reset_num_timesteps,
                     progress_bar=progress_bar,
                 )
+        except BaseException:
+            if not self._has_acted:
+                self._go_back(before)
+            raise
         finally:
             self._is_learning = False
             self._clock.take_turns(None)
@@ -114,6 +124,17 @@ class LearningSkillModel(ActingSkillModel):
                 self._mean_logs.flush(self.logger)
         checks.check_finite_model(self)
         return self
+
+    def _go_back(self, before: dict[str, Any]) -> None:
+        """
+        Undo what a training that could not begin has set up, so that it can be tried again.
+
+        :param before: attributes before it
+        """
+        was_reset = self._last_obs is not before["_last_obs"]
+        vars(self).update(before)
+        if was_reset and self._goes_on is None:  # a resumed run sets the state of environments
+            self._last_obs = None
 
     def _setup_learn(
         self,
@@ -132,12 +153,10 @@ class LearningSkillModel(ActingSkillModel):
         if self.reward == "extrinsic" or self._skill_wrapper.own_skill is None:
             # Another model may have used the environments since
             self._follow(self.skill)
-        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
-            # SB3 resets the environments now, without telling the buffer
-            self.replay_buffer.end_trajectories()
+        resets = reset_num_timesteps or self._last_obs is None
         self.actor_learned = not reset_num_timesteps and (self.actor_learned or self._actor_is_due)
         goes_on = self._goes_on
-        if goes_on is not None and (reset_num_timesteps or self._last_obs is None):
+        if goes_on is not None and resets:
             warnings.warn(
                 "The model was resumed from a checkpoint, but this training begins anew, without the state of environments, "
                 "noise and random numbers in it: to continue the run, call learn(remaining_timesteps(model), "
@@ -147,6 +166,9 @@ class LearningSkillModel(ActingSkillModel):
         if goes_on is None:
             normalization.warn_of_other_statistics(self, self.get_vec_normalize_env())
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        if self.replay_buffer is not None and resets:
+            # SB3 has reset the environments without telling the buffer
+            self.replay_buffer.end_trajectories()
         self._forget_states()
         self._note_normalization()
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)

@@ -1,10 +1,11 @@
 """Learning in a thread, in parallel to the environments."""
 
-import copy
 import io
 import warnings
 from threading import Thread
 from types import TracebackType
+
+from stable_baselines3.common.logger import Logger
 
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -29,7 +30,8 @@ class LearnerThread:
         # It shares the buffer of the model and needs no room of its own
         with preserve_random_state():  # a model that has not learned seeds the generators when it is loaded
             self.learner = type(model).load(saved, device=model.device, buffer_size=1)
-        self.learner.set_logger(model.logger)
+        # The model writes its own meanwhile
+        self.learner.set_logger(Logger(None, []))
         self.learner.replay_buffer = model.replay_buffer
         self.learner._vec_normalize_env = model._vec_normalize_env
         self.thread: Thread | None = None
@@ -91,11 +93,12 @@ class LearnerThread:
             return
         self.thread = None
         # After an error as well: what was learned until then is finite
-        # Copied, as optimizers would share their moments with those of the next round
-        parameters = copy.deepcopy(self.learner.get_parameters())
-        self.model.set_parameters(parameters, device=self.model.device)  # type: ignore[arg-type]
+        self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)  # type: ignore[arg-type]
         self.model._n_updates, self.model.n_skipped_steps = self.learner._n_updates, self.learner.n_skipped_steps
-        self.learner._mean_logs.flush(self.model.logger)
+        self.learner._mean_logs.flush(self.learner.logger)
+        for name in ("name_to_value", "name_to_excluded"):
+            getattr(self.model.logger, name).update(getattr(self.learner.logger, name))
+        self.learner.logger.dump()
         error, self.error = self.error, None
         if error is not None:
             raise error

@@ -24,7 +24,17 @@ BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another che
 #: What ``None`` stands for in the constructor
 DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
 #: Attributes of a saved model that are read before it is built
-NEEDED = ("n_skills", "skill_type", "skill_dim", "skill", "skill_duration", "intrinsic_kwargs", "buffer_size")
+NEEDED = (
+    "n_skills",
+    "skill_type",
+    "skill_dim",
+    "skill",
+    "skill_duration",
+    "intrinsic_kwargs",
+    "buffer_size",
+    "policy_class",
+    "verbose",
+)
 
 
 def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
@@ -274,7 +284,8 @@ def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
         if ours != found[name]:
             raise ValueError(
                 f"The replay buffer {path} does not fit the model: its {name} is {found[name]}, the model's is {ours}. "
-                "Load the model with the environment the buffer was filled from, or go on without this buffer."
+                "Load the model with the environment the buffer was filled from, or go on without this buffer (in RL Zoo: "
+                "move the file away)."
             )
     room = max(model.buffer_size // model.n_envs, 1)
     if loaded.buffer_size != room:

@@ -1,5 +1,6 @@
 """Saving and loading models and replay buffers, to continue a training or to fine-tune on a task."""
 
+import copy
 import io
 import pathlib
 from collections.abc import Collection, Iterable, Iterator
@@ -137,6 +138,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
         checks.check_changes(cls, "load", kwargs, ("skill", *finetuning.USED_UP))
         kwargs = saved_files.without_none({name: plain(value) for name, value in kwargs.items()})
         saved = {**saved_files.read_saved_data(path), **(custom_objects or {})}
+        if "gradient_steps" in (custom_objects or {}):
+            kwargs.setdefault("gradient_steps", saved["gradient_steps"])
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
             if env is None:
                 raise ValueError(f"{path} can't be fine-tuned without a task: pass env, or leave reward='extrinsic' out.")
@@ -275,7 +278,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 if exact_match:
                     raise ValueError("reference_actor is only part of tasks with bc_coef: exact_match=False leaves it out")
                 parameters = {name: value for name, value in parameters.items() if name != "reference_actor"}
-            super().set_parameters(parameters, exact_match, device)
+            # An optimizer keeps the tensors that it loads, which may be those of another model
+            copied = {name: copy.deepcopy(value) for name, value in parameters.items() if "param_groups" in value}
+            super().set_parameters({**parameters, **copied}, exact_match, device)
         # The states of optimizers were replaced
         self._update_runner.forget()
 
@@ -366,6 +371,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_estimate",
             "_is_saving",
             "_is_learning",
+            "_has_acted",
             "_learns_later_by",
         ]
 

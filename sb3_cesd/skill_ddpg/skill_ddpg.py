@@ -271,7 +271,8 @@ class SkillDDPG(LearningSkillModel):
             )
 
     def _setup_model(self) -> None:
-        # Not in __init__: load() replaces arguments after it
+        # Not in __init__: load() replaces arguments after it, and sets a replay buffer that was saved with the model
+        saved_buffer = self.replay_buffer
         self._check_skill_type()
         checks.check_buffer_class(self.replay_buffer_class, self.cuda_graph)  # type: ignore[arg-type]
         checks.check_model(self)
@@ -313,6 +314,8 @@ class SkillDDPG(LearningSkillModel):
             # Also after loading, which may change both arguments
             self.skill_turns = SkillTurns(self.n_skills, self.learning_starts) if self.warm_up == "skills" else None
         self.skill_states = th.empty(0, device=self.device)
+        if saved_buffer is not None:
+            self._adopt_buffer(saved_buffer, "in the model's file (custom_objects={'replay_buffer': None} leaves it out)")
         self._follow(self.skill)
         self._create_aliases()
 

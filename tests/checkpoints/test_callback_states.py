@@ -49,15 +49,25 @@ class Silent(BaseCallback):
 
 
 def test_callbacks_find_their_state_by_class_and_order():
-    run = CallbackList([Silent(), Counter(1), CallbackList([Other(2)]), EveryNTimesteps(9, Counter(3))])
-    states = get_callback_states(run)
-    assert states == [("Counter", 1), ("Other", 2), ("EveryNTimesteps", {"last_time_trigger": 0}), ("Counter", 3)]
+    silent, first, other, last = Silent(), Counter(1), Other(2), Counter(3)
+    interval = EveryNTimesteps(9, last)
+    for n_calls, each in enumerate((silent, first, other, interval, last)):
+        each.n_calls = n_calls
+    states = get_callback_states(CallbackList([silent, first, CallbackList([other]), interval]))
+    assert states == [
+        ("Silent", 0, None),
+        ("Counter", 1, 1),
+        ("Other", 2, 2),
+        ("EveryNTimesteps", 3, {"last_time_trigger": 0}),
+        ("Counter", 4, 3),
+    ]
     new = [Other(), Counter(), Counter(), Counter(), Silent()]
-    set_callback_states(CallbackList(new), states)
+    set_callback_states(CallbackList(new), states, 9)
     assert [each.steps for each in new[:4]] == [2, 1, 3, 0], "one that is new starts anew"
+    assert [each.n_calls for each in new] == [2, 1, 4, 9, 0], "but counts the steps of the run"
     alone = Counter()
-    set_callback_states(alone, states)
-    assert alone.steps == 1
+    set_callback_states(alone, states, 9)
+    assert (alone.steps, alone.n_calls) == (1, 1)
 
 
 def test_they_go_on_from_a_checkpoint(tmp_path):
@@ -165,5 +175,55 @@ def test_intervals_go_on(tmp_path):
 def test_patience_without_a_better_model_goes_on():
     old, new = (StopTrainingOnNoModelImprovement(5) for _ in range(2))
     old.last_best_mean_reward, old.no_improvement_evals = 7.0, 3
-    set_callback_states(CallbackList([new]), get_callback_states(CallbackList([old])))
+    set_callback_states(CallbackList([new]), get_callback_states(CallbackList([old])), 0)
     assert (new.last_best_mean_reward, new.no_improvement_evals, new.max_no_improvement_evals) == (7.0, 3, 5)
+
+
+def make_long():
+    return make_small(CeSD, MazeVecEnv("square_a", 2, max_episode_steps=10))
+
+
+def test_calls_of_callbacks_within_others_go_on(tmp_path):
+    """They count events rather than steps: after a resume at the second of four, every second event is still due."""
+
+    class Note(BaseCallback):
+        calls: ClassVar[list[tuple[int, int]]] = []
+
+        def _on_step(self):
+            self.calls.append((self.num_timesteps, self.n_calls))
+            return True
+
+    steps_at_the_end(lambda: EveryNTimesteps(12, Note()), tmp_path, 24)
+    assert Note.calls == [(12, 1), (24, 2), (36, 3), (48, 4), (60, 5)]
+
+
+@pytest.mark.parametrize("name", ["callback_after_eval", "callback_on_new_best"])
+def test_state_of_callbacks_of_an_evaluation_goes_on(name):
+    (old, old_evaluation), (new, new_evaluation) = (
+        (counter, EvalCallback(MazeVecEnv("square_a", 2), **{name: counter})) for counter in (Counter(), Counter())
+    )
+    old.steps, old.n_calls = 5, 7
+    set_callback_states(new_evaluation, get_callback_states(old_evaluation), 60)
+    assert (new.steps, new.n_calls) == (5, 7)
+
+
+def test_the_same_callbacks_go_on_after_an_error(tmp_path):
+    """A notebook has those of the run at hand, which have seen steps after the checkpoint."""
+
+    class Fail(BaseCallback):
+        def _on_step(self):
+            if self.num_timesteps == 52:
+                raise KeyboardInterrupt
+            return True
+
+    def callbacks(folder):
+        evaluation = EvalCallback(MazeVecEnv("square_a", 2), eval_freq=10, log_path=str(folder))
+        return [evaluation, ResumableCheckpoint(folder / "checkpoints", save_freq=16)]
+
+    own = callbacks(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        make_long().learn(100, [*own, Fail()])
+    model = resume(tmp_path / "checkpoints", MazeVecEnv("square_a", 2, max_episode_steps=10), device="cpu")
+    assert model.num_timesteps == 48
+    model.learn(52, own, reset_num_timesteps=False)
+    assert own[0].evaluations_timesteps == [20, 40, 60, 80, 100]

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from learned import differences
 from rl_zoo3.callbacks import ParallelTrainCallback
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, EveryNTimesteps
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback, EvalCallback, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
@@ -32,6 +33,7 @@ from sb3_cesd.checkpoints.folders import (
     find_checkpoint,
     new_checkpoint,
 )
+from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.files import move
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoints_found
@@ -459,3 +461,72 @@ def test_within_an_event_nothing_would_be_written(tmp_path):
     model = make_small(CeSD, "MazeSquareC-v0")
     with pytest.raises(ValueError, match=r"EveryNTimesteps passes on neither rollouts .*: pass it beside, in a list"):
         model.learn(60, EveryNTimesteps(20, ResumableCheckpoint(tmp_path)))
+    with pytest.raises(ValueError, match=r"EvalCallback passes on neither rollouts .*: pass it beside, in a list"):
+        model.learn(60, EvalCallback(gym.make("MazeSquareC-v0"), callback_on_new_best=ResumableCheckpoint(tmp_path)))
+
+
+class OwnBuffer(SkillReplayBuffer):
+    pass
+
+
+def test_a_buffer_that_cannot_be_pickled_is_refused_at_the_start(tmp_path):
+    class LocalBuffer(SkillReplayBuffer):
+        pass
+
+    model = make_small(CeSD, "MazeSquareC-v0", replay_buffer_class=LocalBuffer)
+    with pytest.raises(ValueError, match=r"LocalBuffer can't be imported, .*: define it at the top level of a module"):
+        model.learn(60, ResumableCheckpoint(tmp_path))
+    assert model.num_timesteps == 0
+
+
+def test_a_buffer_whose_class_is_gone_is_named(tmp_path, monkeypatch):
+    make_small(CeSD, "MazeSquareC-v0", replay_buffer_class=OwnBuffer).learn(60, ResumableCheckpoint(tmp_path))
+    monkeypatch.delattr(sys.modules[__name__], "OwnBuffer")
+    with pytest.raises(ValueError, match=r"can't be imported here .*OwnBuffer.*: install it, or define it where it was"):
+        resume(tmp_path, "MazeSquareC-v0", device="cpu")
+
+
+def test_a_class_of_ones_own_that_has_no_module_is_passed(tmp_path):
+    class Own(CeSD):
+        pass
+
+    make_small(Own, "MazeSquareC-v0").learn(60, ResumableCheckpoint(tmp_path))
+    with pytest.raises(ValueError, match=r"is of .*Own, which can't be imported from .*: pass it as model_class"):
+        resume(tmp_path, "MazeSquareC-v0", device="cpu")
+    with pytest.raises(ValueError, match="pass that of the model"):
+        resume(tmp_path, "MazeSquareC-v0", device="cpu", model_class="Own")
+    model = resume(tmp_path, "MazeSquareC-v0", device="cpu", model_class=Own)
+    assert isinstance(model, Own) and model.num_timesteps == 60 and model.is_resumed
+
+
+def test_a_training_that_could_not_begin_changes_nothing(tmp_path):
+    """The remedy in the error works: neither steps nor the state of the run are lost."""
+    model = make_small(CeSD, MazeVecEnv("square_a", 2)).learn(100, ResumableCheckpoint(tmp_path, save_freq=60))
+    resumed = resume(checkpoints_in(tmp_path)[0], MazeVecEnv("square_a", 2), device="cpu")
+    for each, n_timesteps in ((resumed, 60), (model, 100)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that a resumed model begins anew
+            with pytest.raises(ValueError, match=r"would begin anew: continue it by .*, reset_num_timesteps=False\)"):
+                each.learn(200, ResumableCheckpoint(tmp_path))
+        assert each.num_timesteps == n_timesteps and each._total_timesteps == 100
+    resumed.learn(remaining_timesteps(resumed), ResumableCheckpoint(tmp_path, save_freq=60), reset_num_timesteps=False)
+    assert not differences(model, resumed)
+    model.learn(20, ResumableCheckpoint(tmp_path), reset_num_timesteps=False)
+    assert model.num_timesteps == 120
+
+
+def test_a_copy_that_a_callback_makes_learns_on(tmp_path):
+    class Copy(BaseCallback):
+        def _on_step(self):
+            if self.num_timesteps == 60:
+                copies.append(copy.deepcopy(self.model))
+            return True
+
+    copies = []
+    model = make_small(CeSD, MazeVecEnv("square_a", 2))
+    model.learn(100, [ParallelTrainCallback(1), Copy()])
+    (copied,) = copies
+    n_updates, learning_starts = copied._n_updates, copied.learning_starts
+    copied.end_episodes()
+    copied.learn(100, reset_num_timesteps=False)
+    assert copied._n_updates > n_updates and learning_starts == model.learning_starts

@@ -184,7 +184,7 @@ def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(versions, "Gone", gone, raising=False)
     dump_with_checksum(gone(), file)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"not installed here .*Gone.*Save it again"):
+    with pytest.raises(ValueError, match=r"can't be imported here .*Gone.*: install it, or define it"):
         load(file.getvalue())
 
 

@@ -184,6 +184,14 @@ def test_what_a_constructor_sets_and_passes_on_belongs_to_defaults():
         Fixed.from_pretrained(saved(model), "Pendulum-v1", device="cpu")
 
 
+def test_a_constructor_that_models_cannot_be_loaded_with_is_refused():
+    with pytest.raises(TypeError, match=r"Closed takes no device, which load\(\) passes: take \*\*kwargs, and pass"):
+
+        class Closed(DIAYN):
+            def __init__(self, policy, env, batch_size=64):
+                super().__init__(policy, env, batch_size=batch_size)
+
+
 def test_a_constructor_that_takes_no_names_is_refused():
     with pytest.raises(TypeError, match=r"Hidden takes \*args without \*\*kwargs.*: take both, and pass them on by super"):
 

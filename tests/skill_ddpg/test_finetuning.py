@@ -129,6 +129,9 @@ def test_arguments_of_the_policy_add_to_those_of_the_pretraining(make_model, fin
         finetune(model=model, policy_kwargs={"activation_fn": th.nn.Tanh})
     with pytest.raises(ValueError, match=r"makes networks of other shapes than those of .*: leave policy_kwargs out"):
         finetune(model=model, policy_kwargs={"net_arch": [8, 4]})
+    assert finetune(model=model, policy_kwargs={"optimizer_class": th.optim.Adam}).policy.optimizer_kwargs["eps"] == 1e-6
+    other = finetune(model=model, policy_kwargs={"optimizer_class": th.optim.SGD})
+    assert isinstance(other.actor.optimizer, th.optim.SGD) and not other.policy.optimizer_kwargs, "those of Adam do not fit"
 
 
 def test_task_has_the_updates_of_urlb_whatever_the_pretraining_had(make_model, tmp_path):
