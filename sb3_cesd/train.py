@@ -5,15 +5,14 @@ It takes the same arguments: ``python -m sb3_cesd.train --algo cesd --env Walker
 checkpoints, and uses the latest one.
 """
 
-import itertools
 import sys
 from pathlib import Path
 
 from sb3_cesd.checkpoints.folders import MODEL, find_checkpoint
 from sb3_cesd.zoo import register
 
-#: Options of RL Zoo that name a model
-OPTIONS = ("-i", "--trained-agent")
+#: Option of RL Zoo that names a model, and the shortest form of its long name that argparse takes for no other option
+SHORT, LONG, SHORTEST_LONG = "-i", "--trained-agent", "--trai"
 
 
 def with_checkpoints_found(arguments: list[str]) -> list[str]:
@@ -21,17 +20,30 @@ def with_checkpoints_found(arguments: list[str]) -> list[str]:
     Replace a folder of checkpoints in RL Zoo's command line, which RL Zoo rejects, by the model of its latest checkpoint.
 
     :param arguments: arguments of the command line
-    :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``
+    :return: the same, with the model of the latest checkpoint after ``-i`` or ``--trained-agent``, in any form of these that
+        argparse takes
     :raises FileNotFoundError: if there is no checkpoint in a folder, or no such folder
     """
     found = list(arguments)
-    for idx, (option, value) in enumerate(itertools.pairwise(arguments)):
-        if option in OPTIONS:
-            found[idx + 1] = model_of(value)
-    for idx, (option, _, value) in enumerate(word.partition("=") for word in arguments):
-        if option in OPTIONS and value:
+    for idx, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        if names_model(option) and equals:
             found[idx] = f"{option}={model_of(value)}"
+        elif names_model(word) and idx + 1 < len(arguments):
+            found[idx + 1] = model_of(arguments[idx + 1])
+        elif word.startswith(SHORT) and word != SHORT:
+            found[idx] = f"{SHORT}{model_of(word.removeprefix(SHORT))}"
     return found
+
+
+def names_model(option: str) -> bool:
+    """
+    Check whether an option names a model.
+
+    :param option: a word of the command line
+    :return: whether argparse takes it for ``-i`` or ``--trained-agent``
+    """
+    return option == SHORT or (option.startswith(SHORTEST_LONG) and LONG.startswith(option))
 
 
 def model_of(value: str) -> str:

@@ -68,7 +68,7 @@ def set_env_state(venv: VecEnv, state: bytes, whole: bool) -> None:
     if names != ours:
         raise ValueError(
             f"The checkpoint contains {', '.join(names)}, but the given environment {', '.join(ours)}: pass as many "
-            "environments as were trained with, in the same wrappers."
+            "environments as were trained with, in the same wrappers (in RL Zoo, with the --vec-env of the run)."
         )
     for layer, saved in zip(layers, states, strict=True):
         if offers_state(layer):

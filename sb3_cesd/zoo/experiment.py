@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,9 @@ from sb3_cesd.envs import batch_envs
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.hyperparams import configs, find_config, make_module
+from sb3_cesd.zoo.pretrained import begins_task
 from sb3_cesd.zoo.same_run import OF_ENV, check_same_run, folder_of_run, keep_best_model
-from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
+from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, values_of_model, without_fixed
 
 
 def find_entries(init: Any) -> Any:
@@ -35,16 +37,33 @@ def find_entries(init: Any) -> Any:
         init(self, *args, **kwargs)
         conf_file = inspect.signature(init).bind(self, *args, **kwargs).arguments.get("config")
         if self.algo in METHODS:
-            config, file = find_config(conf_file) if conf_file else self.algo, Path(conf_file or "")
-            if config is None and file.suffix in (".yml", ".yaml") and not file.is_file():
-                known = ", ".join(f"{name}.yml" for name in configs() if name.split("_")[0] == self.algo)
-                raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {known}.")
-            if config is not None:
+            config = find_config(conf_file) if conf_file else self.algo
+            if config is None:
+                check_conf_file(self.config, self.algo)
+            else:
                 self.config = make_module(config)
             # Otherwise RL Zoo would train the agent of -i instead of starting the study
             self.continue_training = self.continue_training and not self.optimize_hyperparameters
 
     return init_with_config
+
+
+def check_conf_file(conf_file: str, algo: str) -> None:
+    """
+    Check that RL Zoo can read ``--conf-file``.
+
+    :param conf_file: path of a file, or name of a module; not the name of a config
+    :param algo: name of the algorithm
+    :raises ValueError: if there is neither
+    """
+    if conf_file.endswith((".yml", ".yaml", ".py")):
+        exists = Path(conf_file).is_file()
+    else:
+        package = conf_file.partition(".")[0]
+        exists = bool(package) and find_spec(package) is not None
+    if not exists:
+        known = ", ".join(f"{name}.yml" for name in configs() if name.split("_")[0] == algo)
+        raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {known}.")
 
 
 def take_batched(preprocess: Any) -> Any:
@@ -104,7 +123,7 @@ def resume_checkpoint(algos: dict[str, Any]) -> Callable[[Any], Any]:
     """
     Make RL Zoo resume a run: with ``-i`` and the model of a checkpoint, it continues as if it had never stopped, whatever the
     yml file says. A task starts from the checkpoint of a pre-training as from any other model. A model that is not resumed is
-    also loaded with ``policy_kwargs`` from ``-params``, which RL Zoo leaves out.
+    also loaded with ``policy_kwargs`` from ``-params``, which RL Zoo leaves out, and ``values_of_model`` notes what it keeps.
 
     :param algos: RL Zoo's algorithms by name
     :return: function that extends ``ExperimentManager._load_pretrained_agent``
@@ -120,15 +139,18 @@ def resume_checkpoint(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 method, given = METHODS[self.algo], self.custom_hyperparams or {}
                 tell_what_is_kept(method, self.trained_agent, hyperparams, given)
                 with loaded_with(algos, self.algo, of_policy(given)):
-                    return load_pretrained(self, without_fixed(method, hyperparams, given), env)
+                    model = load_pretrained(self, without_fixed(method, hyperparams, given), env)
+                self.values_of_model = values_of_model(model, given)
+                return model
             check_same_run(self)
+            print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
+            model = resume(
+                self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose
+            )
             self.resumed_run = folder_of_run(self.trained_agent)
             if self.resumed_run is not None:
                 keep_best_model(self.resumed_run, self.save_path)
-            print(f"Resuming the run of the checkpoint {Path(self.trained_agent).parent}")
-            return resume(
-                self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log or None, verbose=self.verbose
-            )
+            return model
 
         return load_or_resume
 
@@ -160,10 +182,8 @@ def is_resumed(manager: Any, hyperparams: Mapping[str, Any]) -> bool:
     :param hyperparams: its hyperparameters
     :return: whether the model is that of a checkpoint, and it is not a task that starts from skills
     """
-    if not is_checkpoint(Path(manager.trained_agent).parent):
-        return False
-    is_of_skills = read_saved_data(manager.trained_agent).get("reward", "intrinsic") == "intrinsic"
-    return not (is_of_skills and hyperparams.get("reward") == "extrinsic")
+    agent = manager.trained_agent
+    return is_checkpoint(Path(agent).parent) and not begins_task(agent, hyperparams)
 
 
 def warn_of_unused_reward(manager: Any) -> None:
@@ -195,9 +215,9 @@ To continue discovering skills without this warning, add -params "reward:'intrin
 def go_on(learn: Any) -> Any:
     """
     Make RL Zoo continue counting from the steps of a loaded model instead of from 0, so that a model whose constraint has
-    started does not explore again. A resumed run ends where it would have ended, or ``-n`` steps after its start; any other
-    loaded model learns for ``-n`` more steps, or those of its entry. Checkpoints without a path are written to the folder of
-    the run.
+    started does not explore again. A resumed run ends where it would have ended, or as many steps after its start as ``-n`` or
+    ``-params n_timesteps:...`` says; any other loaded model learns for ``-n`` more steps, or those of its entry. Checkpoints
+    without a path are written to the folder of the run.
 
     :param learn: ``ExperimentManager.learn``
     :return: the extended method
@@ -214,7 +234,7 @@ def go_on(learn: Any) -> Any:
         if model.is_resumed:
             to_come = remaining_timesteps(model)
             self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
-            if self.args.n_timesteps <= 0:
+            if self.args.n_timesteps <= 0 and "n_timesteps" not in (self.custom_hyperparams or {}):
                 self.n_timesteps = to_come
             elif self.n_timesteps != to_come:
                 end = model.num_timesteps + to_come

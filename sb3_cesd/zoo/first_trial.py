@@ -12,10 +12,11 @@ from optuna.trial import TrialState
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.same_space import check_search_space
 from sb3_cesd.zoo.search import OF_ENTRY, PROCESS, SearchSpace
+from sb3_cesd.zoo.study_skill import share_skill
 
 
 def begin_with_entry(
-    create_study: Callable[..., optuna.Study], space: SearchSpace, run: Params | None = None
+    create_study: Callable[..., optuna.Study], space: SearchSpace, run: Params | None = None, skill: int | None = None
 ) -> Callable[..., optuna.Study]:
     """
     Make a study begin with the unchanged entry, so that it can't end with anything worse and the sampler has a starting point.
@@ -24,6 +25,7 @@ def begin_with_entry(
     :param create_study: Optuna's ``create_study``
     :param space: the search space
     :param run: conditions under which trials are compared, such as the environment
+    :param skill: skill that the trials of a new study fine-tune; ``None`` if they share none
     :return: the extended function
     """
 
@@ -31,6 +33,8 @@ def begin_with_entry(
     def create(*args: Any, **kwargs: Any) -> optuna.Study:
         study = create_study(*args, **kwargs)
         check_search_space(study, space, run)
+        if skill is not None:
+            share_skill(study, skill)
         if lacks_entry(study):
             # Without skip_if_exists, which would also skip it after a failed trial of the same draws
             study.enqueue_trial(space.entry_draws, user_attrs={OF_ENTRY: True})

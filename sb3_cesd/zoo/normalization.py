@@ -1,6 +1,8 @@
 """Statistics of ``VecNormalize`` in RL Zoo: a task has those of its pre-training, and they are needed to play a model."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +29,7 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
 
     :param maybe_normalize: ``ExperimentManager._maybe_normalize``
     :return: the extended method, with the statistics next to the pre-trained model, or those of a checkpoint. It raises a
-        ``ValueError`` if a ``vec_env_wrapper`` normalises already
+        ``ValueError`` if a ``vec_env_wrapper`` normalises already, or the statistics are of other observations
     """
 
     @wraps(maybe_normalize)
@@ -45,13 +47,33 @@ def find_pretrained_statistics(maybe_normalize: Any) -> Any:
             refuse_damaged_statistics(folder / manager.env_name)
         if self.algo in METHODS and not self.normalize and (normalize := of_checkpoint(self.trained_agent)):
             manager.normalize, manager.normalize_kwargs = True, normalize
-        env = maybe_normalize(manager, env, eval_env)
+        with explain_other_statistics(self):
+            env = maybe_normalize(manager, env, eval_env)
         if self.algo in METHODS and isinstance(env, VecNormalize) and not self.normalize and not eval_env:
             self.normalize_kwargs = {name: getattr(env, name) for name in ("norm_obs", "norm_reward")}
             self.normalize = True
         return env
 
     return normalize_as_pretrained
+
+
+@contextmanager
+def explain_other_statistics(manager: Any) -> Iterator[None]:
+    """
+    Tell what to do about statistics that are of other observations than those of the environment.
+
+    :param manager: RL Zoo's ``ExperimentManager``
+    :raises ValueError: if those of a pre-trained model are loaded, and do not fit
+    """
+    try:
+        yield
+    except AssertionError as error:
+        if manager.algo not in METHODS or not manager.trained_agent:
+            raise
+        raise ValueError(
+            f"The {STATISTICS} of {manager.trained_agent} does not fit {manager.env_name} ({error}). The model was "
+            "pre-trained in another domain: choose an --env with the same observations, or pre-train a model in this domain."
+        ) from error
 
 
 def folder_of_statistics(folder: Path, env_name: str, model: str) -> str:
@@ -100,7 +122,8 @@ def save_normalize(save_config: Any) -> Any:
     @wraps(save_config)
     def save_with_normalize(self: Any, saved_hyperparams: dict[str, Any]) -> None:
         if self.algo in METHODS and self.normalize and not saved_hyperparams.get("normalize"):
-            saved_hyperparams["normalize"] = dict(self.normalize_kwargs)
+            # With a dictionary, enjoy would say that it normalises rewards even without --norm-reward
+            saved_hyperparams["normalize"] = True if all(self.normalize_kwargs.values()) else dict(self.normalize_kwargs)
         save_config(self, saved_hyperparams)
 
     return save_with_normalize

@@ -10,7 +10,18 @@ from huggingface_hub import HfApi, repocard
 
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo import callbacks, evaluation, experiment, given, hub, normalization, same_run, studies, trained_again
+from sb3_cesd.zoo import (
+    callbacks,
+    evaluation,
+    experiment,
+    given,
+    hub,
+    normalization,
+    same_run,
+    studies,
+    trained_again,
+    without_fixed,
+)
 from sb3_cesd.zoo.playing import PlayedModel
 from sb3_cesd.zoo.search import SearchTrial
 
@@ -120,7 +131,11 @@ def extend_experiments(exp_manager: Any) -> None:
         ),
     )
     replace(manager, "_maybe_normalize", normalization.find_pretrained_statistics)
-    replace(manager, "_save_config", lambda save_config: normalization.save_normalize(same_run.keep_config(save_config)))
+    replace(
+        manager,
+        "_save_config",
+        lambda save_config: same_run.keep_config(without_fixed.keep_values(normalization.save_normalize(save_config))),
+    )
     replace(manager, "_load_pretrained_agent", experiment.resume_checkpoint(exp_manager.ALGOS))
     replace(manager, "learn", experiment.go_on)
     replace(manager, "objective", studies.search_by_settings)

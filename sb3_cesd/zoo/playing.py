@@ -125,7 +125,7 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
     skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
     if saved["reward"] == "extrinsic":
         own = saved["skill"]
-        if wanted is not None and wanted != own:
+        if wanted is not None and not is_skill(wanted, own, skill_space):
             raise ValueError(f"{path} learned a task with {name_in_task(own)} alone: leave skill out of --env-kwargs.")
         if own is not None:
             print(f"Skill {own}, which learned the task, acts")
@@ -139,6 +139,21 @@ def show_skills_of(path: Path, wanted: Any, env: VecEnv) -> VecEnv:
         )
         return PlayedSkills(env, skill_space, range(skill_space.n_skills))
     return PlayedSkills(env, skill_space, listed_skills(wanted, skill_space))
+
+
+def is_skill(wanted: Any, skill: int | list[float] | None, skill_space: SkillSpace) -> bool:
+    """
+    Check whether a user names a certain skill.
+
+    :param wanted: anything
+    :param skill: the skill, as a saved model names it
+    :param skill_space: space of the skills
+    :return: whether both are the same
+    """
+    try:
+        return skill_space.name_of(wanted) == skill
+    except ValueError:
+        return False
 
 
 def listed_skills(wanted: Any, skill_space: SkillSpace) -> list[Any]:

@@ -55,7 +55,8 @@ def keep_best_model(run: Path, save_path: str) -> None:
 
 def keep_config(save_config: Any) -> Any:
     """
-    Make RL Zoo write the hyperparameters of a resumed run to its ``config.yml``, not those of an entry, which are not used.
+    Make RL Zoo write the hyperparameters of a resumed run to its ``config.yml``, not those of an entry, which are not used,
+    and print which these are.
 
     :param save_config: ``ExperimentManager._save_config``
     :return: the extended method
@@ -64,9 +65,30 @@ def keep_config(save_config: Any) -> Any:
     @wraps(save_config)
     def save_kept(self: Any, saved_hyperparams: Params) -> None:
         run = getattr(self, "resumed_run", None)
-        save_config(self, saved_hyperparams if run is None else OrderedDict({**saved_hyperparams, **config_of(run)}))
+        config = {} if run is None else config_of(run)
+        if config:
+            tell_what_is_not_used(config, saved_hyperparams)
+            changing = {name: value for name, value in saved_hyperparams.items() if name in CHANGING}
+            saved_hyperparams = OrderedDict({**config, **changing})
+        save_config(self, saved_hyperparams)
 
     return save_kept
+
+
+def tell_what_is_not_used(config: Params, entry: Params) -> None:
+    """
+    Print which hyperparameters a resumed run does not take from an entry.
+
+    :param config: ``config.yml`` of the run, see :func:`config_of`
+    :param entry: hyperparameters from the entry and ``-params``
+    """
+    others = [
+        f"{'.'.join(path)}={value!r}"
+        for path, value in leaves(entry).items()
+        if path[0] not in CHANGING and not (has(config, path) and with_lists(look_up(config, path)) == with_lists(value))
+    ]
+    if others:
+        print(f"The run goes on with its own hyperparameters, instead of these of the yml file: {', '.join(others)}")
 
 
 def config_of(run: Path) -> Params:

@@ -12,6 +12,7 @@ from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, 
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
 from sb3_cesd.zoo.given import ENCODERS, replaced_encoders
 from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
+from sb3_cesd.zoo.study_skill import skill_of
 
 #: Maximum ratio of a draw to the value of the entry
 GROWTH = 2
@@ -21,6 +22,8 @@ DEFAULT_WIDTH = 1024
 ONLY_SKILLS = ("n_skills", "skill_duration")
 #: Arguments that neither a stochastic policy uses, which explores by itself, nor one with ``action_noise``
 NOISE = ("exploration_noise", "noise_correlation")
+#: Draws that would stop networks from learning while the statistics of ``VecNormalize`` still change their inputs
+UNLIKE_NORMALIZE = {"freeze_clusters": False}
 #: User attribute of the trial that trains with the unchanged entry
 OF_ENTRY = "of_entry"
 #: User attribute of a trial: name of the machine and id of the process that runs it
@@ -43,10 +46,17 @@ class SearchSpace:
         ``policy_kwargs`` and ``intrinsic_kwargs``, one by one
     :param is_task: whether a task is learned, rather than skills
     :param is_pretrained: whether a pre-trained model is loaded, whose networks and skills are fixed
+    :param is_normalized: whether ``VecNormalize`` normalises observations
     """
 
     def __init__(
-        self, method: type[SkillDDPG], entry: Params, given: Params, is_task: bool = False, is_pretrained: bool = False
+        self,
+        method: type[SkillDDPG],
+        entry: Params,
+        given: Params,
+        is_task: bool = False,
+        is_pretrained: bool = False,
+        is_normalized: bool = False,
     ) -> None:
         self.method = method
         self.entry = entry
@@ -72,6 +82,8 @@ class SearchSpace:
         if self.is_for_task:
             self.fixed.update(dict.fromkeys((*ONLY_SKILLS, *of_saved)))
         paths = self._paths()
+        if is_normalized:
+            self.fixed.update({name: value for name, value in UNLIKE_NORMALIZE.items() if name in paths})
         self.fixed.update({name: look_up(given, path) for name, path in paths.items() if has(given, path)})
         #: Draws of a trial that trains with the unchanged entry, by name
         self.entry_draws = entry_draws(method, entry, {name: path for name, path in paths.items() if name not in self.fixed})
@@ -229,12 +241,13 @@ class SearchTrial:
 
     def draw(self) -> Params:
         """
-        Draw arguments of the constructor (none in the trial of the entry), and store them with those of the user as a user
-        attribute.
+        Draw arguments of the constructor (none in the trial of the entry), add the skill of the study, and store them with
+        those of the user as a user attribute.
         """
         arguments = self._space.draw(self._trial)
         if self._trial.user_attrs.get(OF_ENTRY):
             arguments = {}
+        arguments.update(skill_of(self._trial.study))
         given = {name: self._space.entry.get(name, value) for name, value in self._space.given.items()}
         self._keep({**given, **arguments})
         return arguments

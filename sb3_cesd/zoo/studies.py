@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import wraps
-from pathlib import Path
 from pydoc import locate
 from typing import Any
 
@@ -24,7 +23,11 @@ from sb3_cesd.zoo.experiment import going_on, warn_of_unused_reward
 from sb3_cesd.zoo.first_trial import begin_with_entry
 from sb3_cesd.zoo.given import NESTED
 from sb3_cesd.zoo.nested import leaves
+from sb3_cesd.zoo.pretrained import buffer_beside, has_buffer
 from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
+from sb3_cesd.zoo.storage import check_storage
+from sb3_cesd.zoo.study_skill import draw_study_skill
+from sb3_cesd.zoo.trial_length import check_trials_learn, steps_before_learning
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
@@ -48,7 +51,8 @@ def space_of(manager: Any) -> SearchSpace:
     if manager.trained_agent:
         entry = {**entry, "ent_coef": read_saved_data(manager.trained_agent).get("ent_coef")}
     is_task = entry.get("reward") == "extrinsic"
-    return SearchSpace(METHODS[manager.algo], entry, given, is_task, is_pretrained=bool(manager.trained_agent))
+    is_normalized = bool(manager.normalize) and manager.normalize_kwargs.get("norm_obs", True)
+    return SearchSpace(METHODS[manager.algo], entry, given, is_task, bool(manager.trained_agent), is_normalized)
 
 
 def run_of(manager: Any) -> Params:
@@ -88,8 +92,8 @@ def search_by_settings(objective: Any) -> Any:
 
 def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
     """
-    Make a study print its search space and the time of a trial and, with ``-i``, start each trial from the pre-trained model.
-    Trials are never resumed, so they write no checkpoints.
+    Make a study print its search space and the time of a trial and, with ``-i``, start each trial from the pre-trained model,
+    for a task with the same skill. Trials are never resumed, so they write no checkpoints.
 
     :param algos: RL Zoo's algorithms by name
     :return: function that extends ``ExperimentManager.hyperparameters_optimization``
@@ -101,6 +105,7 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
             method, load = algos[self.algo], None
             if self.algo not in METHODS:
                 return optimize(self)
+            check_storage(self.storage)
             check_constructor_arguments(method, self._hyperparams)
             # Once, as it reads the model of -i
             self.search_space = space_of(self)
@@ -111,7 +116,7 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
                 algos[self.algo] = in_trials(load, self.trained_agent)
             self.specified_callbacks = without_checkpoints(self.specified_callbacks)
             create_study = optuna.create_study
-            optuna.create_study = begin_with_entry(create_study, self.search_space, run_of(self))
+            optuna.create_study = begin_with_entry(create_study, self.search_space, run_of(self), draw_study_skill(self))
             try:
                 describe(self, self.search_space, load or method)
                 return optimize(self)
@@ -167,8 +172,8 @@ def in_trials(load: Callable[..., SkillDDPG], path: str) -> Callable[..., Any]:
 
     def make(**kwargs: Any) -> Any:
         model = load(**kwargs)
-        if (buffer := Path(path).parent / "replay_buffer.pkl").is_file():
-            model.load_replay_buffer(buffer)
+        if has_buffer(path):
+            model.load_replay_buffer(buffer_beside(path))
         return going_on(model)
 
     return make
@@ -212,16 +217,20 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     :param make: creates a model
     :param arguments: drawn arguments
     :return: time [s]; ``None`` if the number of updates depends on the length of episodes
+    :raises ValueError: if trials would learn nothing
     """
     kwargs = {**manager._hyperparams, **arguments}
     n_steps = max(N_STEPS, 2 * manager.n_envs)
     with closing(manager.create_envs(manager.n_envs, no_log=True)) as env:
-        # Rollouts may be longer than n_steps, and nothing is to be learned yet
-        short = {"learning_starts": NEVER, "buffer_size": 10 * n_steps, "warm_up": "random"}
+        short = {"buffer_size": 10 * n_steps, "warm_up": "random"}
         if kwargs.get("skill") == "best":
             short["skill"] = "random"  # to find the best one takes many episodes
         # Without a seed, as trials: it would seed the generators of all devices
         model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
+        n_before = steps_before_learning(model, manager.trained_agent)
+        check_trials_learn(manager.n_timesteps, n_before)
+        # Rollouts may be longer than n_steps, and nothing is to be learned yet
+        model.learning_starts = NEVER
         start = time.perf_counter()
         model.learn(n_steps)
         step_time = (time.perf_counter() - start) / model.num_timesteps
@@ -232,7 +241,7 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
         start = time.perf_counter()
         model.train(N_UPDATES, model.batch_size)
         update_time = (time.perf_counter() - start) / N_UPDATES
-    model.learning_starts = min(kwargs.get("learning_starts", n_steps), manager.n_timesteps)
+    model.learning_starts = n_before
     n_updates = n_updates_to_come(model)
     if n_updates is None:
         return None

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
-from sqlalchemy.exc import ArgumentError
 
 from sb3_cesd.common.merging import merge
 from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.given import added
 from sb3_cesd.zoo.nested import has, import_names, leaves, only_json
 from sb3_cesd.zoo.same_run import OF_NOISE
 from sb3_cesd.zoo.same_space import RUN, SEARCH_SPACE
 from sb3_cesd.zoo.search import ARGUMENTS, NAMES, NOT_KEPT
+from sb3_cesd.zoo.storage import LOG, open_storage
 
 
 def load_arguments(load_trial: Any) -> Any:
@@ -35,6 +34,7 @@ def load_arguments(load_trial: Any) -> Any:
         if self.algo not in METHODS or not convert:
             return load_trial(self, storage, study_name, trial_id, convert)
         study = find_study(study_name, storage)
+        check_method(study, METHODS[self.algo])
         trial = study.best_trial if trial_id is None else find_trial(study, trial_id)
         if ARGUMENTS not in trial.user_attrs:
             return load_trial(self, storage, study_name, trial_id, convert)
@@ -98,19 +98,32 @@ def find_study(name: str, storage: str) -> optuna.Study:
     Load a study.
 
     :param name: its name
-    :param storage: see :func:`open_storage`
+    :param storage: see :func:`~sb3_cesd.zoo.storage.open_storage`
     :return: the study
     :raises ValueError: if there is none
     """
-    if storage.endswith(".log") and not Path(storage).is_file():
+    if storage.endswith(LOG) and not Path(storage).is_file():
         raise ValueError(f"There is no {storage}: pass the --storage of the study.")
     try:
         return optuna.load_study(study_name=name, storage=open_storage(storage))
     except KeyError:
         known = ", ".join(optuna.get_all_study_names(open_storage(storage)))
         raise ValueError(f"{storage} has no study {name!r}, but {known or 'none'}: correct --study-name.") from None
-    except ArgumentError as error:
-        raise ValueError(f"--storage {storage} is neither a file ....log nor a URL of a database: correct it.") from error
+
+
+def check_method(study: optuna.Study, method: type[SkillDDPG]) -> None:
+    """
+    Check that a study is of a method.
+
+    :param study: the study
+    :param method: class of the method
+    :raises ValueError: if it is of another one
+    """
+    begun = study.user_attrs.get(SEARCH_SPACE, {}).get("of", {}).get("method", method.__name__)
+    if begun != method.__name__:
+        raise ValueError(
+            f"The study {study.study_name!r} is of {begun}, not of {method.__name__}: pass --algo {begun.lower()}."
+        )
 
 
 def find_trial(study: optuna.Study, number: int) -> Any:
@@ -148,15 +161,3 @@ def arguments_of(trial: Any, given: Params) -> Params:
         )
     # RL Zoo only accepts a policy by its name
     return merge(trial.user_attrs[ARGUMENTS], {**found, **{name: names[name] for name in ("policy",) if name in names}})
-
-
-def open_storage(storage: str) -> Any:
-    """
-    Open the storage of a study as RL Zoo does.
-
-    :param storage: path that ends in ``.log``, or a URL
-    :return: storage for Optuna
-    """
-    if not storage.endswith(".log"):
-        return storage
-    return JournalStorage(JournalFileBackend(storage))

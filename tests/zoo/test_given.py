@@ -28,7 +28,8 @@ def read_by_zoo(given, env_id="Walker-v0", config="cesd_laptop", **trial):
     manager = SimpleNamespace(
         algo="cesd", config=str(config) if isinstance(config, Path) else make_module(config),
         env_name=EnvironmentName(env_id), custom_hyperparams=given,
-        env_kwargs={}, _is_atari=False, trained_agent="", **{"storage": None, "study_name": None, "trial_id": None, **trial},
+        env_kwargs={}, _is_atari=False, trained_agent="", normalize=False,
+        **{"storage": None, "study_name": None, "trial_id": None, **trial},
     )  # fmt: skip
     manager.load_trial = partial(ExperimentManager.load_trial, manager)
     manager._hyperparams, _ = ExperimentManager.read_hyperparameters(manager)
@@ -158,15 +159,21 @@ def test_a_run_that_was_resumed_without_params_is_resumed_with_them(run, tmp_pat
         resumed(copy, {"batch_size": 256})
 
 
-def test_a_resumed_run_keeps_its_best_model_and_its_config(run, tmp_path):
+def test_a_resumed_run_keeps_its_best_model_and_its_config(run, tmp_path, capsys):
     saved = []
     manager = SimpleNamespace(algo="diayn", resumed_run=run / "Pendulum-v1")
     save = keep_config(lambda self, saved_hyperparams: saved.append(saved_hyperparams))
     entry = {"n_timesteps": 200, "batch_size": 256, "n_skills": 8, "gamma": 0.9, "callback": "other.Callback"}
     save(manager, entry)
-    of_run = {"batch_size": 16, "n_skills": 3, "learning_rate": "lin_1e-4"}
-    expected = {**entry, **of_run}
-    assert {name: saved[0].get(name) for name in expected} == expected
+    of_run = yaml.unsafe_load((run / "Pendulum-v1/config.yml").read_text())
+    assert of_run["batch_size"] == 16 and of_run["n_skills"] == 3 and of_run["learning_rate"] == "lin_1e-4"
+    assert saved[0] == {**of_run, "n_timesteps": 200, "callback": "other.Callback"}, "nothing that is not used"
+    unused = "batch_size=256, n_skills=8, gamma=0.9"
+    told = f"The run goes on with its own hyperparameters, instead of these of the yml file: {unused}\n"
+    assert capsys.readouterr().out == told
+    save(manager, {**of_run, "intrinsic_kwargs": {"net_arch": (8,)}})
+    assert capsys.readouterr().out == "", "the same"
+    del saved[1]
     del manager.resumed_run
     save(manager, entry)
     assert saved[1] is entry

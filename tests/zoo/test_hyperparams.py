@@ -161,6 +161,12 @@ def test_a_conf_file_that_does_not_exist_is_named():
     init = find_entries(lambda self, algo, config=None: vars(self).update(algo=algo, config=config))
     with pytest.raises(ValueError, match=r"There is no cesd_lptop\.yml: .* one of cesd\.yml, .*cesd_laptop\.yml\.$"):
         init(SimpleNamespace(), "cesd", config="cesd_lptop.yml")
+    for name in ("cesd_labtop", "mine.py", "./cesd_labtop", "other/cesd_laptop"):
+        with pytest.raises(ValueError, match=rf"There is no {name}: .* one of cesd\.yml, .*cesd_laptop\.yml\.$"):
+            init(SimpleNamespace(), "cesd", config=name)
+    manager = SimpleNamespace(continue_training=False, optimize_hyperparameters=False)
+    init(manager, "cesd", config="sb3_cesd.registry")
+    assert manager.config == "sb3_cesd.registry", "RL Zoo imports modules"
     init(SimpleNamespace(), "sac", config="cesd_lptop.yml")
 
 

@@ -25,7 +25,7 @@ from sb3_cesd.zoo.search import OF_ENTRY, PROCESS, SearchTrial
 from sb3_cesd.zoo.studies import N_UPDATES, describe, in_trials, make_loader, run_of, space_of, start_study, trial_time
 from sb3_cesd.zoo.trained_again import load_arguments
 
-ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64}
+ENTRY = {"policy": "MlpPolicy", "n_skills": 2, "policy_kwargs": {"net_arch": [8]}, "batch_size": 64, "learning_starts": 100}
 
 
 def manager_of(entry, given):
@@ -34,7 +34,7 @@ def manager_of(entry, given):
         algo="cesd", _hyperparams={**entry, **given}, custom_hyperparams=given, trained_agent="", device="cpu", n_envs=1,
         n_timesteps=1000, create_envs=lambda n_envs, no_log: make_vec_env("Pendulum-v1", n_envs),
         env_name=EnvironmentName("Pendulum-v1"), env_kwargs={}, settings_of_env={"n_envs": 1, "normalize": None},
-        eval_env_kwargs={}, n_eval_episodes=5, n_evaluations=1,
+        eval_env_kwargs={}, n_eval_episodes=5, n_evaluations=1, normalize=False, normalize_kwargs={}, storage=None, seed=0,
     )  # fmt: skip
 
 
@@ -197,6 +197,53 @@ def test_a_trial_from_a_model_learns_as_a_training_from_it(tmp_path, has_buffer)
         # An update per two steps: at once with the transitions of the model
         assert model._n_updates - pretrained._n_updates == (30 if has_buffer else 20)
     assert models[0] is not models[1]
+
+
+def test_a_buffer_of_other_environments_can_be_moved_away(tmp_path):
+    agent = tmp_path / "model.zip"
+    model = make_small(CeSD).learn(60)
+    model.save(agent)
+    model.save_replay_buffer(tmp_path / "replay_buffer.pkl")
+    make = in_trials(make_loader(CeSD, agent, {}), agent)
+    with pytest.raises(
+        ValueError, match=r"its n_envs is 1, the model's is 2\. .* without this buffer \(in RL Zoo: move the file away\)\.$"
+    ):
+        make(env=make_vec_env("Pendulum-v1", 2))
+
+
+def test_a_storage_that_is_none_is_refused_at_once(monkeypatch):
+    manager = manager_of(ENTRY, {})
+    for storage in ("study.db", "sqlite://study.db"):
+        manager.storage = storage
+        with pytest.raises(
+            ValueError, match=rf"--storage {storage} is neither a file \.\.\.\.log nor a URL .*: correct it\.$"
+        ):
+            start_study({"cesd": None})(None)(manager)
+
+
+@pytest.mark.parametrize(
+    ("normalize", "given", "is_searched"),
+    [
+        (False, {}, True),
+        (True, {}, False),
+        ({"norm_obs": False}, {}, True),
+        (True, {"intrinsic_kwargs": {"constraint_kwargs": {"freeze_clusters": True}}}, False),
+    ],
+)
+def test_clusters_do_not_freeze_while_statistics_go_on(normalize, given, is_searched):
+    manager = manager_of(ENTRY, given)
+    manager.normalize, manager.normalize_kwargs = bool(normalize), normalize if isinstance(normalize, dict) else {}
+    searched = space_of(manager)
+    trial = optuna.create_study().ask()
+    drawn = searched.draw(trial)["intrinsic_kwargs"]["constraint_kwargs"]["freeze_clusters"]
+    assert ("freeze_clusters" in trial.params) == is_searched
+    assert is_searched or drawn == bool(given)
+
+
+def test_only_what_is_drawn_is_fixed_by_normalisation():
+    manager = manager_of(ENTRY, {})
+    manager.algo, manager.normalize = "apt", True
+    assert space_of(manager).fixed.keys() & {"freeze_clusters"} == set()
 
 
 def test_a_task_from_a_model_begins_at_0(tmp_path):

@@ -72,6 +72,16 @@ def test_unknown_studies_and_trials_are_refused(storage, tmp_path):
         find_study("skills", "study.lg")
 
 
+def test_a_study_of_another_method_is_refused(storage):
+    for algo, remedy in (("apt", r"^The study 'skills' is of CeSD, not of APT: pass --algo cesd\.$"), ("cesd", None)):
+        manager = SimpleNamespace(algo=algo, custom_hyperparams=None)
+        if remedy is None:
+            assert load_arguments(None)(manager, storage, "skills", 1)["batch_size"] == 32
+            continue
+        with pytest.raises(ValueError, match=remedy):
+            load_arguments(None)(manager, storage, "skills", 1)
+
+
 def test_trial_0_is_refused():
     manager = SimpleNamespace(algo="cesd", storage="study.log", study_name="skills", trial_id=0, custom_hyperparams=None)
     with pytest.raises(ValueError, match=r"RL Zoo ignores --trial-id 0.*: leave --trial-id out, and pass the -params of"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from rl_zoo import SMALL, run
 from stable_baselines3.common.save_util import load_from_pkl
 
@@ -75,7 +76,11 @@ def test_skills_are_those_of_the_model_whatever_the_entry_says(trained, tmp_path
     agent = shutil.copy(folder / "logs/cesd/Walker-v0_1/Walker-v0.zip", tmp_path)
     output = run(folder, "--algo", "cesd", "--env", "Walker-v0", "-i", agent, "-n", 60, "-f", "skills_of_model")
     assert "Kept from the model, instead of the values of the yml file: n_skills=4" in output
-    assert CeSD.load(folder / "skills_of_model/cesd/Walker-v0_1/Walker-v0.zip").n_skills == 4
+    run_folder = folder / "skills_of_model/cesd/Walker-v0_1"
+    assert CeSD.load(run_folder / "Walker-v0.zip").n_skills == 4
+    config = dict(yaml.unsafe_load((run_folder / "Walker-v0/config.yml").read_text()))
+    assert config["n_skills"] == 4 and config["policy_kwargs"] == {"net_arch": [16, 16]}
+    assert config["intrinsic_kwargs"]["encoder_kwargs"] == {"net_arch": [16]} and config["batch_size"] == 1024
 
 
 def tensors(path):

@@ -1,6 +1,7 @@
 """Runs of RL Zoo that go on from a checkpoint."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import pytest
 from learned import differences
 from rl_zoo import SMALL, run
 from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
-from sb3_cesd.zoo.experiment import go_on, going_on, is_resumed
+from sb3_cesd.zoo.experiment import go_on, going_on, is_resumed, resume_checkpoint
 from sb3_cesd.zoo.same_run import check_same_run, folder_of_run, keep_best_model
 
 OPTIONS = ["--algo", "cesd", "--env", "MazeSquareA-v0", "--seed", 1, "--eval-freq", -1]
@@ -132,12 +135,20 @@ def test_a_task_starts_from_the_checkpoint_of_a_pretraining(checkpoint):
     assert not is_resumed(SimpleNamespace(trained_agent=str(checkpoint / "other" / "model.zip")), {})
 
 
+def manager_of(n_timesteps, of_command=-1, given=None):
+    """What is asked of RL Zoo's ExperimentManager when a run goes on."""
+    args = SimpleNamespace(n_timesteps=of_command)
+    return SimpleNamespace(
+        algo="diayn", callbacks=[], n_timesteps=n_timesteps, save_path="", args=args, custom_hyperparams=given
+    )
+
+
 def test_a_run_that_was_continued_is_resumed_to_its_own_end(checkpoint):
     """It counts from where it was continued, not from the steps of the model it went on with."""
     model = resume(checkpoint, "Pendulum-v1", device="cpu")
     assert model.num_timesteps == 60
     model._num_timesteps_at_start = 40
-    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=40, save_path="", args=SimpleNamespace(n_timesteps=40))
+    manager = manager_of(n_timesteps=40, of_command=40)
     learned = []
     go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
     assert learned == [20]
@@ -150,14 +161,51 @@ def test_without_another_n_a_run_ends_where_it_would_have_ended(checkpoint, caps
     """Whatever the entry says: another --conf-file may have other steps."""
     model = resume(checkpoint, "Pendulum-v1", device="cpu")
     model._total_timesteps = 90
-    n_timesteps = given if given > 0 else 2_000_000
-    manager = SimpleNamespace(
-        algo="diayn", callbacks=[], n_timesteps=n_timesteps, save_path="", args=SimpleNamespace(n_timesteps=given)
-    )
+    manager = manager_of(given if given > 0 else 2_000_000, given)
     go_on(lambda self, stand_in: None)(manager, model)
     assert manager.n_timesteps == learned
     printed = capsys.readouterr().out
     assert said in printed if said else not printed
+
+
+def test_a_number_of_steps_among_the_params_is_that_of_the_run(checkpoint, capsys):
+    model = resume(checkpoint, "Pendulum-v1", device="cpu")
+    model._total_timesteps = 90
+    manager = manager_of(200, given={"n_timesteps": 200})
+    go_on(lambda self, stand_in: None)(manager, model)
+    assert manager.n_timesteps == 140 and "it ends at step 200" in capsys.readouterr().out
+
+
+def test_a_refused_run_leaves_no_best_model(checkpoint, tmp_path):
+    """Its folder would look like that of a run."""
+    logs, save_path = tmp_path / "DIAYN_1", tmp_path / "DIAYN_2"
+    (logs / "Pendulum-v1").mkdir(parents=True), save_path.mkdir()
+    shutil.copytree(checkpoint, logs / "checkpoints" / checkpoint.name)
+    (logs / "best_model.zip").write_text("best")
+    (logs / "Pendulum-v1/args.yml").write_text("env: Pendulum-v1")
+    manager = manager_of(100)
+    vars(manager).update(
+        trained_agent=str(logs / "checkpoints" / checkpoint.name / "model.zip"), env_kwargs={},
+        env_name=SimpleNamespace(gym_id="Pendulum-v1"), save_path=str(save_path), device="cpu", tensorboard_log=None,
+        verbose=0,
+    )  # fmt: skip
+    load = resume_checkpoint({})(None)
+    with pytest.raises(ValueError, match="is of 1 environments, not of 2"):
+        load(manager, {}, make_vec_env("Pendulum-v1", 2))
+    assert not list(save_path.iterdir())
+    load(manager, {}, make_vec_env("Pendulum-v1"))
+    assert (save_path / "best_model.zip").read_text() == "best"
+
+
+def test_other_environments_than_those_of_the_run_are_refused_with_the_remedy_of_rl_zoo(checkpoint):
+    model = resume(checkpoint, make_vec_env("Pendulum-v1", vec_env_cls=SubprocVecEnv), device="cpu")
+    try:
+        with pytest.raises(
+            ValueError, match=r"SubprocVecEnv: pass as many .* \(in RL Zoo, with the --vec-env of the run\)\.$"
+        ):
+            model.learn(10, reset_num_timesteps=False)
+    finally:
+        model.env.close()
 
 
 def test_curves_of_a_run_that_goes_on_are_not_added_to_those_of_another(checkpoint, tmp_path):
@@ -197,7 +245,7 @@ def test_the_best_model_of_a_run_keeps_its_statistics(tmp_path):
 
 def test_a_run_that_is_over_says_so(checkpoint, capsys):
     model = resume(checkpoint, "Pendulum-v1", device="cpu")
-    manager = SimpleNamespace(algo="diayn", callbacks=[], n_timesteps=50, save_path="", args=SimpleNamespace(n_timesteps=50))
+    manager = manager_of(n_timesteps=50, of_command=50)
     learned = []
     go_on(lambda self, stand_in: learned.append(self.n_timesteps))(manager, model)
     assert learned == [0] and "has already ended, after 60 steps: pass a larger -n" in capsys.readouterr().out

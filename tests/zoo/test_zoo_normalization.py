@@ -21,7 +21,7 @@ from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import MARK, UNFINISHED
 from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.vec_normalize import save_statistics
-from sb3_cesd.zoo.normalization import find_pretrained_statistics, folder_of_statistics
+from sb3_cesd.zoo.normalization import find_pretrained_statistics, folder_of_statistics, save_normalize
 from sb3_cesd.zoo.playing import PlayedModel, show_skills_of
 
 
@@ -138,6 +138,32 @@ def test_trials_in_other_threads_keep_the_name_of_the_environment(tmp_path):
     find_pretrained_statistics(normalize)(manager, make_vec_env("Pendulum-v1"), eval_env=False)
     assert seen == ["Walker-v0"] and manager.env_name is name
     assert manager.normalize and manager.normalize_kwargs == {"norm_obs": True, "norm_reward": False}
+
+
+def test_statistics_of_another_domain_are_refused_with_the_remedy(tmp_path):
+    VecNormalize(make_vec_env("Pendulum-v1")).save(str(tmp_path / "vecnormalize.pkl"))
+
+    def normalize(manager, env, eval_env):
+        return VecNormalize.load(str(tmp_path / "vecnormalize.pkl"), env)
+
+    manager = SimpleNamespace(
+        algo="cesd", env_name=EnvironmentName("MazeTree-v0"), trained_agent=str(tmp_path / "model.zip"), normalize=True
+    )
+    message = r"^The vecnormalize\.pkl of .* not fit MazeTree-v0 \(.*shape: \(3,\) != \(2,\)\)\. .*: choose an --env with the"
+    with pytest.raises(ValueError, match=message):
+        find_pretrained_statistics(normalize)(manager, make_vec_env("MazeTree-v0"), eval_env=False)
+    manager.algo = "sac"
+    with pytest.raises(AssertionError, match="spaces must have the same shape"):
+        find_pretrained_statistics(normalize)(manager, make_vec_env("MazeTree-v0"), eval_env=False)
+
+
+@pytest.mark.parametrize("norm_reward", [True, False])
+def test_enjoy_does_not_say_that_it_normalises_rewards(norm_reward):
+    saved = {}
+    manager = SimpleNamespace(algo="cesd", normalize=True, normalize_kwargs={"norm_obs": True, "norm_reward": norm_reward})
+    save_normalize(lambda self, saved_hyperparams: None)(manager, saved)
+    # RL Zoo makes norm_obs alone of True, unless --norm-reward is given
+    assert saved["normalize"] == (True if norm_reward else {"norm_obs": True, "norm_reward": False})
 
 
 def test_a_normalised_model_is_not_played_without_its_statistics(tmp_path):

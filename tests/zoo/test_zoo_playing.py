@@ -14,7 +14,7 @@ from rl_zoo3.enjoy import enjoy
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import APT, CeSD
+from sb3_cesd import APT, METRA, CeSD
 from sb3_cesd.zoo.patches import register
 from sb3_cesd.zoo.playing import PlayedModel, PlayedSkills, show_skills_of
 
@@ -92,6 +92,17 @@ def test_task_is_played_by_the_skill_that_learned_it(monkeypatch, capsys, folder
     assert "Skill 0, which learned the task, acts" in output
     with pytest.raises(ValueError, match="learned a task with skill 0 alone: leave skill out of --env-kwargs"):
         play(monkeypatch, capsys, folder, "-n", 5, "--env-kwargs", "skill:1", env_id="MazeTree-v0")
+
+
+def test_a_task_of_a_continuous_skill_is_played_by_it(tmp_path, capsys):
+    path = tmp_path / "task.zip"
+    make_small(METRA).learn(60).save(tmp_path / "skills.zip")
+    METRA.from_pretrained(tmp_path / "skills.zip", "Pendulum-v1", skill=[0.6, 0.8], device="cpu").save(path)
+    env = make_vec_env("Pendulum-v1")
+    assert show_skills_of(path, [0.6, 0.8], env) is env and "which learned the task, acts" in capsys.readouterr().out
+    for other in ([0.8, 0.6], 1, [[0.6, 0.8]], [1, 0], "all", all, [3.0, 4.0], []):
+        with pytest.raises(ValueError, match=r"learned a task with skill \[0\.6.*\] alone: leave skill out of --env-kwargs"):
+            show_skills_of(path, other, env)
 
 
 def test_videos_bear_the_skill(monkeypatch, capsys, folder):
