@@ -4,9 +4,9 @@ Write tables and figures of runs on the tasks of robots.
     python benchmarks/report.py results/urlb/runs.csv --output results/urlb
     python benchmarks/report.py logs --output report                    # evaluations.npz of RL Zoo; seeds are runs
 
-Scores are final returns as a share of an expert's. If a task was learned from the same model several times, the mean counts as
-one run. Runs that differ in a setting count as different methods. Writes ``report.md``, ``scores.csv``, ``aggregates.csv``,
-``aggregates.png``, ``profiles.png`` and ``curves.png``.
+Scores are final returns (with ``--at``, earlier ones) as a share of an expert's. If a task was learned from the same model
+several times, the mean counts as one run. Runs that differ in a setting count as different methods. Writes ``report.md``,
+``scores.csv``, ``aggregates.csv``, ``aggregates.png``, ``profiles.png`` and ``curves.png``.
 """
 
 import argparse
@@ -22,7 +22,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from runs import write_rows
-from urlb_scores import check_have_runs, expert_returns, mean_and_spread, normalise, of_last, published, read_runs, samples
+from urlb_scores import (
+    check_have_runs,
+    expert_returns,
+    mean_and_spread,
+    normalise,
+    of_last,
+    published,
+    read_runs,
+    samples,
+    until,
+)
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 
@@ -158,23 +168,26 @@ def select(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     return pd.concat([rows[rows.method == method] for method in dict.fromkeys(methods)], ignore_index=True)
 
 
-def report(rows: pd.DataFrame, output: Path, n_last: int = 1) -> str:
+def report(rows: pd.DataFrame, output: Path, n_last: int = 1, at: int | None = None) -> str:
     """
     Write the report, its tables and its figures.
 
     :param rows: runs
     :param output: folder to write to
     :param n_last: number of evaluations at the end of a run whose mean is its final return
+    :param at: step of the task at which runs end; ``None`` for all of their steps
     :return: the report, in Markdown
     :raises ValueError: if a run has fewer evaluations, or its task has no expert
     """
-    rows = normalise(of_last(rows, n_last))
+    rows = normalise(of_last(rows if at is None else until(rows, at), n_last))
     methods = list(dict.fromkeys(rows.method))
     tasks = [task for task in expert_returns() if task in set(rows.task)]
     output.mkdir(parents=True, exist_ok=True)
     scores = rows[["method", "task", "seed", "final_return", "score"]]
     write_rows(output / "scores.csv", scores)
     lines = ["## Final returns", "", "Mean ± standard deviation over seeds; published ones after 2M + 100k steps.", ""]
+    if at is not None:
+        lines[2] += f" Runs as they were at step {at} of the task."
     if n_last > 1:
         lines[2] += f" Of each run the mean of the last {n_last} evaluations."
     lines += [*table_of_returns(rows, methods, tasks), ""]
@@ -234,6 +247,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=existing, help="runs.csv of urlb.py (several are joined), folders of RL Zoo")
     parser.add_argument("--methods", nargs="+", help="methods to report, in this order (default: all)")
     parser.add_argument("--where", nargs="+", type=setting, default=[], metavar="SETTING=VALUE", help="only runs with these")
+    parser.add_argument("--at", type=at_least(1), metavar="STEPS", help="score runs as they were at this step of the task")
     parser.add_argument("--last", type=at_least(1), default=1, help="score the mean of this many evaluations at the end")
     parser.add_argument("--output", type=output_folder, default=Path("report"), help="folder of the report")
     args = parser.parse_args()
@@ -242,7 +256,7 @@ def main() -> None:
         if args.methods is not None:
             rows = select(rows, args.methods)
         make_folder(parser, args.output)
-        print(report(rows, args.output, args.last))
+        print(report(rows, args.output, args.last, args.at))
     except ValueError as error:
         parser.error(str(error))
 

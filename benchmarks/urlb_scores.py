@@ -202,6 +202,26 @@ def mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     return groups.first().assign(**means).reset_index()
 
 
+def until(rows: pd.DataFrame, n_timesteps: int) -> pd.DataFrame:
+    """
+    Cut runs where the task had been learned for some time, to compare how fast it is learned.
+
+    :param rows: runs
+    :param n_timesteps: environment steps
+    :return: the runs without later evaluations, with the last of the others as ``final_return``; methods that don't learn are
+        unchanged
+    :raises ValueError: if a run that learned has no evaluation by then
+    """
+    learned = _learned(rows)
+    first = max((int(steps[0]) for steps in rows.steps[learned]), default=0)
+    if n_timesteps < first:
+        raise ValueError(f"A run has no evaluation before step {first}: pass --at {first} at least.")
+    counts = [int(np.searchsorted(steps, n_timesteps, side="right")) for steps in rows.steps]
+    cut = {name: [values[:n] for values, n in zip(rows[name], counts, strict=True)] for name in ("steps", "returns")}
+    ends = pd.Series([float(values[-1]) if len(values) else np.nan for values in cut["returns"]], index=rows.index)
+    return rows.assign(**cut, final_return=rows.final_return.where(~learned, ends))
+
+
 def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
     """
     Average the last evaluations of each run, since returns vary between two evaluations.
@@ -212,8 +232,7 @@ def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
         that don't learn
     :raises ValueError: if a run that learned has fewer evaluations
     """
-    # Settings follow a comma and a space
-    learned = ~rows.method.str.split(", ").str[0].isin(WITHOUT_LEARNING)
+    learned = _learned(rows)
     if n_evaluations == 1 or not learned.any():
         return rows
     fewest = int(rows.returns[learned].map(len).min())
@@ -221,6 +240,11 @@ def of_last(rows: pd.DataFrame, n_evaluations: int) -> pd.DataFrame:
         raise ValueError(f"A run has only {fewest} evaluations: pass --last {fewest} at most.")
     means = rows.returns.map(lambda returns: float(returns[-n_evaluations:].mean()))
     return rows.assign(final_return=rows.final_return.where(~learned, means))
+
+
+def _learned(rows: pd.DataFrame) -> pd.Series:
+    # Settings follow a comma and a space
+    return ~rows.method.str.split(", ").str[0].isin(WITHOUT_LEARNING)
 
 
 def name_variants(rows: pd.DataFrame, settings: Iterable[str] = SETTINGS) -> pd.DataFrame:

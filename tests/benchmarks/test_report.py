@@ -324,12 +324,26 @@ def test_the_end_of_a_run_can_be_several_evaluations(tmp_path):
     assert "A run has only 3 evaluations: pass --last 3 at most." in run(tmp_path / "logs", "--last", "4").stderr
 
 
+def test_runs_as_they_were_at_an_earlier_step(tmp_path):
+    zoo_folder(tmp_path / "logs", "cesd", "WalkerRun-v0", 1, [10, 20, 60])
+    (steps,) = np.load(next((tmp_path / "logs").rglob("evaluations.npz")))["timesteps"][None]
+    text = run(tmp_path / "logs", "--at", str(steps[2] - 1), "--output", tmp_path / "report").stdout
+    assert "| WalkerRun-v0 | 20 | 796 |" in text and f"Runs as they were at step {steps[2] - 1} of the task." in text
+    text = run(tmp_path / "logs", "--at", str(steps[1]), "--last", "2", "--output", tmp_path / "report").stdout
+    assert "| WalkerRun-v0 | 15 | 796 |" in text
+    message = f"A run has no evaluation before step {steps[0]}: pass --at {steps[0]} at least."
+    assert message in run(tmp_path / "logs", "--at", str(steps[0] - 1)).stderr
+
+
 def test_random_actions_keep_their_evaluation_at_the_end_of_other_runs(tmp_path):
     row = {"task": "WalkerRun-v0", "seed": 0, "eval_freq": 10}
     learned = {**row, "method": "cesd", "steps": "[10, 20, 30]", "returns": "[9, 30, 60]", "final_return": 60.0}
     played = {"method": "random", "eval_freq": 0, "steps": "[0, 30]", "returns": "[7, 7]", "final_return": 7.0001}
     both = [{**row, **played, "n_eval_episodes": n_eval_episodes} for n_eval_episodes in (10, 20)]
     pd.DataFrame([learned, *both]).to_csv(tmp_path / "runs.csv", index=False)
+    result = run(tmp_path / "runs.csv", "--at", "10", "--output", tmp_path / "report")
+    assert result.returncode == 0, result.stderr
+    assert pd.read_csv(tmp_path / "report/scores.csv").final_return.tolist() == [9.0, 7.0001, 7.0001]
     result = run(tmp_path / "runs.csv", "--last", "3", "--output", tmp_path / "report")
     assert result.returncode == 0, result.stderr
     assert pd.read_csv(tmp_path / "report/scores.csv").final_return.tolist() == [33.0, 7.0001, 7.0001]
