@@ -27,7 +27,7 @@ from sb3_cesd.zoo.pretrained import buffer_beside, has_buffer
 from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
 from sb3_cesd.zoo.storage import check_storage
 from sb3_cesd.zoo.study_skill import draw_study_skill
-from sb3_cesd.zoo.trial_length import check_trials_learn, steps_before_learning
+from sb3_cesd.zoo.trial_length import steps_before_learning, warn_of_trials_that_learn_nothing
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
@@ -217,7 +217,6 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
     :param make: creates a model
     :param arguments: drawn arguments
     :return: time [s]; ``None`` if the number of updates depends on the length of episodes
-    :raises ValueError: if trials would learn nothing
     """
     kwargs = {**manager._hyperparams, **arguments}
     n_steps = max(N_STEPS, 2 * manager.n_envs)
@@ -228,7 +227,7 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
         # Without a seed, as trials: it would seed the generators of all devices
         model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
         n_before = steps_before_learning(model, manager.trained_agent)
-        check_trials_learn(manager.n_timesteps, n_before)
+        warn_of_trials_that_learn_nothing(manager.n_timesteps, n_before)
         # Rollouts may be longer than n_steps, and nothing is to be learned yet
         model.learning_starts = NEVER
         start = time.perf_counter()
@@ -241,7 +240,7 @@ def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str
         start = time.perf_counter()
         model.train(N_UPDATES, model.batch_size)
         update_time = (time.perf_counter() - start) / N_UPDATES
-    model.learning_starts = n_before
+    model.learning_starts = min(n_before, manager.n_timesteps)
     n_updates = n_updates_to_come(model)
     if n_updates is None:
         return None

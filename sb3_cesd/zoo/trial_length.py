@@ -1,5 +1,6 @@
 """Trials that are long enough to learn."""
 
+import warnings
 from typing import Any
 
 from sb3_cesd.zoo.pretrained import has_buffer
@@ -18,16 +19,15 @@ def steps_before_learning(model: Any, agent: str) -> int:
     return model.learning_starts
 
 
-def check_trials_learn(n_timesteps: int, n_before: int) -> None:
+def warn_of_trials_that_learn_nothing(n_timesteps: int, n_before: int) -> None:
     """
-    Check that trials learn before they end.
+    Warn if trials end before they learn.
 
     :param n_timesteps: environment steps of a trial
     :param n_before: see :func:`steps_before_learning`
-    :raises ValueError: if they do not
     """
     if n_timesteps <= n_before:
-        raise ValueError(
-            f"Trials of {n_timesteps} steps would learn nothing, as their first {n_before} steps only collect data "
+        warnings.warn(
+            f"Trials of {n_timesteps} steps learn nothing, as their first {n_before} steps only collect data "
             "(learning_starts): pass a larger -n, or a lower learning_starts with -params."
         )
