@@ -11,11 +11,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
 from sb3_cesd.checkpoints.environments import get_env_state, set_env_state, unreadable_state
+from sb3_cesd.common.logging import LOGGED
 from sb3_cesd.common.rng import get_random_states, set_random_states
 from sb3_cesd.skill_ddpg import SkillDDPG
-
-#: Attributes in which a logger keeps values until they are written
-LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 
 
 def get_training_state(model: SkillDDPG, callback: BaseCallback, n_calls: int) -> dict[str, Any]:

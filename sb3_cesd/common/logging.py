@@ -7,6 +7,8 @@ from stable_baselines3.common.logger import HumanOutputFormat, Logger
 
 #: How often a training writes logs by default: tables on the screen, and rows of files such as TensorBoard's
 N_TABLES, N_ROWS = 20, 100
+#: Attributes in which a logger keeps values until they are written
+LOGGED = ("name_to_value", "name_to_count", "name_to_excluded")
 #: Longest time without a log [s]
 LONGEST_SILENCE = 60.0
 

@@ -21,12 +21,10 @@ from sb3_cesd.skill_ddpg.acting import ActingSkillModel
 from sb3_cesd.skill_ddpg.estimate import CostPhase, Estimate
 from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
 from sb3_cesd.skill_ddpg.finetuning import ZeroShot
+from sb3_cesd.skill_ddpg.saving import OF_LEARNING
 
 #: Time of an update with a step of the actor, as a multiple of that of the critic alone: a rough figure
 COST_OF_ACTOR = 1.5
-
-#: Attributes that a model has during ``learn`` alone
-OF_LEARNING = ("until_learned", "train", "_is_learning", "_has_acted", "_log_schedule", "_estimate")
 
 SelfLearningSkillModel = TypeVar("SelfLearningSkillModel", bound="LearningSkillModel")
 

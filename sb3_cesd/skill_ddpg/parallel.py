@@ -7,6 +7,7 @@ from types import TracebackType
 
 from stable_baselines3.common.logger import Logger
 
+from sb3_cesd.common.logging import LOGGED
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 
@@ -96,7 +97,7 @@ class LearnerThread:
         self.model.set_parameters(self.learner.get_parameters(), device=self.model.device)  # type: ignore[arg-type]
         self.model._n_updates, self.model.n_skipped_steps = self.learner._n_updates, self.learner.n_skipped_steps
         self.learner._mean_logs.flush(self.learner.logger)
-        for name in ("name_to_value", "name_to_excluded"):
+        for name in LOGGED:
             getattr(self.model.logger, name).update(getattr(self.learner.logger, name))
         self.learner.logger.dump()
         error, self.error = self.error, None

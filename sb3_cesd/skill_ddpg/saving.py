@@ -27,6 +27,9 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, load_errors, saved_files, skill_states
 from sb3_cesd.skill_ddpg.networks import SkillActor
 
+#: Attributes that a model has during ``learn`` alone; ``train`` is replaced while another thread learns
+OF_LEARNING = ("until_learned", "train", "_is_learning", "_has_acted", "_log_schedule", "_estimate")
+
 SelfSavedSkillModel = TypeVar("SelfSavedSkillModel", bound="SavedSkillModel")
 
 
@@ -349,6 +352,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
     def _excluded_save_params(self) -> list[str]:
         return [
             *super()._excluded_save_params(),
+            *OF_LEARNING,
             "actor",
             "critic",
             "critic_target",
@@ -359,19 +363,13 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_mean_logs",
             "_gradient_steps",
             "_running_statistics",
-            "until_learned",
             "_unit_noise",
             "_update_runner",
-            "train",  # replaced while another thread learns
             "_skill_rewards",
             "_goes_on",
             "checkpoint_folders",
             "_seen_until",
-            "_log_schedule",
-            "_estimate",
             "_is_saving",
-            "_is_learning",
-            "_has_acted",
             "_learns_later_by",
         ]
 
