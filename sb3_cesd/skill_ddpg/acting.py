@@ -63,6 +63,9 @@ class ActingSkillModel(SavedSkillModel):
     _is_stepping: bool = False
     #: Moves of the clock until ``_last_obs``; ``None`` for other environments than those it comes from
     _seen_until: int | None = None
+    #: Whether environments are to be reset before the next step, and the seed of random numbers from there on
+    _ends_episodes: bool = False
+    _next_seed: int | None = None
     #: Whether this is within ``learn``
     _is_learning: bool = False
     #: During ``learn``: whether it has begun
@@ -150,6 +153,8 @@ class ActingSkillModel(SavedSkillModel):
         :param n_envs: number of environments
         :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
         """
+        if self._ends_episodes:
+            self._restart()
         self._is_stepping = self._has_acted = True
         at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
         if at_random:
@@ -276,15 +281,29 @@ class ActingSkillModel(SavedSkillModel):
         elif skill is not None and self.reward == "intrinsic":
             self._switch_to(skill)
 
-    def end_episodes(self) -> None:
+    def end_episodes(self, seed: int | None = None) -> None:
         """
-        Let the next ``learn`` reset the environments, because something else plays in them until then.
+        Reset the environments before the next step of training, as something else has played in them, or for a checkpoint.
 
-        :raises ValueError: during ``learn``
+        With the same seed, what follows is the same in a model that was saved and loaded here as in one that goes on.
+
+        :param seed: seed of all random numbers from there on; ``None`` leaves them as they are
         """
-        if self._is_learning:
-            raise ValueError("The model learns in these environments at the moment: pass others.")
-        self._last_obs = None
+        self._ends_episodes, self._next_seed = True, seed
+
+    def _restart(self) -> None:
+        """Begin new episodes: of environments, noise and n-step windows."""
+        assert self.env is not None and self.replay_buffer is not None
+        if self._next_seed is not None:
+            self.set_random_seed(self._next_seed)
+        self._ends_episodes, self._next_seed = False, None
+        self.replay_buffer.end_trajectories()
+        self._observe(self.env.reset())  # type: ignore[arg-type]
+        if self._vec_normalize_env is not None:
+            self._last_original_obs = self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
+        self._unit_noise.reset()
+        if self.action_noise is not None:
+            self.action_noise.reset()
 
     def _follow(self, skill: SkillName | None) -> None:
         """

@@ -142,6 +142,9 @@ class LearningSkillModel(ActingSkillModel):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if self._ends_episodes:
+            self._last_obs = None
+            self._ends_episodes = self._next_seed is not None
         if self._is_stepping:
             # A callback stopped training within a step, which was not stored: what follows is not its next step
             self._last_obs, self._is_stepping = None, False

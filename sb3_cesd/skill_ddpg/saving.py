@@ -369,6 +369,8 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_goes_on",
             "checkpoint_folders",
             "_seen_until",
+            "_ends_episodes",
+            "_next_seed",
             "_is_saving",
             "_learns_later_by",
         ]
