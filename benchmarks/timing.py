@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sb3_cesd.common.cuda.graphed_function import GraphedFunction
+from sb3_cesd.common.cuda import GraphedFunction
 
 #: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
 #: better (faster, smaller) it is than the ``reference``

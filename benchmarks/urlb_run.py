@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
-from sb3_cesd.common.cuda.graphed_function import can_capture
+from sb3_cesd.common.cuda import can_capture
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import (

@@ -12,7 +12,7 @@ from tuning import saved
 from sb3_cesd import CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.common import buffers
-from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.registry import METHODS
 
 # Workers run side by side: one thread each

@@ -15,7 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import RND, CeSD, registry
-from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
+from sb3_cesd.common.cuda import fixed_shapes
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.tensors import frozen
 

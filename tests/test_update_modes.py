@@ -9,9 +9,8 @@ from small import make_small
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sb3_cesd import DIAYN, METHODS, CeSD
-from sb3_cesd.common.cuda import update_runner
-from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
-from sb3_cesd.common.cuda.graphed_function import GraphedFunction, set_capturable, set_learning_rate
+from sb3_cesd.common import cuda as update_runner
+from sb3_cesd.common.cuda import GraphedFunction, fixed_shapes, set_capturable, set_learning_rate
 
 #: No random numbers whose count depends on shapes
 NO_NOISE = {"target_policy_noise": 0.0}

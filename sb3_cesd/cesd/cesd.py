@@ -25,7 +25,7 @@ from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG, normalization
 from sb3_cesd.skill_ddpg.estimate import CostPhase
-from sb3_cesd.skill_ddpg.search_space import draw_encoder, hidden_sizes, pop, pop_encoder
+from sb3_cesd.skill_ddpg.search_space import ENCODER, Interval, encoder_kwargs
 
 #: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
 COST_OF_CONSTRAINT = 2.5
@@ -44,7 +44,7 @@ class CeSDReward(IntrinsicReward):
     :param alpha: weight of the constraint reward
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module), ``"identity"`` or ``"temporal"`` (distances measure time)
-    :param encoder_kwargs: arguments of the encoder, see :data:`~sb3_cesd.intrinsic.encoders.make.ENCODERS`; for
+    :param encoder_kwargs: arguments of the encoder, see :data:`~sb3_cesd.intrinsic.encoders.ENCODERS`; for
         ``"contrastive"`` ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective``
         ("infonce")
     :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` for that of
@@ -264,6 +264,27 @@ class CeSD(SkillDDPG):
 
     reward_class = CeSDReward
     discrete_because = "as each has a cluster and a critic head of its own"
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            **ENCODER,
+            "distance_encoder": ["same", "temporal"],
+            "distance_encoder_kwargs": lambda drawn: encoder_kwargs(drawn, "distance_encoder"),
+            "alpha": Interval(0.01, 10.0),
+            "cluster_window": [1, 50],
+            "prototype_kwargs": {
+                "temperature": Interval(0.05, 0.2),
+                "sinkhorn_temperature": Interval(0.02, 0.1),
+                "sinkhorn_iterations": Interval(3, 6, log=False),
+                "swap": ["next", "self"],
+            },
+            "relabel_kwargs": {
+                "critic": ["cluster", "union", "hindsight"],
+                "kappa": [0.0, 0.3],
+                "actor": ["skill", "random", "cluster"],
+            },
+            "constraint_kwargs": {"count": ["released", "paper"], "start": [0.0, 0.8], "freeze_clusters": [False, True]},
+        }
+    }
 
     def _skill_policy_kwargs(self) -> dict[str, Any]:
         return {**super()._skill_policy_kwargs(), "is_task": self.reward == "extrinsic"}
@@ -382,41 +403,9 @@ class CeSD(SkillDDPG):
         return sorted(phases)
 
     @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            **draw_encoder(trial),
-            "distance_encoder": trial.suggest_categorical("distance_encoder", ["same", "temporal"]),
-            "alpha": trial.suggest_float("alpha", 0.01, 10.0, log=True),
-            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
-            "sinkhorn_temperature": trial.suggest_float("sinkhorn_temperature", 0.02, 0.1, log=True),
-            "sinkhorn_iterations": trial.suggest_int("sinkhorn_iterations", 3, 6),
-            "swap": trial.suggest_categorical("swap", ["next", "self"]),
-            "critic": trial.suggest_categorical("critic", ["cluster", "union", "hindsight"]),
-            "kappa": trial.suggest_categorical("kappa", [0.0, 0.3]),
-            "actor": trial.suggest_categorical("actor", ["skill", "random", "cluster"]),
-            "count": trial.suggest_categorical("count", ["released", "paper"]),
-            "start": trial.suggest_categorical("start", [0.0, 0.8]),
-            "freeze_clusters": trial.suggest_categorical("freeze_clusters", [False, True]),
-            "cluster_window": trial.suggest_categorical("cluster_window", [1, 50]),
-        }
-
-    @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        has_networks = params["distance_encoder"] not in ("identity", "fourier")
-        own = {
-            **pop_encoder(params),
-            **pop(params, "distance_encoder", "alpha", "cluster_window"),
-            "distance_encoder_kwargs": {"net_arch": hidden_sizes(params)} if has_networks else {},
-            "prototype_kwargs": pop(params, "temperature", "sinkhorn_temperature", "sinkhorn_iterations", "swap"),
-            "relabel_kwargs": pop(params, "critic", "kappa", "actor"),
-            "constraint_kwargs": pop(params, "count", "start", "freeze_clusters"),
-        }
-        if own["constraint_kwargs"]["start"] == 0:
-            # Clusters have to learn before they are frozen
-            own["constraint_kwargs"]["freeze_clusters"] = False
-        return {"intrinsic_kwargs": own, **params}
+        # Clusters have to learn before they are frozen
+        return super().convert_hyperparams({**drawn, "freeze_clusters": drawn["freeze_clusters"] and drawn["start"] > 0})
 
 
 def select(observations: TensorObservation, rows: th.Tensor) -> TensorObservation:

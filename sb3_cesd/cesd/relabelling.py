@@ -3,7 +3,7 @@ import torch as th
 from sb3_cesd.cesd.type_aliases import SkillPairs
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import ActorSkills, CriticPairs
-from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
+from sb3_cesd.common.cuda import shapes_may_vary
 
 
 class CriticRelabelling:

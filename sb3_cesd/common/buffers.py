@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.choices import Reward
-from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space
 from sb3_cesd.common.skills import SkillSpace

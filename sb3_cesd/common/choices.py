@@ -13,23 +13,6 @@ Part: TypeAlias = Literal["actor", "critic_trunk", "critic_head", "optimizers", 
 EncoderName: TypeAlias = Literal["contrastive", "fourier", "icm", "identity", "temporal"]
 #: Encoder for the distances: that of the clusters, or a separate one
 DistanceEncoderName: TypeAlias = Literal["same", "contrastive", "fourier", "icm", "identity", "temporal"]
-#: Loss of the contrastive encoder
-ContrastiveObjective: TypeAlias = Literal["infonce", "released"]
-DistanceScale: TypeAlias = Literal["variance", "std", "mean", "none"]
-Aggregate: TypeAlias = Literal["mean", "kth"]
-Swap: TypeAlias = Literal["next", "self"]
 Count: TypeAlias = Literal["released", "paper"]
-SkillTerm: TypeAlias = Literal["paper", "released"]
 CriticPairs: TypeAlias = Literal["cluster", "union", "hindsight"]
 ActorSkills: TypeAlias = Literal["skill", "random", "cluster"]
-#: How METRA measures a displacement of features
-FeatureNorm: TypeAlias = Literal["mean", "sum"]
-#: How CSD weights the dimensions of a change
-ChangeWeights: TypeAlias = Literal["normalized", "precision"]
-#: Size of a prediction error: the Euclidean norm, or half its square
-PredictionError: TypeAlias = Literal["norm", "square"]
-#: Which state of a transition RND uses, and which statistics normalise it
-TransitionEnd: TypeAlias = Literal["current", "next"]
-ObservationStatistics: TypeAlias = Literal["batch", "running"]
-#: How APS finds the skill of a task: by regression of rewards on features, or the other way round
-Regression: TypeAlias = Literal["paper", "released"]

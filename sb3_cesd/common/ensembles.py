@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
+from sb3_cesd.common.cuda import shapes_may_vary
 
 #: Rows per tile where shapes may not depend on data
 TILE_SIZE = 64

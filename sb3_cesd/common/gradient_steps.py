@@ -7,7 +7,7 @@ from typing import Any
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.cuda.fixed_shapes import shapes_may_vary
+from sb3_cesd.common.cuda import shapes_may_vary
 
 
 class TrainingDiverged(ValueError):

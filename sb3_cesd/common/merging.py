@@ -1,17 +1,9 @@
-"""Arguments that override others."""
-
 from collections.abc import Mapping
 from typing import Any
 
 
 def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Override arguments. Dictionaries are merged at any depth.
-
-    :param arguments: arguments by name
-    :param overrides: arguments to override
-    :return: new arguments
-    """
+    """Override arguments by name; dictionaries are merged at any depth."""
     merged = dict(arguments)
     for name, value in overrides.items():
         if isinstance(value, Mapping):

@@ -4,7 +4,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.vec_normalize import observation_statistics
 
 

@@ -1,5 +1,6 @@
 """Layers shared by actors, critics and encoders."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch as th
@@ -8,21 +9,24 @@ from torch import nn
 
 
 def orthogonal_init(module: nn.Module) -> None:
-    """
-    Initialise weights orthogonally and biases with zeros, as in URLB; for use with ``nn.Module.apply``.
-
-    :param module: changed in place if it is an ``nn.Linear``
-    """
+    """Initialise a linear layer orthogonally and its bias with zeros, as in URLB; for use with ``nn.Module.apply``."""
     if isinstance(module, nn.Linear):
         nn.init.orthogonal_(module.weight)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
 
 
+def xavier_init(module: nn.Module) -> None:
+    """Initialise a linear layer by Xavier's uniform distribution and its bias with zeros, as in METRA; for ``apply``."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
 def create_normalized_mlp(
     input_dim: int,
     output_dim: int,
-    net_arch: list[int],
+    net_arch: Sequence[int],
     activation_fn: type[nn.Module] = nn.ReLU,
     layer_norm: bool = True,
 ) -> nn.Sequential:
@@ -50,30 +54,16 @@ def create_normalized_mlp(
 def create_orthogonal_mlp(
     input_dim: int,
     output_dim: int,
-    net_arch: list[int],
+    net_arch: Sequence[int],
     activation_fn: type[nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
-    """
-    Make SB3's MLP, initialised as in URLB.
-
-    :param input_dim: size of the input
-    :param output_dim: size of the linear output layer
-    :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after each hidden layer
-    :return: the network
-    """
-    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch, activation_fn)).apply(orthogonal_init)
+    """Make SB3's MLP, initialised as in URLB."""
+    return nn.Sequential(*create_mlp(input_dim, output_dim, list(net_arch), activation_fn)).apply(orthogonal_init)
 
 
-def xavier_init(module: nn.Module) -> None:
-    """
-    Initialise weights by Xavier's uniform distribution and biases with zeros, as in METRA; for use with ``nn.Module.apply``.
-
-    :param module: changed in place if it is an ``nn.Linear``
-    """
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
+def create_xavier_mlp(input_dim: int, output_dim: int, net_arch: Sequence[int]) -> nn.Sequential:
+    """Make SB3's MLP, initialised as in METRA."""
+    return nn.Sequential(*create_mlp(input_dim, output_dim, list(net_arch))).apply(xavier_init)
 
 
 class SpectralLinear(nn.Linear):
@@ -110,15 +100,8 @@ class SpectralLinear(nn.Linear):
         return nn.functional.linear(inputs, self.weight / largest, self.bias)
 
 
-def create_spectral_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
-    """
-    Make a 1-Lipschitz MLP with ReLU, by spectral normalisation of every layer.
-
-    :param input_dim: size of the input
-    :param output_dim: size of the linear output layer
-    :param net_arch: sizes of the hidden layers
-    :return: the network
-    """
+def create_spectral_mlp(input_dim: int, output_dim: int, net_arch: Sequence[int]) -> nn.Sequential:
+    """Make a 1-Lipschitz MLP with ReLU, by spectral normalisation of every layer."""
     layers: list[nn.Module] = []
     for size_in, size_out in pairwise([input_dim, *net_arch, output_dim]):
         layers += [SpectralLinear(size_in, size_out), nn.ReLU()]
@@ -128,15 +111,3 @@ def create_spectral_mlp(input_dim: int, output_dim: int, net_arch: list[int]) ->
             if isinstance(layer, SpectralLinear):
                 layer.iterate()
     return network
-
-
-def create_xavier_mlp(input_dim: int, output_dim: int, net_arch: list[int]) -> nn.Sequential:
-    """
-    Make SB3's MLP, initialised as in METRA.
-
-    :param input_dim: size of the input
-    :param output_dim: size of the linear output layer
-    :param net_arch: sizes of the hidden layers
-    :return: the network
-    """
-    return nn.Sequential(*create_mlp(input_dim, output_dim, net_arch)).apply(xavier_init)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.cuda.graphed_function import set_learning_rate
+from sb3_cesd.common.cuda import set_learning_rate
 from sb3_cesd.common.gradient_steps import GradientSteps
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples

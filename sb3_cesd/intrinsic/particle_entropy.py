@@ -1,10 +1,96 @@
+"""Estimates of the entropy of states from the distances to their nearest neighbours."""
+
+from typing import Literal
+
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import Aggregate, DistanceScale
-from sb3_cesd.common.running_mean_std import RunningVariance
-from sb3_cesd.intrinsic.neighbors import nearest_distances
+from sb3_cesd.common.arguments import NonNegative, PositiveInt, checked
+
+
+def nearest_distances(features: th.Tensor, same_group: th.Tensor, k: int) -> th.Tensor:
+    """
+    Compute the distances to the k nearest members of the same group, including each state itself.
+
+    Matrix products find neighbours many times faster than differences do, but are inexact near distance zero. They therefore
+    only select 2k candidates, whose distances are then computed from differences. If more states than that lie within some
+    1e-4 of the spread of all features, one of them may be taken for the k-th nearest.
+
+    :param features: shape ``(batch_size, features_dim)``
+    :param same_group: which states are in the same group, bool, shape ``(batch_size, batch_size)``
+    :param k: number of neighbours, at most ``batch_size``
+    :return: distances in ascending order, infinite where a group has fewer members, shape ``(batch_size, k)``
+    """
+    # Rounding grows with the distance from the origin
+    centered = features - features.mean(dim=0)
+    rough = th.cdist(centered, centered, compute_mode="use_mm_for_euclid_dist").masked_fill(~same_group, th.inf)
+    candidates = rough.topk(min(2 * k, len(features)), largest=False).indices
+    differences = features.index_select(0, candidates.flatten()).view(*candidates.shape, -1).sub_(features[:, None])
+    distances = th.linalg.vector_norm(differences, dim=2)  # (batch_size, n_candidates)
+    distances = distances.masked_fill(~same_group.gather(1, candidates), th.inf)
+    return distances.topk(k, largest=False).values
+
+
+class RunningVariance(nn.Module):
+    """
+    Running mean and variance of a scalar, merged group by group (Chan et al.'s parallel formula).
+
+    Follows the released code of CeSD and URLB: the batch variance is the unbiased one and the statistics
+    start as mean 0, variance 1 with a weight of 1e-4 samples. They are buffers, hence saved with the model,
+    in float64 because the count reaches 1e10.
+    """
+
+    mean: th.Tensor
+    var: th.Tensor
+    count: th.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", th.zeros((), dtype=th.float64))
+        self.register_buffer("var", th.ones((), dtype=th.float64))
+        self.register_buffer("count", th.full((), 1e-4, dtype=th.float64))
+
+    @th.no_grad()
+    def update(
+        self,
+        values: th.Tensor,
+        groups: th.Tensor | None = None,
+        n_groups: int = 1,
+        valid: th.Tensor | None = None,
+    ) -> th.Tensor:
+        """
+        Merge the groups one after another, in the order of their index, without a loop.
+
+        :param values: shape ``(batch_size, k)``; rows that are not valid may hold anything
+        :param groups: group of each row, shape ``(batch_size,)``; ``None`` for a single one
+        :param n_groups: number of groups
+        :param valid: which rows count, shape ``(batch_size,)``; ``None`` for all
+        :return: the variance after each group was merged, shape ``(n_groups,)``, dtype of the values;
+            an empty group repeats the variance before it
+        """
+        groups = th.zeros(len(values), dtype=th.long, device=values.device) if groups is None else groups
+        valid = th.ones_like(groups, dtype=th.bool) if valid is None else valid
+        x = th.where(valid[:, None], values, 0.0).double()
+        member = (groups[:, None] == th.arange(n_groups, device=groups.device)) & valid[:, None]
+        member = member.double()  # (batch_size, n_groups)
+        n = member.sum(dim=0) * values.shape[1]  # (n_groups,)
+        group_mean = (member.T @ x).sum(dim=1) / n.clamp(min=1.0)
+        deviation = (x - (member @ group_mean)[:, None]) * valid[:, None]
+        group_var = (member.T @ deviation.square()).sum(dim=1) / (n - 1.0).clamp(min=1.0)
+
+        count_after = self.count + n.cumsum(0)
+        count_before = count_after - n
+        mean_after = (self.mean * self.count + (n * group_mean).cumsum(0)) / count_after
+        mean_before = th.cat([self.mean[None], mean_after[:-1]])
+        delta = group_mean - mean_before
+        # The released formula weights the unbiased variance by n, not by n - 1
+        added = group_var * n + delta.square() * count_before * n / count_after
+        var_after = (self.var * self.count + added.cumsum(0)) / count_after
+
+        self.mean.copy_(mean_after[-1])
+        self.var.copy_(var_after[-1])
+        self.count.copy_(count_after[-1])
+        return var_after.to(values.dtype)
 
 
 class ParticleEntropy(nn.Module):
@@ -29,15 +115,15 @@ class ParticleEntropy(nn.Module):
     :param log1p: whether to take log(1 + .) in the end
     """
 
+    @checked
     def __init__(
         self,
-        k: int = 16,
-        scale: DistanceScale = "std",
-        clip: float = 0.0005,
-        aggregate: Aggregate = "mean",
+        k: PositiveInt = 16,
+        scale: Literal["variance", "std", "mean", "none"] = "std",
+        clip: NonNegative = 0.0005,
+        aggregate: Literal["mean", "kth"] = "mean",
         log1p: bool = False,
     ) -> None:
-        check_arguments("ParticleEntropy", locals())
         super().__init__()
         self.k = k
         self.scale = scale
@@ -60,17 +146,19 @@ class ParticleEntropy(nn.Module):
             )
 
     @th.no_grad()
-    def forward(self, features: th.Tensor, groups: th.Tensor, n_groups: int) -> tuple[th.Tensor, th.Tensor]:
+    def forward(self, features: th.Tensor, groups: th.Tensor | None = None, n_groups: int = 1) -> tuple[th.Tensor, th.Tensor]:
         """
         Estimate the entropy of each group; in training mode the running statistics are updated, group by group, before they
         are used.
 
         :param features: shape ``(batch_size, features_dim)``
-        :param groups: group of each state, shape ``(batch_size,)``
+        :param groups: group of each state, shape ``(batch_size,)``; ``None`` for a single one
         :param n_groups: number of groups
         :return: reward of each state, shape ``(batch_size,)``, and which states are in a group of more than k members,
             shape ``(batch_size,)``
         """
+        if groups is None:
+            groups = th.zeros(len(features), dtype=th.long, device=features.device)
         same_group = groups[:, None] == groups  # (batch_size, batch_size)
         large = same_group.sum(dim=1) > self.k  # (batch_size,)
         nearest = nearest_distances(features, same_group, self.k)  # ||u - NN_k(u)||, (batch_size, k)

@@ -1,11 +1,11 @@
 import math
+from typing import Literal
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import Swap
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.tensors import sample_categorical
 
 
@@ -43,20 +43,19 @@ class Prototypes(nn.Module):
         paper)
     """
 
+    @checked
     def __init__(
         self,
         n_prototypes: int,
         features_dim: int,
-        temperature: float = 0.1,
-        sinkhorn_temperature: float | None = 0.03,
-        sinkhorn_iterations: int = 5,
-        swap: Swap = "self",
+        temperature: Positive = 0.1,
+        sinkhorn_temperature: Positive | None = 0.03,
+        sinkhorn_iterations: PositiveInt = 5,
+        swap: Literal["next", "self"] = "self",
     ) -> None:
-        check_arguments("Prototypes", locals())
         super().__init__()
-        sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature
         self.temperature = temperature
-        self.sinkhorn_temperature = sinkhorn_temperature
+        self.sinkhorn_temperature = temperature if sinkhorn_temperature is None else sinkhorn_temperature
         self.sinkhorn_iterations = sinkhorn_iterations
         self.swap = swap
         self.vectors = nn.Parameter(nn.init.orthogonal_(th.empty(n_prototypes, features_dim)))
@@ -67,41 +66,21 @@ class Prototypes(nn.Module):
         self.vectors.copy_(F.normalize(self.vectors, dim=1))
 
     def scores(self, features: th.Tensor) -> th.Tensor:
-        """
-        Compare features with the prototypes, which must be normalised, for :meth:`loss`.
-
-        :param features: shape ``(n, features_dim)``
-        :return: cosine similarities to the prototypes, with gradient, shape ``(n, n_prototypes)``
-        """
+        """Compare features with the prototypes, which must be normalised, for :meth:`loss`, shape ``(n, n_prototypes)``."""
         return F.normalize(features, dim=1) @ self.vectors.T
 
     @th.no_grad()
     def similarities(self, features: th.Tensor) -> th.Tensor:
-        """
-        Compare features with the prototypes, also right after an update, when the lengths of the vectors differ.
-
-        :param features: shape ``(n, features_dim)``
-        :return: cosine similarities to the prototypes, shape ``(n, n_prototypes)``
-        """
+        """Compare features with the prototypes right after an update, too, when their lengths differ; as :meth:`scores`."""
         return F.normalize(features, dim=1) @ F.normalize(self.vectors, dim=1).T
 
     def predict(self, features: th.Tensor) -> th.Tensor:
-        """
-        Predict the most likely cluster.
-
-        :param features: shape ``(n, features_dim)``
-        :return: shape ``(n,)``
-        """
+        """Predict the most likely cluster of each state, shape ``(n,)``."""
         return self.similarities(features).argmax(dim=1)
 
     @th.no_grad()
     def sample(self, scores: th.Tensor) -> th.Tensor:
-        """
-        Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))`` (eq. 3).
-
-        :param scores: shape ``(n, n_prototypes)``
-        :return: shape ``(n,)``
-        """
+        """Draw a cluster for each state, ``z ~ Categorical(softmax(scores / temperature))`` (eq. 3), shape ``(n,)``."""
         return sample_categorical((scores / self.temperature).softmax(dim=1))
 
     def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:

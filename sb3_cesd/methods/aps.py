@@ -1,12 +1,11 @@
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import build
-from sb3_cesd.common.choices import Regression
+from sb3_cesd.common.arguments import build, checked
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
@@ -15,8 +14,8 @@ from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
-from sb3_cesd.skill_ddpg.successor_features import SuccessorPolicy
+from sb3_cesd.skill_ddpg.policies import SuccessorPolicy
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class APSReward(IntrinsicReward):
@@ -27,10 +26,7 @@ class APSReward(IntrinsicReward):
     The features maximise the second term, the likelihood of the skill under a von Mises-Fisher distribution. As in URLB, they
     learn from a batch before its rewards are computed.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of phi
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``clip`` 0.0001, ``scale`` "mean" and ``log1p`` true by default
     :param regression: how the skill of a task is found: ``"paper"`` regresses the reward on the features by least squares;
@@ -41,19 +37,19 @@ class APSReward(IntrinsicReward):
     fixed_by_save = ("net_arch",)
     used_by_tasks = ("regression",)
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
+        net_arch: Sequence[int] = (1024, 1024),
         entropy_kwargs: dict[str, Any] | None = None,
-        regression: Regression = "paper",
+        regression: Literal["paper", "released"] = "paper",
     ) -> None:
-        check_arguments("APSReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.regression = regression
-        self.features = create_orthogonal_mlp(obs_dim, skill_space.dim, [1024, 1024] if net_arch is None else net_arch)
+        self.features = create_orthogonal_mlp(obs_dim, skill_space.dim, net_arch)
         entropy_kwargs = {"k": 12, "clip": 0.0001, "scale": "mean", "log1p": True, **(entropy_kwargs or {})}
         self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
 
@@ -61,13 +57,7 @@ class APSReward(IntrinsicReward):
         self.entropy.check_batch_size(batch_size)
 
     def agreement(self, features: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        """
-        Compute the agreement of features with skills.
-
-        :param features: phi, shape ``(n, skill_dim)``
-        :param skills: skills as stored in the replay buffer
-        :return: ``z . phi / |phi|``, shape ``(n,)``
-        """
+        """Compute ``z . phi / |phi|``, shape ``(n,)``."""
         return (F.normalize(features, dim=1) * self.skill_space.directions(skills, features.dtype)).sum(dim=1)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -75,8 +65,7 @@ class APSReward(IntrinsicReward):
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         features = self.features(samples.next_observations)
-        one_group = th.zeros(len(features), dtype=th.long, device=features.device)
-        entropy, _ = self.entropy(features, one_group, 1)
+        entropy, _ = self.entropy(features)
         agreement = self.agreement(features, samples.skills)
         self.logs["intrinsic/entropy"] = entropy.mean()
         self.logs["intrinsic/agreement"] = agreement.mean()
@@ -129,8 +118,7 @@ class APS(SkillDDPG):
     As published, skills are directions in ten dimensions, drawn anew every 5 steps.
 
     Paper: https://arxiv.org/abs/2108.13956. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`APSReward`: ``net_arch`` ([1024, 1024]), ``entropy_kwargs`` and ``regression``
-    ("paper").
+    ``intrinsic_kwargs`` are those of :class:`APSReward`.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
@@ -138,6 +126,10 @@ class APS(SkillDDPG):
 
     reward_class = APSReward
     defaults = {"skill_duration": 5, "skill_type": "sphere", "skill_dim": 10}  # noqa: RUF012
+    search_space = {  # noqa: RUF012
+        "skill_dim": [2, 5, 10],
+        "intrinsic_kwargs": {"net_arch": hidden_sizes, "entropy_kwargs": {"k": Interval(3, 24)}},
+    }
     #: Number of transitions for the regression that finds the skill of a task
     n_regression: ClassVar[int] = 4096
 
@@ -145,7 +137,7 @@ class APS(SkillDDPG):
         if self.reward != "extrinsic":
             return super()._make_intrinsic()
         sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
-        return APSTask(build("intrinsic_kwargs", APSReward, self.intrinsic_kwargs, sizes))
+        return APSTask(build("intrinsic_kwargs", APSReward, self.intrinsic_kwargs, **sizes))
 
     def _take_over(self, pretrained: SkillDDPG) -> None:
         assert isinstance(self.intrinsic, APSTask)
@@ -161,17 +153,3 @@ class APS(SkillDDPG):
             return super()._choose_skill(turns)
         turns.then, turns.chosen_by = self.skill_space.name_of(skill.cpu().numpy()), "features"
         return "by regression of the rewards on its features"
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "k": trial.suggest_int("k", 3, 24, log=True),
-            "skill_dim": trial.suggest_categorical("skill_dim", [2, 5, 10]),
-        }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {"net_arch": hidden_sizes(params), "entropy_kwargs": pop(params, "k")}
-        return {"intrinsic_kwargs": own, **params}

@@ -2,16 +2,14 @@ from typing import Any
 
 import torch as th
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import build
-from sb3_cesd.common.choices import EncoderName
+from sb3_cesd.common.arguments import build, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.encoders import make_encoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import draw_encoder, pop_encoder
+from sb3_cesd.skill_ddpg.search_space import ENCODER
 
 
 class APTReward(IntrinsicReward):
@@ -22,27 +20,24 @@ class APTReward(IntrinsicReward):
     curiosity module. Their scale and clip are those of URLB's first version; later ones have ``scale`` "none" and ``clip`` 0,
     and reward the state that an action leaves.
 
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: space of the skills
-    :param encoder: state representation, see :data:`~sb3_cesd.intrinsic.encoders.make.ENCODERS`
+    :param encoder: state representation, see :data:`~sb3_cesd.intrinsic.encoders.ENCODERS`
     :param encoder_kwargs: arguments of the encoder
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``scale`` "mean", ``clip`` 0.0001 and ``log1p`` True by default
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        encoder: EncoderName = "icm",
+        encoder: str = "icm",
         encoder_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        check_arguments("APTReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
-        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
+        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs)
         published = {"k": 12, "scale": "mean", "clip": 0.0001, "log1p": True}
         self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
 
@@ -53,9 +48,7 @@ class APTReward(IntrinsicReward):
         return self.encoder.loss(samples)
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        features = self.encoder(samples.next_observations)  # (batch_size, features_dim)
-        one_group = th.zeros(len(features), dtype=th.long, device=features.device)
-        return self.entropy(features, one_group, 1)[0]
+        return self.entropy(self.encoder(samples.next_observations))[0]
 
 
 class APT(SkillDDPG):
@@ -63,16 +56,8 @@ class APT(SkillDDPG):
     Active Pre-Training (Liu and Abbeel, 2021): particle entropy alone, the same for all skills.
 
     Paper: https://arxiv.org/abs/2103.04551. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`APTReward`: ``encoder`` ("icm"), ``encoder_kwargs`` and ``entropy_kwargs``.
+    ``intrinsic_kwargs`` are those of :class:`APTReward`.
     """
 
     reward_class = APTReward
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {**super().draw_hyperparams(trial), **draw_encoder(trial)}
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": pop_encoder(params), **params}
+    search_space = {"intrinsic_kwargs": ENCODER}  # noqa: RUF012

@@ -1,16 +1,16 @@
-from typing import Any
+from collections.abc import Sequence
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 EPS = 1e-6
 
@@ -25,34 +25,30 @@ class BeCLReward(IntrinsicReward):
     released code. If there is no such p, the state yields no gradient and a reward of 1e-6; in the released code, p is then
     the first other state of the batch, whatever its skill.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills, discrete
     :param features_dim: size of the features
-    :param net_arch: sizes of the hidden layers of the features, ``[1024, 1024]`` by default; the projection head after them
-        has one hidden layer, of the last of these sizes
+    :param net_arch: sizes of the hidden layers of the features; the projection head after them has one hidden layer, of the
+        last of these sizes
     :param temperature: softmax temperature of the loss
     :param n_batches: number of batches that features learn from, one by one, per update of actor and critic
     :param scale: factor of the reward
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        features_dim: int = 16,
-        net_arch: list[int] | None = None,
-        temperature: float = 0.5,
-        n_batches: int = 3,
-        scale: float = 1.0,
+        features_dim: PositiveInt = 16,
+        net_arch: Sequence[int] = (1024, 1024),
+        temperature: Positive = 0.5,
+        n_batches: PositiveInt = 3,
+        scale: Positive = 1.0,
     ) -> None:
-        check_arguments("BeCLReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.temperature = temperature
         self.n_batches = n_batches
         self.scale = scale
-        net_arch = [1024, 1024] if net_arch is None else net_arch
         embedding = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
         self.network = nn.Sequential(embedding, create_orthogonal_mlp(features_dim, features_dim, net_arch[-1:]))
 
@@ -61,12 +57,7 @@ class BeCLReward(IntrinsicReward):
             raise ValueError(f"batch_size={batch_size} leaves no other state to compare a state with: raise batch_size.")
 
     def losses(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        """
-        Compute the contrastive loss of each state.
-
-        :param samples: a batch of transitions
-        :return: shape ``(batch_size,)``
-        """
+        """Compute the contrastive loss of each state, shape ``(batch_size,)``."""
         features = F.normalize(self.network(samples.next_observations), dim=1)
         is_self = th.eye(len(features), dtype=th.bool, device=features.device)
         similarity = (features @ features.T / self.temperature).masked_fill(is_self, -th.inf)  # (batch_size, batch_size)
@@ -93,22 +84,16 @@ class BeCL(SkillDDPG):
     in a distinct part of the state space; as in DIAYN, these parts need not be far apart.
 
     Paper: https://arxiv.org/abs/2305.04477. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`BeCLReward`: ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature``
-    (0.5), ``n_batches`` (3) and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`BeCLReward`.
     """
 
     reward_class = BeCLReward
     discrete_because = "as states of equal skills are its positive pairs"
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "features_dim": trial.suggest_categorical("features_dim", [8, 16, 32]),
-            "temperature": trial.suggest_float("temperature", 0.1, 1.0, log=True),
-            "n_batches": trial.suggest_int("n_batches", 1, 3),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "features_dim": [8, 16, 32],
+            "temperature": Interval(0.1, 1.0),
+            "n_batches": Interval(1, 3, log=False),
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "features_dim", "temperature", "n_batches")
+    }

@@ -1,11 +1,10 @@
+from collections.abc import Sequence
 from typing import Any
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import ContrastiveObjective
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.methods.apt import APTReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import draw_entropy, hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import ENTROPY, Interval, hidden_sizes
 
 
 class CICReward(APTReward):
@@ -15,11 +14,8 @@ class CICReward(APTReward):
 
     As in the released code, the reward is the entropy alone; skills matter through the contrastive representation.
 
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: space of the skills
     :param features_dim: size of the features
-    :param net_arch: sizes of the hidden layers of the encoder and both heads, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of the encoder and both heads
     :param temperature: softmax temperature of the contrastive loss
     :param objective: form of that loss, ``"released"`` or ``"infonce"``, see
         :class:`~sb3_cesd.intrinsic.encoders.ContrastiveEncoder`
@@ -33,12 +29,11 @@ class CICReward(APTReward):
         action_dim: int,
         skill_space: SkillSpace,
         features_dim: int = 64,
-        net_arch: list[int] | None = None,
+        net_arch: Sequence[int] = (1024, 1024),
         temperature: float = 0.5,
-        objective: ContrastiveObjective = "released",
+        objective: str = "released",
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        check_arguments("CICReward", locals())
         encoder_kwargs = {
             "features_dim": features_dim,
             "net_arch": net_arch,
@@ -56,28 +51,16 @@ class CIC(SkillDDPG):
     As in the released code, skills are vectors drawn uniformly from [0, 1]^64; ``skill_type="discrete"`` makes them one-hot.
 
     Paper: https://arxiv.org/abs/2202.00161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`CICReward`: ``features_dim`` (64), ``net_arch`` ([1024, 1024]), ``temperature``
-    (0.5), ``objective`` ("released") and ``entropy_kwargs``.
+    ``intrinsic_kwargs`` are those of :class:`CICReward`.
     """
 
     reward_class = CICReward
     defaults = {"skill_type": "unit_cube", "skill_dim": 64}  # noqa: RUF012
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            **draw_entropy(trial),
-            "features_dim": trial.suggest_categorical("features_dim", [16, 32, 64]),
-            "temperature": trial.suggest_float("temperature", 0.1, 1.0, log=True),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "features_dim": [16, 32, 64],
+            "temperature": Interval(0.1, 1.0),
+            "entropy_kwargs": ENTROPY,
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {
-            "net_arch": hidden_sizes(params),
-            **pop(params, "features_dim", "temperature"),
-            "entropy_kwargs": pop(params, "k", "scale", "log1p"),
-        }
-        return {"intrinsic_kwargs": own, **params}
+    }

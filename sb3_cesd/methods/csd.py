@@ -1,53 +1,37 @@
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import ChangeWeights, FeatureNorm
+from sb3_cesd.common.arguments import NonNegative, Positive, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
 from sb3_cesd.methods.metra import METRA_DEFAULTS, METRAReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class ChangeDensity(nn.Module):
-    """
-    A Gaussian density of the change of the state, ``q(s' - s | s) = N(mu(s), diag(sigma(s))^2)``.
-
-    :param obs_dim: size of the state
-    :param net_arch: sizes of the hidden layers of both networks
-    """
+    """A Gaussian density of the change of the state, ``q(s' - s | s) = N(mu(s), diag(sigma(s))^2)``."""
 
     #: Limits of log sigma
     LIMITS = (math.log(1e-6), math.log(1e6))
 
-    def __init__(self, obs_dim: int, net_arch: list[int]) -> None:
+    def __init__(self, obs_dim: int, net_arch: Sequence[int]) -> None:
         super().__init__()
         self.mean = create_xavier_mlp(obs_dim, obs_dim, net_arch)
         self.log_std = create_xavier_mlp(obs_dim, obs_dim, net_arch)
 
     def forward(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """
-        Compute mu and log sigma.
-
-        :param observations: s, shape ``(n, obs_dim)``
-        :return: both of shape ``(n, obs_dim)``
-        """
+        """Compute mu and log sigma, both of shape ``(n, obs_dim)``."""
         return self.mean(observations), self.log_std(observations).clamp(*self.LIMITS)
 
     def loss(self, observations: th.Tensor, changes: th.Tensor) -> th.Tensor:
-        """
-        Compute the mean of ``-log q``.
-
-        :param observations: s, shape ``(n, obs_dim)``
-        :param changes: s' - s, shape ``(n, obs_dim)``
-        :return: a scalar
-        """
+        """Compute the mean of ``-log q``."""
         mean, log_std = self(observations)
         squares = ((changes - mean) / log_std.exp()).square()
         return (squares / 2 + log_std + math.log(2 * math.pi) / 2).sum(dim=1).mean()
@@ -61,10 +45,7 @@ class CSDReward(METRAReward):
     As METRA, except for the bound on the squared step, which is ``mean_i w_i (s'_i - s_i - mu_i)^2``: with a Gaussian density
     of changes, ``N(mu(s), sigma(s))``, learned by maximum likelihood, rare changes count more.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi and of both networks of the density, ``[512, 512]`` by default
+    :param net_arch: sizes of the hidden layers of phi and of both networks of the density
     :param lambda_init: initial value of the dual variable
     :param slack: slack of the constraint: a squared step gains nothing by staying further than this below its bound
     :param norm: how the squared step is summed up, see :class:`~sb3_cesd.methods.metra.METRAReward`
@@ -73,20 +54,19 @@ class CSDReward(METRAReward):
     :param scale: factor of the reward
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        lambda_init: float = 3000.0,
-        slack: float = 1e-6,
-        norm: FeatureNorm = "mean",
-        weights: ChangeWeights = "normalized",
-        scale: float = 10.0,
+        net_arch: Sequence[int] = (512, 512),
+        lambda_init: Positive = 3000.0,
+        slack: NonNegative = 1e-6,
+        norm: Literal["mean", "sum"] = "mean",
+        weights: Literal["normalized", "precision"] = "normalized",
+        scale: Positive = 10.0,
     ) -> None:
-        check_arguments("CSDReward", locals())
-        net_arch = [512, 512] if net_arch is None else net_arch
         super().__init__(obs_dim, action_dim, skill_space, net_arch, lambda_init, slack, norm, scale)
         self.weights = weights
         self.density = ChangeDensity(obs_dim, net_arch)
@@ -96,12 +76,7 @@ class CSDReward(METRAReward):
         self.density_optimizer = make_optimizer(list(self.density.parameters()))
 
     def change_weights(self, log_std: th.Tensor) -> th.Tensor:
-        """
-        Compute the weights w of changes in each dimension.
-
-        :param log_std: log sigma, shape ``(n, obs_dim)``
-        :return: shape ``(n, obs_dim)``
-        """
+        """Compute the weights w of changes in each dimension, shape ``(n, obs_dim)``."""
         if self.weights == "normalized":
             log_std = log_std - log_std.mean(dim=1, keepdim=True)
         return (-2 * log_std).exp()
@@ -136,23 +111,17 @@ class CSD(SkillDDPG):
     (``ent_coef=0.03`` for the ant, ``0.1`` for the half-cheetah).
 
     Paper: https://arxiv.org/abs/2302.05103. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`CSDReward`: ``net_arch`` ([512, 512]), ``lambda_init`` (3000), ``slack`` (1e-6),
-    ``norm`` ("mean"), ``weights`` ("normalized") and ``scale`` (10).
+    ``intrinsic_kwargs`` are those of :class:`CSDReward`.
     """
 
     reward_class = CSDReward
     defaults = {**METRA_DEFAULTS, "skill_type": "discrete", "skill_dim": None}  # noqa: RUF012
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "lambda_init": trial.suggest_float("lambda_init", 30.0, 10_000.0, log=True),
-            "slack": trial.suggest_float("slack", 1e-7, 1e-3, log=True),
-            "weights": trial.suggest_categorical("weights", ["normalized", "precision"]),
-            "scale": trial.suggest_float("scale", 1.0, 100.0, log=True),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "lambda_init": Interval(30.0, 10_000.0),
+            "slack": Interval(1e-7, 1e-3),
+            "weights": ["normalized", "precision"],
+            "scale": Interval(1.0, 100.0),
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "lambda_init", "slack", "weights", "scale")
+    }

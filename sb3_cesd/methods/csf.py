@@ -1,16 +1,17 @@
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import torch as th
 from stable_baselines3.common.policies import BasePolicy
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import NonNegative, Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
-from sb3_cesd.skill_ddpg.successor_features import SuccessorCritic, SuccessorPolicy
+from sb3_cesd.skill_ddpg.policies import SuccessorCritic, SuccessorPolicy
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class CSFReward(DisplacementReward):
@@ -22,38 +23,29 @@ class CSFReward(DisplacementReward):
     skills z_i drawn afresh for each batch: with w = 1, a lower bound of the mutual information of skill and step, up to a
     constant. This needs neither a constraint nor a dual variable.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of phi
     :param n_negatives: number of skills z_i
     :param negatives_weight: w
     :param scale: factor of the reward
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        n_negatives: int = 256,
-        negatives_weight: float = 5.0,
-        scale: float = 1.0,
+        net_arch: Sequence[int] = (1024, 1024),
+        n_negatives: PositiveInt = 256,
+        negatives_weight: NonNegative = 5.0,
+        scale: Positive = 1.0,
     ) -> None:
-        check_arguments("CSFReward", locals())
         super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
         self.n_negatives = n_negatives
         self.negatives_weight = negatives_weight
 
     def draw_directions(self, device: th.device, dtype: th.dtype) -> th.Tensor:
-        """
-        Draw the negative skills z_i.
-
-        :param device: where they are drawn
-        :param dtype: dtype of the result
-        :return: their directions, shape ``(n_negatives, skill_dim)``
-        """
+        """Draw the directions of the negative skills z_i, shape ``(n_negatives, skill_dim)``."""
         vectors = self.skill_space.draw_tensor(self.n_negatives, device)
         return self.skill_space.directions(self.skill_space.decode(vectors), dtype)
 
@@ -86,8 +78,7 @@ class CSF(SkillDDPG):
     :class:`~sb3_cesd.methods.metra.METRA`.
 
     Paper: https://arxiv.org/abs/2412.08021. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`CSFReward`: ``net_arch`` ([1024, 1024]), ``n_negatives`` (256),
-    ``negatives_weight`` (5) and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`CSFReward`.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
@@ -97,6 +88,13 @@ class CSF(SkillDDPG):
 
     reward_class = CSFReward
     defaults = METRA_DEFAULTS
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "n_negatives": [64, 256, 1024],
+            "negatives_weight": Interval(1.0, 10.0),
+        }
+    }
 
     def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
@@ -119,15 +117,3 @@ class CSF(SkillDDPG):
             target = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * chosen
         current = self.critic.outputs(replay_data.observations, replay_data.actions, skills)
         return th.stack([(features - target).square().mean() for features in current]).sum()
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "n_negatives": trial.suggest_categorical("n_negatives", [64, 256, 1024]),
-            "negatives_weight": trial.suggest_float("negatives_weight", 1.0, 10.0, log=True),
-        }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "n_negatives", "negatives_weight")

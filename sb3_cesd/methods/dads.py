@@ -1,17 +1,17 @@
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 #: Log-densities under other skills are clipped to within this of that under the followed skill
 MAX_LOG_RATIO = 50.0
@@ -27,33 +27,29 @@ class DADSReward(IntrinsicReward):
     skills if they are discrete, else the followed skill and ``n_prior_samples`` others. As in the released code, each
     ``log q(s' | s, z_i)`` is clipped to within 50 of that of the followed skill.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of the skill dynamics, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of the skill dynamics
     :param n_experts: number of Gaussians of the mixture
     :param scale: factor of the reward
     :param n_prior_samples: number of continuous skills that the followed skill is compared with
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        n_experts: int = 4,
-        scale: float = 1.0,
-        n_prior_samples: int = 100,
+        net_arch: Sequence[int] = (1024, 1024),
+        n_experts: PositiveInt = 4,
+        scale: Positive = 1.0,
+        n_prior_samples: PositiveInt = 100,
     ) -> None:
-        check_arguments("DADSReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.n_experts = n_experts
         self.scale = scale
         self.n_prior_samples = n_prior_samples
         self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
         self.delta_norm = nn.BatchNorm1d(obs_dim, affine=False)
-        net_arch = [1024, 1024] if net_arch is None else net_arch
         # A weight and a mean for each expert
         self.dynamics = create_orthogonal_mlp(obs_dim + skill_space.dim, n_experts * (1 + obs_dim), net_arch)
 
@@ -82,28 +78,14 @@ class DADSReward(IntrinsicReward):
         return self.scale * (own - log_q.logsumexp(dim=1) + math.log(log_q.shape[1]))
 
     def _log_densities(self, observations: th.Tensor, deltas: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        """
-        Compute log q of every change under every skill.
-
-        :param observations: normalised s, shape ``(batch_size, obs_dim)``
-        :param deltas: normalised s' - s, shape ``(batch_size, obs_dim)``
-        :param skills: vectors, shape ``(n, skill_dim)``
-        :return: shape ``(batch_size, n)``
-        """
+        """Compute log q of every change under each of n skills, shape ``(batch_size, n)``."""
         n, batch_size = len(skills), len(observations)
         return self._log_density(
             observations.repeat_interleave(n, dim=0), deltas.repeat_interleave(n, dim=0), skills.repeat(batch_size, 1)
         ).view(batch_size, n)
 
     def _log_density(self, observations: th.Tensor, deltas: th.Tensor, skills: th.Tensor) -> th.Tensor:
-        """
-        Compute log q up to a constant.
-
-        :param observations: normalised s, shape ``(n, obs_dim)``
-        :param deltas: normalised s' - s, shape ``(n, obs_dim)``
-        :param skills: vectors, shape ``(n, skill_dim)``
-        :return: shape ``(n,)``
-        """
+        """Compute log q up to a constant, shape ``(n,)``, from normalised s and s' - s."""
         outputs = self.dynamics(th.cat([observations, skills], dim=1)).view(len(observations), self.n_experts, -1)
         log_weights = outputs[:, :, 0].log_softmax(dim=1)  # (n, n_experts)
         squares = (deltas[:, None] - outputs[:, :, 1:]).square().sum(dim=2)  # (n, n_experts)
@@ -123,22 +105,16 @@ class DADS(SkillDDPG):
     skills (the default of ``n_skills``); ``skill_type="discrete"`` makes them one-hot.
 
     Paper: https://arxiv.org/abs/1907.01657. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`DADSReward`: ``net_arch`` ([1024, 1024]), ``n_experts`` (4), ``scale`` (1) and
-    ``n_prior_samples`` (100).
+    ``intrinsic_kwargs`` are those of :class:`DADSReward`.
     """
 
     reward_class = DADSReward
     defaults = {"skill_type": "cube", "skill_dim": 16}  # noqa: RUF012
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "scale": trial.suggest_float("scale", 0.1, 10.0, log=True),
-            "n_experts": trial.suggest_categorical("n_experts", [1, 4, 8]),
-            "n_prior_samples": trial.suggest_categorical("n_prior_samples", [16, 100]),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "scale": Interval(0.1, 10.0),
+            "n_experts": [1, 4, 8],
+            "n_prior_samples": [16, 100],
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "scale", "n_experts", "n_prior_samples")
+    }

@@ -1,18 +1,18 @@
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Annotated
 
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import PredictionError
+from sb3_cesd.common.arguments import Positive, Range, checked
 from sb3_cesd.common.ensembles import EnsembleLinear
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.dynamics import prediction_errors
+from sb3_cesd.intrinsic.dynamics import PredictionError, prediction_errors
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import Interval, one_hidden_size
 
 
 class DisagreementReward(IntrinsicReward):
@@ -26,45 +26,37 @@ class DisagreementReward(IntrinsicReward):
     of the paper minimises squared errors (``error="square"``), and each model leaves out a fifth of a batch
     (``keep_share=0.8``).
 
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: not used, the reward is the same for all skills
     :param n_models: number of models, at least 2
-    :param net_arch: sizes of the hidden layers of each model, ``[1024]`` by default
+    :param net_arch: sizes of the hidden layers of each model
     :param scale: factor of the reward
     :param error: what the models minimise, the Euclidean ``"norm"`` of the prediction error or half its ``"square"``
     :param keep_share: fraction of a batch that each model learns from, drawn for each model, above 0 and at most 1
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        n_models: int = 5,
-        net_arch: list[int] | None = None,
-        scale: float = 1.0,
+        n_models: Annotated[int, Range(2)] = 5,
+        net_arch: Sequence[int] = (1024,),
+        scale: Positive = 1.0,
         error: PredictionError = "norm",
-        keep_share: float = 1.0,
+        keep_share: Annotated[float, Range(0, 1, without=0)] = 1.0,
     ) -> None:
-        check_arguments("DisagreementReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
         self.error = error
         self.keep_share = keep_share
-        sizes = [obs_dim + action_dim, *([1024] if net_arch is None else net_arch), obs_dim]
+        sizes = [obs_dim + action_dim, *net_arch, obs_dim]
         layers: list[nn.Module] = []
         for size_in, size_out in pairwise(sizes):
             layers += [EnsembleLinear(n_models, size_in, size_out), nn.ReLU()]
         self.models = nn.Sequential(*layers[:-1])
 
     def predictions(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        """
-        Predict the next states.
-
-        :param samples: a batch of transitions
-        :return: the prediction of each model, shape ``(n_models, batch_size, obs_dim)``
-        """
+        """Predict the next states by each model, shape ``(n_models, batch_size, obs_dim)``."""
         return self.models(th.cat([samples.observations, samples.actions], dim=1))
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -87,21 +79,14 @@ class Disagreement(SkillDDPG):
     once the models have seen enough of it, they all predict the same mean.
 
     Paper: https://arxiv.org/abs/1906.04161. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`DisagreementReward`: ``n_models`` (5), ``net_arch`` ([1024]), ``scale`` (1),
-    ``error`` ("norm") and ``keep_share`` (1).
+    ``intrinsic_kwargs`` are those of :class:`DisagreementReward`.
     """
 
     reward_class = DisagreementReward
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "n_models": trial.suggest_int("n_models", 3, 7),
-            "scale": trial.suggest_float("scale", 0.1, 100.0, log=True),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": one_hidden_size,
+            "n_models": Interval(3, 7, log=False),
+            "scale": Interval(0.1, 100.0),
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params)[:1], **pop(params, "n_models", "scale")}, **params}
+    }

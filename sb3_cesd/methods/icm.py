@@ -1,16 +1,15 @@
-from typing import Any
+from collections.abc import Sequence
 
 import torch as th
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import PredictionError
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.dynamics import DynamicsPredictors
+from sb3_cesd.intrinsic.dynamics import DynamicsPredictors, PredictionError
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import Interval, one_hidden_size
 
 
 class ICMReward(IntrinsicReward):
@@ -24,41 +23,32 @@ class ICMReward(IntrinsicReward):
     (eq. 6, ``error="square"``). All networks learn from a batch before its rewards are computed, with equal weights for both
     losses.
 
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: not used, the reward is the same for all skills
-    :param net_arch: sizes of the hidden layers of both networks, ``[1024]`` by default
+    :param net_arch: sizes of the hidden layers of both networks
     :param scale: factor of the error, within the logarithm
     :param features_dim: number of learned features that the model predicts; ``None`` for the state itself
     :param error: ``"norm"``: the networks minimise Euclidean errors, and the reward is ``log(1 + scale * error)``;
         ``"square"``: they minimise half the squares, and the reward is ``scale * error``
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        scale: float = 1.0,
-        features_dim: int | None = None,
+        net_arch: Sequence[int] = (1024,),
+        scale: Positive = 1.0,
+        features_dim: PositiveInt | None = None,
         error: PredictionError = "norm",
     ) -> None:
-        check_arguments("ICMReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.scale = scale
         self.error = error
         self.state_net = None if features_dim is None else create_normalized_mlp(obs_dim, -1, [features_dim])
         size = obs_dim if features_dim is None else features_dim
-        self.dynamics = DynamicsPredictors(size, action_dim, [1024] if net_arch is None else net_arch, error)
+        self.dynamics = DynamicsPredictors(size, action_dim, net_arch, error)
 
     def features(self, observations: th.Tensor) -> th.Tensor:
-        """
-        Compute the features that the model predicts.
-
-        :param observations: states, shape ``(n, obs_dim)``
-        :return: their features, shape ``(n, features_dim)``; without ``features_dim``, the states themselves
-        """
         return observations if self.state_net is None else self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -80,17 +70,8 @@ class ICM(SkillDDPG):
     however, is rewarded forever (see :class:`~sb3_cesd.methods.disagreement.Disagreement`).
 
     Paper: https://arxiv.org/abs/1705.05363. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`ICMReward`: ``net_arch`` ([1024]), ``scale`` (1), ``features_dim`` (``None``) and
-    ``error`` ("norm").
+    ``intrinsic_kwargs`` are those of :class:`ICMReward`.
     """
 
     reward_class = ICMReward
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {**super().draw_hyperparams(trial), "scale": trial.suggest_float("scale", 0.1, 10.0, log=True)}
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        return {"intrinsic_kwargs": {"net_arch": hidden_sizes(params)[:1], **pop(params, "scale")}, **params}
+    search_space = {"intrinsic_kwargs": {"net_arch": one_hidden_size, "scale": Interval(0.1, 10.0)}}  # noqa: RUF012

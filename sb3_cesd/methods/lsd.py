@@ -1,14 +1,14 @@
-from typing import Any
+from collections.abc import Sequence
 
 import torch as th
 from torch import nn
 
 from sb3_cesd.common.torch_layers import create_spectral_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class LSDReward(DisplacementReward):
@@ -20,14 +20,11 @@ class LSDReward(DisplacementReward):
     than the state does, ``|phi(s') - phi(s)| <= |s' - s|``. A skill therefore has to change the state a lot, as measured on
     the scale of the observations.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of phi
     :param scale: factor of the reward
     """
 
-    def make_features(self, net_arch: list[int]) -> nn.Sequential:
+    def make_features(self, net_arch: Sequence[int]) -> nn.Sequential:
         return create_spectral_mlp(self.obs_dim, self.skill_space.dim, net_arch)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -46,16 +43,9 @@ class LSD(SkillDDPG):
     compare both; the first release learned on-policy, from hundreds of millions of steps.
 
     Paper: https://arxiv.org/abs/2202.00914. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`LSDReward`: ``net_arch`` ([1024, 1024]) and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`LSDReward`.
     """
 
     reward_class = LSDReward
     defaults = METRA_DEFAULTS
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {**super().draw_hyperparams(trial), "scale": trial.suggest_float("scale", 0.1, 100.0, log=True)}
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "scale")
+    search_space = {"intrinsic_kwargs": {"net_arch": hidden_sizes, "scale": Interval(0.1, 100.0)}}  # noqa: RUF012

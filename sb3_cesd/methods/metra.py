@@ -1,17 +1,17 @@
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import FeatureNorm
+from sb3_cesd.common.arguments import NonNegative, Positive, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
-from sb3_cesd.intrinsic.displacement import DisplacementReward
+from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 #: Settings of METRA (Park et al., 2024), which also serve to compare its relatives: arguments of the algorithm
 METRA_DEFAULTS: dict[str, Any] = {
@@ -36,10 +36,7 @@ class METRAReward(DisplacementReward):
     the dual variable lambda follows the constraint by gradient descent on ``log(lambda) mean[min(..., slack)]``. Distances
     between features thus count the steps between states, and skills go as far as they can in different directions.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers of phi, ``[1024, 1024]`` by default
+    :param net_arch: sizes of the hidden layers of phi
     :param lambda_init: initial value of lambda
     :param slack: slack of the constraint: a squared step gains nothing by staying further than this below its bound
     :param norm: ``"mean"`` averages the squared displacement over the dimensions of phi, as in the released code; ``"sum"`` is
@@ -47,18 +44,18 @@ class METRAReward(DisplacementReward):
     :param scale: factor of the reward
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        lambda_init: float = 30.0,
-        slack: float = 1e-3,
-        norm: FeatureNorm = "mean",
-        scale: float = 1.0,
+        net_arch: Sequence[int] = (1024, 1024),
+        lambda_init: Positive = 30.0,
+        slack: NonNegative = 1e-3,
+        norm: Literal["mean", "sum"] = "mean",
+        scale: Positive = 1.0,
     ) -> None:
-        check_arguments("METRAReward", locals())
         super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
         self.slack = slack
         self.norm = norm
@@ -69,12 +66,7 @@ class METRAReward(DisplacementReward):
         self.dual_optimizer = make_optimizer([self.log_lambda])
 
     def bounds(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        """
-        Compute the bounds of squared steps in feature space.
-
-        :param samples: a batch of transitions
-        :return: shape ``(batch_size,)``, or a scalar
-        """
+        """Compute the bounds of squared steps in feature space, shape ``(batch_size,)`` or a scalar."""
         return samples.observations.new_ones(())
 
     def penalties(self, samples: SkillReplayBufferSamples, displacements: th.Tensor) -> th.Tensor:
@@ -90,21 +82,13 @@ class METRAReward(DisplacementReward):
         return (self.bounds(samples) - squares).clamp(max=self.slack)
 
     def losses(self, samples: SkillReplayBufferSamples) -> tuple[th.Tensor, th.Tensor]:
-        """
-        Compute the loss of the features and that of the dual variable.
-
-        :param samples: a batch of transitions
-        :return: two scalars
-        """
+        """Compute the loss of the features and that of the dual variable."""
         displacements = self.step_displacements(samples)
         penalties = self.penalties(samples, displacements)
         gains = self.progress(displacements, samples.skills) + self.log_lambda.detach().exp() * penalties
         mean_penalty = penalties.detach().mean()
         self.logs["intrinsic/penalty"] = mean_penalty
         return -gains.mean(), self.log_lambda * mean_penalty
-
-    def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        return self.losses(samples)[0]
 
     def update(self, samples: SkillReplayBufferSamples) -> None:
         loss, dual_loss = self.losses(samples)
@@ -132,22 +116,16 @@ class METRA(SkillDDPG):
     ``replay_buffer_kwargs=dict(handle_timeout_termination=False)``.
 
     Paper: https://arxiv.org/abs/2310.08887. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`METRAReward`: ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack``
-    (0.001), ``norm`` ("mean") and ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`METRAReward`.
     """
 
     reward_class = METRAReward
     defaults = METRA_DEFAULTS
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "lambda_init": trial.suggest_float("lambda_init", 1.0, 1000.0, log=True),
-            "slack": trial.suggest_float("slack", 1e-6, 1e-2, log=True),
-            "norm": trial.suggest_categorical("norm", ["mean", "sum"]),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "lambda_init": Interval(1.0, 1000.0),
+            "slack": Interval(1e-6, 1e-2),
+            "norm": ["mean", "sum"],
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "lambda_init", "slack", "norm")
+    }

@@ -1,10 +1,10 @@
-from typing import Any
+from collections.abc import Sequence
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import Positive, PositiveInt, Share, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.tensors import polyak_update, sample_categorical
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
@@ -12,7 +12,7 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import hidden_sizes, pop
+from sb3_cesd.skill_ddpg.search_space import Interval, one_hidden_size
 
 
 class ProtoRLReward(IntrinsicReward):
@@ -29,11 +29,8 @@ class ProtoRLReward(IntrinsicReward):
     As in URLB, features are a linear layer of the state, the queue starts with zeros, and the features just drawn are searched
     too.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: not used, the reward is the same for all skills
     :param features_dim: size of the features
-    :param net_arch: sizes of the hidden layers of the projector, ``[512]`` by default
+    :param net_arch: sizes of the hidden layers of the projector
     :param n_prototypes: number of prototypes
     :param temperature: softmax temperature of both assignments
     :param sinkhorn_iterations: Sinkhorn-Knopp iterations
@@ -49,22 +46,22 @@ class ProtoRLReward(IntrinsicReward):
     queue: th.Tensor
     n_queued: th.Tensor
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        features_dim: int = 128,
-        net_arch: list[int] | None = None,
-        n_prototypes: int = 512,
-        temperature: float = 0.1,
-        sinkhorn_iterations: int = 3,
-        target_tau: float = 0.05,
-        queue_size: int = 2048,
-        k: int = 3,
-        scale: float = 1.0,
+        features_dim: PositiveInt = 128,
+        net_arch: Sequence[int] = (512,),
+        n_prototypes: PositiveInt = 512,
+        temperature: Positive = 0.1,
+        sinkhorn_iterations: PositiveInt = 3,
+        target_tau: Share = 0.05,
+        queue_size: PositiveInt = 2048,
+        k: PositiveInt = 3,
+        scale: Positive = 1.0,
     ) -> None:
-        check_arguments("ProtoRLReward", locals())
         if queue_size < max(n_prototypes, k):
             raise ValueError(
                 f"queue_size={queue_size} has no room for one state per prototype (n_prototypes={n_prototypes}) or k={k} "
@@ -75,7 +72,7 @@ class ProtoRLReward(IntrinsicReward):
         self.k = k
         self.scale = scale
         self.predictor = nn.Linear(obs_dim, features_dim).apply(orthogonal_init)
-        self.projector = create_orthogonal_mlp(features_dim, features_dim, [512] if net_arch is None else net_arch)
+        self.projector = create_orthogonal_mlp(features_dim, features_dim, net_arch)
         self.prototypes = Prototypes(n_prototypes, features_dim, temperature, None, sinkhorn_iterations, "next")
         # Moving average of the predictor
         self.register_buffer("target_weight", self.predictor.weight.detach().clone())
@@ -84,12 +81,7 @@ class ProtoRLReward(IntrinsicReward):
         self.register_buffer("n_queued", th.zeros((), dtype=th.long))
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        """
-        Compute the loss, for prototypes of length 1.
-
-        :param samples: a batch of transitions
-        :return: cross-entropy between the assignments of s' and those predicted from s
-        """
+        # Cross-entropy between the assignments of s' and those predicted from s, for prototypes of length 1
         predicted_scores = self.prototypes.scores(self.projector(self.predictor(samples.observations)))
         with th.no_grad():
             target_features = F.linear(samples.next_observations, self.target_weight, self.target_bias)
@@ -112,11 +104,7 @@ class ProtoRLReward(IntrinsicReward):
 
     @th.no_grad()
     def _enqueue(self, features: th.Tensor) -> None:
-        """
-        Draw a state for each prototype, and replace the oldest ones in the queue.
-
-        :param features: normalised, shape ``(batch_size, features_dim)``
-        """
+        """Draw a state for each prototype, and replace the oldest ones in the queue."""
         probabilities = self.prototypes.similarities(features).T.softmax(dim=1)  # (n_prototypes, batch_size)
         drawn = features.index_select(0, sample_categorical(probabilities))
         places = (self.n_queued + th.arange(len(drawn), device=drawn.device)) % len(self.queue)
@@ -134,30 +122,18 @@ class ProtoRL(SkillDDPG):
     other methods take over its trunk only.
 
     Paper: https://arxiv.org/abs/2102.11271. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`ProtoRLReward`: ``features_dim`` (128), ``net_arch`` ([512]), ``n_prototypes``
-    (512), ``temperature`` (0.1), ``sinkhorn_iterations`` (3), ``target_tau`` (0.05), ``queue_size`` (2048), ``k`` (3) and
-    ``scale`` (1).
+    ``intrinsic_kwargs`` are those of :class:`ProtoRLReward`.
     """
 
     reward_class = ProtoRLReward
     published_transfer = ("actor", "critic_trunk", "critic_head")
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "features_dim": trial.suggest_categorical("features_dim", [64, 128]),
-            "n_prototypes": trial.suggest_categorical("n_prototypes", [64, 128, 256, 512]),
-            "temperature": trial.suggest_float("temperature", 0.05, 0.2, log=True),
-            "k": trial.suggest_int("k", 1, 12, log=True),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": one_hidden_size,
+            "features_dim": [64, 128],
+            "n_prototypes": [64, 128, 256, 512],
+            "queue_size": lambda drawn: 4 * drawn["n_prototypes"],
+            "temperature": Interval(0.05, 0.2),
+            "k": Interval(1, 12),
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        params = super().convert_hyperparams(drawn)
-        own = {
-            "net_arch": hidden_sizes(params)[:1],
-            "queue_size": 4 * params["n_prototypes"],
-            **pop(params, "features_dim", "n_prototypes", "temperature", "k"),
-        }
-        return {"intrinsic_kwargs": own, **params}
+    }

@@ -1,18 +1,18 @@
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import ObservationStatistics, TransitionEnd
-from sb3_cesd.common.running_mean_std import RunningVariance
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.particle_entropy import RunningVariance
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class RNDReward(IntrinsicReward):
@@ -25,36 +25,32 @@ class RNDReward(IntrinsicReward):
     the paper it is that of s' (``state="next"``), normalised by running statistics (``obs_statistics="running"``,
     here exponential averages over some ten batches).
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: not used, the reward is the same for all skills
     :param features_dim: number of outputs of both networks
-    :param net_arch: sizes of their hidden layers, ``[1024, 1024]`` by default
+    :param net_arch: sizes of their hidden layers
     :param clip: absolute value at which normalised states are clipped
     :param scale: factor of the reward
     :param state: whether the error is that of the ``"current"`` state s or of the ``"next"`` one, n steps later
     :param obs_statistics: mean and variance that normalise states in training, those of the ``"batch"`` or ``"running"`` ones
     """
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        features_dim: int = 512,
-        net_arch: list[int] | None = None,
-        clip: float = 5.0,
-        scale: float = 1.0,
-        state: TransitionEnd = "current",
-        obs_statistics: ObservationStatistics = "batch",
+        features_dim: PositiveInt = 512,
+        net_arch: Sequence[int] = (1024, 1024),
+        clip: Positive = 5.0,
+        scale: Positive = 1.0,
+        state: Literal["current", "next"] = "current",
+        obs_statistics: Literal["batch", "running"] = "batch",
     ) -> None:
-        check_arguments("RNDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.clip = clip
         self.scale = scale
         self.state = state
         self.obs_statistics = obs_statistics
-        net_arch = [1024, 1024] if net_arch is None else net_arch
         self.predictor = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
         self.target = create_orthogonal_mlp(obs_dim, features_dim, net_arch).requires_grad_(False)
         self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
@@ -65,31 +61,15 @@ class RNDReward(IntrinsicReward):
             raise ValueError(f"batch_size={batch_size} has no variance to normalise by: raise batch_size.")
 
     def errors(self, observations: th.Tensor) -> th.Tensor:
-        """
-        Compute the errors of the predictor.
-
-        :param observations: normalised states, shape ``(batch_size, obs_dim)``
-        :return: mean squared errors, shape ``(batch_size,)``
-        """
+        """Compute the mean squared errors of normalised states, shape ``(batch_size,)``."""
         observations = observations.clamp(-self.clip, self.clip)
         return (self.predictor(observations) - self.target(observations)).square().mean(dim=1)
 
     def states(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        """
-        Select the states whose error is computed.
-
-        :param samples: a batch of transitions
-        :return: s or s', shape ``(batch_size, obs_dim)``
-        """
         return samples.observations if self.state == "current" else samples.next_observations
 
     def normalised(self, states: th.Tensor) -> th.Tensor:
-        """
-        Normalise states by the statistics of their batch (in training, by default), or by the running ones, unchanged.
-
-        :param states: shape ``(batch_size, obs_dim)``
-        :return: the same, normalised
-        """
+        """Normalise states by the statistics of their batch (in training, by default), or by the running ones, unchanged."""
         by_batch = self.training and self.obs_statistics == "batch"
         statistics = (None, None) if by_batch else (self.obs_norm.running_mean, self.obs_norm.running_var)
         return F.batch_norm(states, *statistics, training=by_batch, eps=self.obs_norm.eps)
@@ -105,8 +85,7 @@ class RNDReward(IntrinsicReward):
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         errors = self.errors(self.normalised(self.states(samples)))
         if self.training:
-            one_group = th.zeros(len(errors), dtype=th.long, device=errors.device)
-            self.statistics.update(errors[:, None], one_group, 1, one_group == 0)
+            self.statistics.update(errors[:, None])
         return self.scale * errors / (self.statistics.var.to(errors.dtype).sqrt() + 1e-8)
 
 
@@ -117,20 +96,14 @@ class RND(SkillDDPG):
     The reward is the same for all skills.
 
     Paper: https://arxiv.org/abs/1810.12894. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`RNDReward`: ``features_dim`` (512), ``net_arch`` ([1024, 1024]), ``clip`` (5),
-    ``scale`` (1), ``state`` ("current") and ``obs_statistics`` ("batch").
+    ``intrinsic_kwargs`` are those of :class:`RNDReward`.
     """
 
     reward_class = RNDReward
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "scale": trial.suggest_float("scale", 0.1, 10.0, log=True),
-            "features_dim": trial.suggest_categorical("features_dim", [64, 256, 512]),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "scale": Interval(0.1, 10.0),
+            "features_dim": [64, 256, 512],
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "scale", "features_dim")
+    }

@@ -1,30 +1,24 @@
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import SkillTerm
+from sb3_cesd.common.arguments import NonNegative, Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import to_intrinsic
+from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
 class VAE(nn.Module):
-    """
-    A variational autoencoder, whose squared error serves as a negative log-density.
+    """A variational autoencoder, whose squared error serves as a negative log-density."""
 
-    :param input_dim: size of what it encodes
-    :param code_dim: size of the code
-    :param net_arch: sizes of the hidden layers of encoder and decoder
-    """
-
-    def __init__(self, input_dim: int, code_dim: int, net_arch: list[int]) -> None:
+    def __init__(self, input_dim: int, code_dim: int, net_arch: Sequence[int]) -> None:
         super().__init__()
         self.encoder = create_orthogonal_mlp(input_dim, -1, net_arch)
         hidden_dim = net_arch[-1] if net_arch else input_dim
@@ -33,13 +27,7 @@ class VAE(nn.Module):
         self.decoder = create_orthogonal_mlp(code_dim, input_dim, net_arch)
 
     def forward(self, inputs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """
-        Encode and decode, with a code drawn from its distribution.
-
-        :param inputs: shape ``(n, input_dim)``
-        :return: squared errors, shape ``(n, input_dim)``, and the divergences of the codes from a standard normal
-            distribution, shape ``(n,)``
-        """
+        """Return squared errors, as ``inputs``, and divergences of the codes from a standard normal distribution, (n,)."""
         hidden = self.encoder(inputs)
         mean, log_variance = self.mean(hidden), self.log_variance(hidden)  # (n, code_dim)
         codes = mean + (log_variance / 2).exp() * th.randn_like(mean)
@@ -60,11 +48,8 @@ class SMMReward(IntrinsicReward):
 
     URLB's code adds ``-log q(z | s)`` in place of ``log q(z | s)``, which rewards skills for being alike.
 
-    :param obs_dim: size of the state
-    :param action_dim: not used
-    :param skill_space: space of the skills, discrete
-    :param net_arch: sizes of the hidden layers of the discriminator, ``[1024, 1024]`` by default
-    :param vae_net_arch: sizes of the hidden layers of the VAE, ``[150, 150]`` by default
+    :param net_arch: sizes of the hidden layers of the discriminator
+    :param vae_net_arch: sizes of the hidden layers of the VAE
     :param code_dim: size of the code of the VAE
     :param beta: weight of the divergence in the loss of the VAE
     :param vae_learning_rate: learning rate of the VAE
@@ -77,22 +62,22 @@ class SMMReward(IntrinsicReward):
     vae_optimizer: th.optim.Optimizer
     discriminator_optimizer: th.optim.Optimizer
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        net_arch: list[int] | None = None,
-        vae_net_arch: list[int] | None = None,
-        code_dim: int = 128,
-        beta: float = 0.5,
-        vae_learning_rate: float = 1e-2,
-        discriminator_learning_rate: float = 1e-3,
-        state_coef: float = 1.0,
-        skill_coef: float = 1.0,
-        skill_term: SkillTerm = "paper",
+        net_arch: Sequence[int] = (1024, 1024),
+        vae_net_arch: Sequence[int] = (150, 150),
+        code_dim: PositiveInt = 128,
+        beta: NonNegative = 0.5,
+        vae_learning_rate: Positive = 1e-2,
+        discriminator_learning_rate: Positive = 1e-3,
+        state_coef: NonNegative = 1.0,
+        skill_coef: NonNegative = 1.0,
+        skill_term: Literal["paper", "released"] = "paper",
     ) -> None:
-        check_arguments("SMMReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.beta = beta
         self.vae_learning_rate = vae_learning_rate
@@ -100,8 +85,6 @@ class SMMReward(IntrinsicReward):
         self.state_coef = state_coef
         self.skill_coef = skill_coef
         self.skill_term = skill_term
-        net_arch = [1024, 1024] if net_arch is None else net_arch
-        vae_net_arch = [150, 150] if vae_net_arch is None else vae_net_arch
         self.discriminator = create_orthogonal_mlp(obs_dim, skill_space.n_skills, net_arch)
         self.vae = VAE(obs_dim + skill_space.dim, code_dim, vae_net_arch)
 
@@ -124,8 +107,7 @@ class SMMReward(IntrinsicReward):
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         # -log rho_z(s), up to a constant
         surprise = self.vae(self._states_and_skills(samples))[0].sum(dim=1)
-        log_q = self.discriminator(samples.observations).log_softmax(dim=1)  # (batch_size, n_skills)
-        log_q = log_q.gather(1, samples.skills[:, None]).squeeze(1)
+        log_q = -F.cross_entropy(self.discriminator(samples.observations), samples.skills, reduction="none")
         term = log_q if self.skill_term == "paper" else -log_q
         return self.state_coef * surprise + self.skill_coef * (term + math.log(self.skill_space.n_skills))
 
@@ -148,25 +130,18 @@ class SMM(SkillDDPG):
     The defaults follow the paper where URLB's code has the opposite sign; ``skill_term="released"`` restores that.
 
     Paper: https://arxiv.org/abs/1906.05274. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
-    ``intrinsic_kwargs`` are those of :class:`SMMReward`: ``net_arch`` ([1024, 1024]), ``vae_net_arch`` ([150, 150]),
-    ``code_dim`` (128), ``beta`` (0.5), ``vae_learning_rate`` (0.01), ``discriminator_learning_rate`` (0.001), ``state_coef``
-    (1), ``skill_coef`` (1) and ``skill_term`` ("paper").
+    ``intrinsic_kwargs`` are those of :class:`SMMReward`.
     """
 
     reward_class = SMMReward
     defaults = {"n_skills": 4, "skill_duration": None}  # noqa: RUF012
     discrete_because = "as its discriminator classifies skills"
-
-    @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        return {
-            **super().draw_hyperparams(trial),
-            "beta": trial.suggest_float("beta", 0.1, 1.0, log=True),
-            "vae_learning_rate": trial.suggest_float("vae_learning_rate", 1e-4, 1e-2, log=True),
-            "skill_coef": trial.suggest_float("skill_coef", 0.1, 10.0, log=True),
-            "skill_term": trial.suggest_categorical("skill_term", ["paper", "released"]),
+    search_space = {  # noqa: RUF012
+        "intrinsic_kwargs": {
+            "net_arch": hidden_sizes,
+            "beta": Interval(0.1, 1.0),
+            "vae_learning_rate": Interval(1e-4, 1e-2),
+            "skill_coef": Interval(0.1, 10.0),
+            "skill_term": ["paper", "released"],
         }
-
-    @classmethod
-    def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        return to_intrinsic(super().convert_hyperparams(drawn), "beta", "vae_learning_rate", "skill_coef", "skill_term")
+    }

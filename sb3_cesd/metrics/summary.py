@@ -6,7 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.moving_averages import moving_averages
+from sb3_cesd.common.observations import moving_averages
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share

@@ -398,7 +398,7 @@ class ActingSkillModel(SavedSkillModel):
             vectors that the intrinsic reward takes, shape ``(n, obs_dim)``
         :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
             clusters. If ``cluster_window`` is above 1, moving averages are clustered: pass those, see
-            :func:`~sb3_cesd.common.moving_averages.moving_averages`
+            :func:`~sb3_cesd.common.observations.moving_averages`
         :raises ValueError: if an observation is not finite, or of another shape than the model takes
         """
         states, batch_shape = self._to_states(observations, "observations")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch as th
 from stable_baselines3.common.type_aliases import TrainFrequencyUnit
 
-from sb3_cesd.common.cuda.graphed_function import can_capture
+from sb3_cesd.common.cuda import can_capture
 from sb3_cesd.skill_ddpg.skill_states import kept_shape
 from sb3_cesd.skill_ddpg.step_times import StepTimes
 

@@ -272,3 +272,23 @@ class SkillCritic(BaseModel):
         """
         shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
         return [parameter for parameter in self.parameters() if parameter not in shared]
+
+
+class SuccessorCritic(SkillCritic):
+    """
+    Successor features psi of all skills: ``Q(s, a, z) = psi(s, a, z) . z`` (Barreto et al., "Successor Features for Transfer
+    in Reinforcement Learning", 2017).
+
+    Their dimension is that of the vector of a skill. For the arguments see :class:`SkillCritic`.
+    """
+
+    @property
+    def n_outputs(self) -> int:
+        return self.skill_space.dim
+
+    def values_of(self, features: list[th.Tensor], skills: th.Tensor) -> list[th.Tensor]:
+        """Compute ``psi . z`` of successor features, one tensor of shape ``(n, 1)`` per critic."""
+        return [(psi * self.skill_space.directions(skills, psi.dtype)).sum(dim=1, keepdim=True) for psi in features]
+
+    def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
+        return self.values_of(self.outputs(observations, actions, skills), skills)

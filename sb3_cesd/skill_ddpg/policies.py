@@ -20,7 +20,7 @@ from sb3_cesd.common.checks import check_names, explain_arguments
 from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skills import SkillName, SkillSpace
-from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
+from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic, SuccessorCritic
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 
@@ -395,6 +395,14 @@ class SkillPolicy(BasePolicy):
                 f"state holds arrays of shape {shapes}, but {there_are}: pass what predict returned for the same "
                 "environments, or leave it out."
             )
+
+
+class SuccessorPolicy(SkillPolicy):
+    """Policy class with critics that predict successor features; otherwise as :class:`SkillPolicy`."""
+
+    critic: SuccessorCritic
+    critic_target: SuccessorCritic
+    critic_class = SuccessorCritic
 
 
 MlpPolicy = SkillPolicy

@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import GymEnv, TensorDict
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.choices import Part
-from sb3_cesd.common.cuda.update_runner import UpdateRunner
+from sb3_cesd.common.cuda import UpdateRunner
 from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, written_whole
 from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import plain

@@ -1,6 +1,7 @@
-"""Search spaces for RL Zoo's hyperparameter tuning that all methods, or several of them, share."""
+"""Search spaces for RL Zoo's hyperparameter tuning."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 NET_ARCHS: dict[str, dict[str, list[int]]] = {
     "small": {"pi": [64, 64], "qf": [64, 64]},
@@ -11,7 +12,38 @@ NET_ARCHS: dict[str, dict[str, list[int]]] = {
 Params = dict[str, Any]
 
 
-#: Shared arguments that matter for a task, where the skills are given
+class Interval(NamedTuple):
+    """
+    Numbers from ``low`` to ``high``: integers, if both are.
+
+    :param low: smallest number
+    :param high: largest number
+    :param log: whether small numbers are drawn as often as large ones
+    """
+
+    low: float
+    high: float
+    log: bool = True
+
+
+#: Arguments by name, nested as the constructor takes them. Each has a list of choices, an interval, or a function of what was
+#: drawn for the others
+Space = Mapping[str, Any]
+
+#: Arguments that all methods have
+BACKBONE: Space = {
+    "n_skills": [4, 8, 16, 32],
+    "skill_duration": [25, 50, 100, 200],
+    "learning_rate": Interval(1e-5, 0.002),
+    "batch_size": [128, 256, 512, 1024],
+    "gamma": [0.95, 0.97, 0.98, 0.99, 0.995, 0.999],
+    "tau": Interval(0.001, 0.08),
+    "n_steps": Interval(1, 5, log=False),
+    "exploration_noise": Interval(0.05, 0.5, log=False),
+    "noise_correlation": [0.0, 0.85],
+    "policy_kwargs": {"net_arch": list(NET_ARCHS)},
+}
+#: Those that matter for a task, where the skills are given
 TASK_ARGUMENTS = (
     "learning_rate",
     "batch_size",
@@ -24,113 +56,73 @@ TASK_ARGUMENTS = (
 )
 
 
-def draw_backbone(trial: Any) -> Params:
+def draw(trial: Any, space: Space) -> Params:
     """
-    Sample the arguments that all methods have.
+    Sample values.
 
     :param trial: Optuna trial
-    :return: sampled values by name of the argument
+    :param space: where to search
+    :return: sampled values by name, not nested
     """
-    return {
-        "n_skills": trial.suggest_categorical("n_skills", [4, 8, 16, 32]),
-        "skill_duration": trial.suggest_categorical("skill_duration", [25, 50, 100, 200]),
-        "learning_rate": trial.suggest_float("learning_rate", 1e-5, 0.002, log=True),
-        "batch_size": trial.suggest_categorical("batch_size", [128, 256, 512, 1024]),
-        "gamma": trial.suggest_categorical("gamma", [0.95, 0.97, 0.98, 0.99, 0.995, 0.999]),
-        "tau": trial.suggest_float("tau", 0.001, 0.08, log=True),
-        "n_steps": trial.suggest_int("n_steps", 1, 5),
-        "exploration_noise": trial.suggest_float("exploration_noise", 0.05, 0.5),
-        "noise_correlation": trial.suggest_categorical("noise_correlation", [0.0, 0.85]),
-        "net_arch": trial.suggest_categorical("net_arch", list(NET_ARCHS)),
-    }
+    drawn: Params = {}
+    for name, values in space.items():
+        if isinstance(values, Mapping):
+            drawn.update(draw(trial, values))
+        elif isinstance(values, Interval):
+            suggest = trial.suggest_int if isinstance(values.low, int) else trial.suggest_float
+            drawn[name] = suggest(name, values.low, values.high, log=values.log)
+        elif not callable(values):
+            drawn[name] = trial.suggest_categorical(name, values)
+    return drawn
 
 
-def convert_backbone(params: Params) -> Params:
+def nest(drawn: Params, space: Space) -> Params:
     """
-    Convert all or some of what :func:`draw_backbone` sampled to arguments of the constructor.
+    Convert sampled values to arguments of the constructor.
 
-    :param params: sampled values by name of the argument; ``net_arch`` may also be an architecture itself
-    :return: arguments of the constructor; what the method itself sampled stays as it is
+    :param drawn: all or some of what :func:`draw` sampled; ``net_arch`` may also be an architecture itself
+    :param space: where they were searched
+    :return: arguments as the constructor takes them; names that are not in the space stay out
     """
-    converted = params.copy()
-    if "net_arch" not in converted:
-        return converted
-    net_arch = converted.pop("net_arch")
-    return {"policy_kwargs": {"net_arch": NET_ARCHS[net_arch] if isinstance(net_arch, str) else net_arch}, **converted}
+    params: Params = {}
+    for name, values in space.items():
+        if isinstance(values, Mapping):
+            nested = nest(drawn, values)
+            if nested:
+                params[name] = nested
+        elif callable(values):
+            params[name] = values(drawn)
+        elif name in drawn:
+            params[name] = net_arch_of(drawn) if name == "net_arch" else drawn[name]
+    return params
 
 
-def hidden_sizes(params: Params) -> list[int]:
-    """
-    Get the sizes of the actor, for the networks of an intrinsic reward.
+def net_arch_of(drawn: Params) -> Any:
+    """Look up the architecture that was drawn."""
+    net_arch = drawn["net_arch"]
+    return NET_ARCHS[net_arch] if isinstance(net_arch, str) else net_arch
 
-    :param params: arguments of the constructor, as :func:`convert_backbone` makes them
-    :return: sizes of the hidden layers
-    """
-    net_arch = params["policy_kwargs"]["net_arch"]
+
+def hidden_sizes(drawn: Params) -> list[int]:
+    """Give the networks of an intrinsic reward the sizes of the actor."""
+    net_arch = net_arch_of(drawn)
     return net_arch["pi"] if isinstance(net_arch, dict) else net_arch
 
 
-def pop(params: Params, *names: str) -> Params:
-    """
-    Remove sampled values from others.
-
-    :param params: sampled values by name; changed in place
-    :param names: names of the values to remove
-    :return: the removed values
-    """
-    return {name: params.pop(name) for name in names}
+def one_hidden_size(drawn: Params) -> list[int]:
+    """Give them that of its first layer."""
+    return hidden_sizes(drawn)[:1]
 
 
-def to_intrinsic(params: Params, *names: str) -> Params:
-    """
-    Move sampled values to the arguments of the intrinsic reward, and give its networks the sizes of the actor.
-
-    :param params: arguments of the constructor and sampled values
-    :param names: names of the sampled values, which are those of the arguments
-    :return: arguments of the constructor, with ``intrinsic_kwargs``
-    """
-    others = params.copy()
-    own = {"net_arch": hidden_sizes(params), **pop(others, *names)}
-    return {"intrinsic_kwargs": own, **others}
+def encoder_kwargs(drawn: Params, encoder: str = "encoder") -> Params:
+    """Give an encoder the sizes of the actor, if it has networks."""
+    return {"net_arch": hidden_sizes(drawn)} if drawn[encoder] in ("contrastive", "icm", "temporal") else {}
 
 
-def draw_entropy(trial: Any) -> Params:
-    """
-    Sample arguments of the particle entropy.
-
-    :param trial: Optuna trial
-    :return: sampled values by name
-    """
-    return {
-        "k": trial.suggest_int("k", 3, 24, log=True),
-        "scale": trial.suggest_categorical("scale", ["variance", "std"]),
-        "log1p": trial.suggest_categorical("log1p", [True, False]),
-    }
-
-
-def draw_encoder(trial: Any) -> Params:
-    """
-    Sample the state representation and arguments of the particle entropy.
-
-    :param trial: Optuna trial
-    :return: sampled values by name
-    """
-    return {
-        "encoder": trial.suggest_categorical("encoder", ["contrastive", "fourier", "icm", "identity", "temporal"]),
-        **draw_entropy(trial),
-    }
-
-
-def pop_encoder(params: Params) -> Params:
-    """
-    Convert what :func:`draw_encoder` sampled to arguments of an intrinsic reward.
-
-    :param params: arguments of the constructor and sampled values; changed in place
-    :return: ``encoder``, ``encoder_kwargs`` and ``entropy_kwargs``
-    """
-    encoder = params.pop("encoder")
-    return {
-        "encoder": encoder,
-        "encoder_kwargs": {"net_arch": hidden_sizes(params)} if encoder in ("contrastive", "icm", "temporal") else {},
-        "entropy_kwargs": pop(params, "k", "scale", "log1p"),
-    }
+#: Arguments of the particle entropy, and of the state representation that it is computed in
+ENTROPY: Space = {"k": Interval(3, 24), "scale": ["variance", "std"], "log1p": [True, False]}
+ENCODER: Space = {
+    "encoder": ["contrastive", "fourier", "icm", "identity", "temporal"],
+    "encoder_kwargs": encoder_kwargs,
+    "entropy_kwargs": ENTROPY,
+}

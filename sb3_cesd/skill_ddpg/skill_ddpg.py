@@ -17,8 +17,7 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.checks import build
 from sb3_cesd.common.choices import OnNonFinite, Reward, SkillType, WarmUp
-from sb3_cesd.common.cuda.graphed_function import check_capturable, set_learning_rate
-from sb3_cesd.common.cuda.update_runner import UpdateRunner
+from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
 from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import TensorObservation, to_states
@@ -30,7 +29,7 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.results import as_logs
-from sb3_cesd.skill_ddpg import checks, normalization, saved_files, search_space
+from sb3_cesd.skill_ddpg import checks, normalization, saved_files
 from sb3_cesd.skill_ddpg.arguments import (
     ConstructorSignature,
     check_argument_names,
@@ -43,6 +42,7 @@ from sb3_cesd.skill_ddpg.cloning import cloning_loss, make_reference
 from sb3_cesd.skill_ddpg.learning import LearningSkillModel
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
+from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, draw, nest
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
@@ -130,6 +130,8 @@ class SkillDDPG(LearningSkillModel):
     reward_class: ClassVar[type[IntrinsicReward]]
     #: Defaults of the constructor that differ from those of the class above
     defaults: ClassVar[dict[str, Any]] = {}
+    #: Arguments that RL Zoo's tuning searches besides those of the backbone, see :mod:`sb3_cesd.skill_ddpg.search_space`
+    search_space: ClassVar[Space] = {}
     #: Why the method has no continuous skills, as the end of a sentence; ``None`` if it has them
     discrete_because: ClassVar[str | None] = None
     __signature__ = ConstructorSignature()
@@ -647,7 +649,7 @@ class SkillDDPG(LearningSkillModel):
         :param trial: Optuna trial
         :return: sampled values by name
         """
-        return search_space.draw_backbone(trial)
+        return draw(trial, BACKBONE) | draw(trial, cls.search_space)
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
@@ -659,4 +661,4 @@ class SkillDDPG(LearningSkillModel):
         :param drawn: what :meth:`draw_hyperparams` sampled, by name
         :return: arguments of the constructor
         """
-        return search_space.convert_backbone(drawn)
+        return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sb3_cesd.common.merging import merge
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
+from sb3_cesd.skill_ddpg.search_space import BACKBONE, NET_ARCHS, TASK_ARGUMENTS, Params, draw, nest
 from sb3_cesd.zoo.defaults import NET_ARCH, OWN_NET_ARCH, entry_draws
 from sb3_cesd.zoo.given import ENCODERS, replaced_encoders
 from sb3_cesd.zoo.nested import Path, has, leaves, look_up, only_json, only_names, walk
@@ -116,12 +116,12 @@ class SearchSpace:
         """Draw the hyperparameters that are searched."""
         if not self.is_for_task:
             return self.method.draw_hyperparams(trial)
-        drawn = draw_backbone(trial)
+        drawn = draw(trial, BACKBONE)
         return {name: drawn[name] for name in self.names}
 
     def _convert(self, drawn: Params) -> Params:
         """Convert draws to arguments of the constructor."""
-        return convert_backbone(drawn) if self.is_for_task else self.method.convert_hyperparams(drawn)
+        return nest(drawn, BACKBONE) if self.is_for_task else self.method.convert_hyperparams(drawn)
 
     def _complete(self, drawn: Params, has_own_sizes: bool) -> Params:
         """Add the arguments of the reward in the entry, including its network sizes if the actor has those of the entry."""

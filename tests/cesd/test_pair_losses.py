@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import SkillPairs
 from sb3_cesd.common import ensembles
-from sb3_cesd.common.cuda.fixed_shapes import fixed_shapes
+from sb3_cesd.common.cuda import fixed_shapes
 
 N_SKILLS = 6
 # With 3 heads (skill % 3): 9 rows on head 0, one row on head 1, none on head 2

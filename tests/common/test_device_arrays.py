@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common import buffers
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.cuda.device_arrays import DeviceArrays
+from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.observations import add_skill, skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 

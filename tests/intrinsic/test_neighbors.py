@@ -1,7 +1,7 @@
 import pytest
 import torch as th
 
-from sb3_cesd.intrinsic.neighbors import nearest_distances
+from sb3_cesd.intrinsic.particle_entropy import nearest_distances
 
 
 def by_differences(features, groups, k):

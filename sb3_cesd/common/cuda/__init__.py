@@ -1,1 +1,0 @@
-"""Code that only a GPU needs: captured graphs, tensors of arrays that change, shapes that do not depend on data."""
