@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from arguments import at_least, existing, make_folder, output_folder
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
-from urlb_run import model_file
+from urlb_run import make_envs, model_file
 
-from sb3_cesd import make_batched, registry
+from sb3_cesd import registry
 from sb3_cesd.common.files import save_figure_whole, written_whole
 from sb3_cesd.metrics import play_paths
 from sb3_cesd.metrics.plots import draw_torso_panels
@@ -40,7 +40,7 @@ def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
     :return: positions [m], shape ``(n_skills, n_trajectories, n_steps + 1, 3)``: one trajectory of each continuous skill,
         ordered by direction, or :data:`N_TRAJECTORIES` trajectories in all, as many of each discrete skill
     """
-    env = make_batched(domain, N_TRAJECTORIES, seed=seed, n_threads=1)
+    env = make_envs(domain, N_TRAJECTORIES, n_threads=1, seed=seed)
     if model.skill_space.discrete:
         n_skills = model.n_skills
         skills = trajectory_skills(model, n_skills * max(1, N_TRAJECTORIES // n_skills))

@@ -15,6 +15,8 @@ from entries import of_constructor
 from run_checkpoints import forget, learn, start_or_resume
 from runs import Row
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecEnv
 from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
@@ -175,6 +177,13 @@ def on_device(device: str) -> Row:
     return {"device": device, "cuda_graph": can_capture(th.device(device))}
 
 
+def make_envs(env_id: str, n_envs: int, n_threads: int, seed: int | None = None) -> VecEnv:
+    """Make environments, which are batched if they can be."""
+    if env_id in LOCOMOTION:
+        return make_vec_env(env_id, n_envs, seed=seed)
+    return make_batched(env_id, n_envs, seed=seed, n_threads=n_threads)
+
+
 def pretrain(
     run: Row,
     models: Path,
@@ -198,7 +207,7 @@ def pretrain(
     th.set_num_threads(1)
     method, n_timesteps = METHODS[run["method"]], run["pretrain_steps"]
     entry = of_constructor(method.arguments(run["scale"], run["domain"]))
-    env = run["domain"] if run["n_envs"] == 1 else make_batched(run["domain"], run["n_envs"], n_threads=n_env_threads)
+    env = run["domain"] if run["n_envs"] == 1 else make_envs(run["domain"], run["n_envs"], n_env_threads)
     entry["buffer_size"] = min(int(entry["buffer_size"]), n_timesteps)
     folder = model_file(models, run, n_timesteps).with_suffix(".checkpoints")
     make_model = partial(registry.METHODS[method.algo], env=env, seed=run["seed"], **on_device(device), **entry)
@@ -234,7 +243,7 @@ def measure(model: SkillDDPG, domain: str, coverage: TrainingCoverage, n_task_ep
         of goals; ``total_coverage``, ``queue_coverage`` and ``training_entropy``, the particle entropy of the observations of
         training
     """
-    env = make_batched(domain, N_ROLLOUTS, n_threads=n_env_threads)
+    env = make_envs(domain, N_ROLLOUTS, n_env_threads)
     metrics, rollouts = play_and_measure(
         model, env, n_rollouts=N_ROLLOUTS, n_steps=N_STEPS, noise_std=model.exploration_noise, seed=0
     )
@@ -321,13 +330,12 @@ def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n
 
     seconds = 0.0
     if resumed is not None:
-        seconds, env_state = resumed
-        eval_env.reset()
-        eval_env.set_state(env_state)
+        seconds, _ = resumed
+        eval_env.seed(OF_EVALUATION + seed + model.num_timesteps)
     with warnings.catch_warnings():
         # Evaluations use batched environments, training a single one
         warnings.filterwarnings("ignore", message="Training and eval env are not of the same type")
-        seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", eval_env.get_state, seconds)
+        seconds = learn(model, run["finetune_steps"], callback, folder / "checkpoints", lambda: None, seconds)
     eval_env.close()
     forget(folder / "checkpoints")
     returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]

@@ -16,7 +16,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation, make_batched
+from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.envs.mazes.layouts import get_layout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -237,7 +237,7 @@ def test_a_position_that_is_not_finite_is_told_with_its_step(make_model):
 
 
 def test_goals_and_trajectories_of_a_robot():
-    model = METRA("MlpPolicy", make_batched("SkillAnt-v0", 2, n_threads=1), n_skills=4, learning_starts=40, batch_size=32,
+    model = METRA("MlpPolicy", make_vec_env("SkillAnt-v0", 2), n_skills=4, learning_starts=40, batch_size=32,
                   buffer_size=1000, device="cpu", policy_kwargs={"net_arch": [16]})  # fmt: skip
     callback = SkillMetricsCallback(eval_freq=40, n_rollouts=2, n_steps=5, n_trajectories=6, goal_range=2.0)
     rows = learn(model, 80, callback)

@@ -322,15 +322,6 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "model_class": optional(subclass(OffPolicyAlgorithm, "a class of models", "pass that of the model, e.g. CeSD")),
     },
     "preset": {"env_id": TEXT},
-    # Environments made by functions; for their classes see sb3_cesd.envs.allowed
-    "make_batched": {
-        "env_id": TEXT,
-        "n_envs": COUNT,
-        "seed": optional(SEED),
-        "n_threads": optional(COUNT),
-        "env_kwargs": optional(ARGUMENTS),
-        "monitor_dir": optional(FOLDER),
-    },
     # Metrics
     "collect_rollouts": _ROLLOUTS,
     "play_places": {"model": MODEL, "env": _ROLLOUTS["env"], "seed": optional(SEED)},

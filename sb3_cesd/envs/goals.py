@@ -1,31 +1,25 @@
 """Goal-reaching tasks, to be solved with skills."""
 
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Annotated, Any, Literal, NamedTuple, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
+from sb3_cesd.common.arguments import Positive, PositiveInt, Range, checked
 from sb3_cesd.common.observations import Observation, check_plain_space, entries_of
-from sb3_cesd.envs.allowed import check_env_arguments
 
 #: Key of the goal in the observations
 GOAL = "goal"
 #: Separates the random numbers of goals from those that the environment draws with the same seed
 OWN_STREAM = 1
+#: Length of an episode of the tasks from the literature, in steps
+HORIZON = 200
 
 
 class GoalSettings(NamedTuple):
-    """
-    Settings of a task from the literature.
-
-    :param env_id: the robot
-    :param goal_range: see :class:`GoalTask`
-    :param radius: see :class:`GoalTask`
-    :param goal_duration: see :class:`GoalTask`
-    :param n_axes: see :class:`GoalTask`
-    """
+    """Settings of a task from the literature, see :class:`GoalTask`."""
 
     env_id: str
     goal_range: float
@@ -34,8 +28,6 @@ class GoalSettings(NamedTuple):
     n_axes: int
 
 
-#: Length of an episode, in steps
-HORIZON = 200
 #: The tasks of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), by name
 GOAL_TASKS = {
     "AntMultiGoal": GoalSettings("SkillAnt-v0", 7.5, 3.0, goal_duration=50, n_axes=2),
@@ -58,26 +50,25 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     to it; in CSF's, all goals of the ant but the first are drawn only once, when the environment is created, and the first
     step is never rewarded.
 
-    :param env: an environment with a ``position`` (x, y, z), as robots and mazes have. One without it is reset, since some
-        only have a ``position`` after a reset
+    :param env: an environment with a ``position`` (x, y, z), as robots and mazes have
     :param goal_range: largest distance of a goal along each axis [m]
     :param radius: distance within which a goal counts as reached [m]
     :param goal_duration: steps until the next goal; ``None`` for one goal per episode
     :param n_axes: number of coordinates of a goal: 1 for x, 2 for x and y, 3 for all
-    :raises ValueError: if the environment has no position, or already has an observation ``"goal"``
+    :raises ValueError: if a number is out of range, or the environment already has an observation ``"goal"``
     """
 
+    @checked
     def __init__(
-        self, env: gym.Env, goal_range: float, radius: float, goal_duration: int | None = None, n_axes: int = 2
+        self,
+        env: gym.Env,
+        goal_range: Positive,
+        radius: Positive,
+        goal_duration: PositiveInt | None = None,
+        n_axes: Annotated[int, Range(1, 3)] = 2,
     ) -> None:
-        check_env_arguments("GoalTask", locals())
         RecordConstructorArgs.__init__(self, goal_range=goal_range, radius=radius, goal_duration=goal_duration, n_axes=n_axes)
         super().__init__(env)
-        if not env.has_wrapper_attr("position"):
-            # Some only have one after a reset
-            env.reset()
-        if not env.has_wrapper_attr("position"):
-            raise ValueError("The environment has no position to measure goals by: give it a property position (x, y, z).")
         plain = check_plain_space(env.observation_space)
         entries = entries_of(dict(plain.spaces) if isinstance(plain, spaces.Dict) else plain)  # type: ignore[arg-type]
         if GOAL in entries:
@@ -94,13 +85,6 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._random_state = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """
-        Start an episode, with a new goal.
-
-        :param seed: seed of the goals and of the environment; ``None`` continues the current streams
-        :param options: passed to the environment
-        :return: observation and info
-        """
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None:
             # Independent of the initial state, which is drawn with the same seed
@@ -110,12 +94,6 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._with_goal(observation), info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """
-        Step the environment.
-
-        :param action: action of the environment
-        :return: observation, reward, terminated, truncated and info, as usual
-        """
         observation, _, terminated, truncated, info = self.env.step(action)
         distance = float(np.linalg.norm(self._way()))
         is_within = distance <= self.radius
@@ -126,38 +104,18 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._with_goal(observation), float(is_within), terminated, truncated, info
 
     def _draw(self, center: np.ndarray) -> np.ndarray:
-        """
-        Draw a goal.
-
-        :param center: center of the range, shape ``(n_axes,)``
-        :return: position of the goal, shape ``(n_axes,)``
-        """
         return center + self._random_state.uniform(-self.goal_range, self.goal_range, center.shape)
 
     def _way(self) -> np.ndarray:
-        """Return the vector from the robot to the goal [m], shape ``(n_axes,)``."""
-        position = np.asarray(self.env.get_wrapper_attr("position"))
-        if position.ndim != 1:
-            raise ValueError(f"The position of the environment has shape {position.shape}: let it be (x, y, z).")
-        position = position[: len(self.goal)]
-        if position.shape != self.goal.shape:
-            raise ValueError(
-                f"A goal of {len(self.goal)} coordinates can't be compared with a position of {len(position)}: pass "
-                f"n_axes={len(position)}, or return (x, y, z)."
-            )
-        return self.goal - position
+        """Vector from the robot to the goal [m], shape ``(n_axes,)``."""
+        return self.goal - self.env.get_wrapper_attr("position")[: len(self.goal)]
 
     def _with_goal(self, observation: Observation) -> dict[str, np.ndarray]:
-        """
-        Add the goal to an observation.
-
-        :param observation: observation of the environment
-        :return: observation with the vector to the goal
-        """
         return {**entries_of(observation), GOAL: self._way().astype(np.float32)}
 
 
-def make_goal_task(name: str) -> gym.Env:
+@checked
+def make_goal_task(name: Literal["AntMultiGoal", "HalfCheetahGoal", "QuadrupedGoal"]) -> gym.Env:
     """
     Create a task of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), with episodes of 200 steps.
 
@@ -173,8 +131,5 @@ def make_goal_task(name: str) -> gym.Env:
     :return: the task
     :raises ValueError: if there is no such task
     """
-    check_env_arguments("make_goal_task", locals())
-    if name not in GOAL_TASKS:
-        raise ValueError(f"Unknown task name {name!r}: choose one of {', '.join(GOAL_TASKS)}.")
-    env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
-    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)
+    env_id, *arguments = GOAL_TASKS[name]
+    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), *arguments)

@@ -11,8 +11,8 @@ from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.envs.robots.batching import batch_envs
-from sb3_cesd.envs.robots.robot import Robot
+from sb3_cesd.envs.robots.env import RobotEnv
+from sb3_cesd.envs.robots.vec_env import batch_envs
 
 #: Length of the episodes of a maze without a time limit, in steps
 NO_LIMIT = 2**31 - 1
@@ -40,7 +40,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     :param n_skills: number of skills
     :param n_rollouts: number of rollouts per skill
     :param env_kwargs: arguments of the environment
-    :return: one maze per rollout, one robot per skill (stepped together), or a single environment of any other kind
+    :return: one maze per rollout, one robot per skill, or a single environment of any other kind
     :raises ValueError: if there is no environment with this id
     """
     check_arguments("make_play_env", locals())
@@ -50,7 +50,7 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     if isinstance(plain, MazeEnv):
         horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or NO_LIMIT
         return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
-    if isinstance(plain, Robot):
+    if hasattr(plain, "robot_name"):
         env.close()
-        return batch_envs([make] * n_skills)
+        return (batch_envs if isinstance(plain, RobotEnv) else DummyVecEnv)([make] * n_skills)
     return DummyVecEnv([lambda: env])

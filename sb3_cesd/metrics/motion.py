@@ -7,7 +7,6 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.rules import shown
-from sb3_cesd.envs.robots.robot import RobotName
 from sb3_cesd.metrics.normalization import raw_observations
 from sb3_cesd.metrics.places import env_positions
 from sb3_cesd.metrics.random_actions import RandomActions
@@ -63,11 +62,7 @@ def robot_name(env: VecEnv) -> str | None:
     :param env: any environments
     :return: ``"walker"``, ``"quadruped"``, ``"jaco"``, ``"ant"`` or ``"half_cheetah"``; ``None`` for other environments
     """
-    for name in ("domain", "robot"):
-        value = env.get_attr(name, indices=0)[0] if env.has_attr(name) else None
-        if isinstance(value, RobotName):
-            return value
-    return None
+    return env.get_attr("robot_name", indices=0)[0] if env.has_attr("robot_name") else None
 
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle: int = SETTLE) -> np.ndarray:

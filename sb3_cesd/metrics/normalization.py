@@ -3,7 +3,7 @@
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.envs.robots.locomotion_models import ObservationScale
+from sb3_cesd.envs.robots.observation_scale import ObservationScale
 from sb3_cesd.metrics.rollouts import SkillRollouts
 from sb3_cesd.metrics.training_env import has_wrappers
 

@@ -9,8 +9,8 @@ from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rules import shown
 from sb3_cesd.common.vec_normalize import check_statistics_fit, normalize_like_training
-from sb3_cesd.envs.robots.batching import make_batched
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.envs.robots.vec_env import make_batched
 from sb3_cesd.metrics.rollouts import collect_rollouts
 
 #: Returns of experts, by which the Unsupervised Reinforcement Learning Benchmark normalises scores

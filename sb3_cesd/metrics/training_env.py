@@ -24,8 +24,7 @@ from sb3_cesd.common.env_specs import arguments_of, env_spec, without_rendering
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import normalize_like_training
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.envs.robots.batching import PLAIN_WRAPPERS, batch_envs
-from sb3_cesd.envs.robots.vec_env import RobotVecEnv
+from sb3_cesd.envs.robots.vec_env import PLAIN_WRAPPERS, RobotVecEnv, batch_envs
 from sb3_cesd.metrics.environments import make_env, make_play_env
 
 #: Wrappers that only record or render, which are left out

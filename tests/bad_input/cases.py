@@ -129,11 +129,6 @@ CASES = [
     Case("SkillOptions", "gamma", 3, "gamma=3 must be above 0 and at most 1: set gamma above 0, up to 1"),
     Case("SkillMetricsCallback", "eval_freq", NAN, "eval_freq=nan must be an integer"),
     Case("SkillMetricsCallback", "n_rollouts", 1, "n_rollouts=1 .*: play at least 2 per skill"),
-    Case("MazeVecEnv", "n_envs", 0, "n_envs=0: pass at least 1"),
-    Case("MazeEnv", "layout", "cube", "Unknown maze 'cube': choose one of square_a"),
-    Case("RobotEnv", "width", 0, "not 0 x 240: pass a positive width and height"),
-    Case("make_batched", "n_threads", True, "n_threads=True must be an integer"),
-    Case("make_batched", "env_id", "Walkers-v0", "There is no environment 'Walkers-v0'"),
     Case("knn_accuracy", "k", 0, "set k above 0"),
     Case("particle_entropy", "states", [[1.0]], r"states=.* must be a numpy array of finite numbers of shape \(n, d\)"),
 ]

@@ -6,9 +6,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import DIAYN, make_batched
+from sb3_cesd import DIAYN
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.export import export_policy, import_policy
@@ -158,7 +159,7 @@ def test_a_method_that_knows_the_way_is_asked_at_each_step(normalized):
 
 
 def test_goals_of_the_literature():
-    ant, cheetah = (make_batched(robot, 1, n_threads=1) for robot in ("SkillAnt-v0", "SkillHalfCheetah-v0"))
+    ant, cheetah = (make_vec_env(robot) for robot in ("SkillAnt-v0", "SkillHalfCheetah-v0"))
     goals = draw_goals(ant)
     assert goals.shape == (50, 2) and 45 < np.abs(goals).max() < 50 and goals.min() < -40
     assert draw_goals(cheetah).shape == (50, 1) and 90 < np.abs(draw_goals(cheetah)).max() < 100

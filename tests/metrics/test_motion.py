@@ -12,7 +12,6 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecNo
 
 from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.envs.robots.env import RobotEnv
-from sb3_cesd.envs.robots.locomotion import LocomotionEnv
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
 from sb3_cesd.metrics.motion import gripper_shares, robot_name
 from sb3_cesd.metrics.normalization import raw_observations
@@ -43,7 +42,7 @@ class ByHand:
         return None
 
 
-@pytest.mark.parametrize("robot", ["Walker-v0", "Quadruped-v0", "SkillAnt-v0"])
+@pytest.mark.parametrize("robot", ["Walker-v0", "Quadruped-v0"])
 def test_poses_and_trembling_are_told_from_motion(robot):
     env = make_batched(robot, 8, n_threads=1)
     metrics, rollouts = play_and_measure(ByHand(env), env, n_rollouts=2, n_steps=150)
@@ -192,7 +191,7 @@ def test_environments_called_like_a_robot_are_measured_as_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("make", "name"), [(partial(RobotEnv, "walker", "run"), "walker"), (partial(LocomotionEnv, "ant"), "ant")]
+    ("make", "name"), [(partial(RobotEnv, "walker", "run"), "walker"), (partial(gym.make, "sb3_cesd:SkillAnt-v0"), "ant")]
 )
 def test_robots_of_other_processes_are_known(make, name):
     env = SubprocVecEnv([make])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import make_batched
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.envs.robots.locomotion_models import MODELS
+from sb3_cesd.envs.robots.observation_scale import SCALES
 from sb3_cesd.metrics import zero_shot_goals
 from sb3_cesd.metrics.motion import measure_motion
 from sb3_cesd.metrics.normalization import normalize, unnormalize
@@ -36,8 +36,8 @@ def motion_of(env):
 
 @pytest.mark.parametrize("env_id", LOCOMOTION)
 def test_motion_is_that_of_the_simulation(env_id):
-    expected = motion_of(make_batched(env_id, 2, seed=0, n_threads=1, env_kwargs={"normalize": False}))
-    motion = motion_of(make_batched(env_id, 2, seed=0, n_threads=1))
+    expected = motion_of(make_vec_env(env_id, 2, seed=0, env_kwargs={"normalize": False}))
+    motion = motion_of(make_vec_env(env_id, 2, seed=0))
     for part, speeds in expected.speeds.items():
         assert motion.speeds[part] == pytest.approx(speeds, rel=1e-4) and (speeds > 0).all()
         assert motion.random_speeds[part] == pytest.approx(expected.random_speeds[part], rel=1e-4)
@@ -45,8 +45,8 @@ def test_motion_is_that_of_the_simulation(env_id):
 
 @pytest.mark.parametrize("around", [False, True])
 def test_back_and_forth(around):
-    env = make_batched("SkillAnt-v0", 2, seed=0, n_threads=1)
-    scale = MODELS["ant"].scale
+    env = make_vec_env("SkillAnt-v0", 2, seed=0)
+    scale = SCALES["ant"]
     observations = env.reset()
     raw = scale.unnormalize(observations)
     assert raw[:, 2] == pytest.approx(0.75, abs=0.11), "height at the start [m]"
@@ -72,8 +72,8 @@ def test_goals_are_shown_as_the_policy_sees_them():
             seen.append(goals.copy())
             return (goals - observations)[:, :2]
 
-    env = make_batched("SkillAnt-v0", 2, seed=0, n_threads=1)
+    env = make_vec_env("SkillAnt-v0", 2, seed=0)
     goals = np.array([[10.0, -20.0], [5.0, 0.0]])
     zero_shot_goals(Asked(), env, goals, n_steps=2)
-    assert MODELS["ant"].scale.unnormalize(seen[-1])[:, :2] == pytest.approx(goals, abs=1e-4)
+    assert SCALES["ant"].unnormalize(seen[-1])[:, :2] == pytest.approx(goals, abs=1e-4)
     assert np.abs(seen[-1][:, 2:]).max() < 3, "the rest is the observation at the start"

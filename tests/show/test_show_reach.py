@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from shown import PLACES, QUICK, model, saved, show
 from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_cesd import APS, METRA, make_batched, show_skills
@@ -25,7 +26,7 @@ def test_robots_of_metra_are_measured_as_in_its_paper(method, env_id):
     assert {"policy_coverage_48"} | GOALS | PLACES <= set(shown.metrics) and "total_coverage" not in shown.metrics
     assert {"policy_coverage_48"} | GOALS <= set(shown.baselines["untrained"])
     assert "on 48 trajectories without noise" in str(shown) and "within 3 m at the end" in str(shown)
-    env = make_batched(env_id, 50, n_threads=1)
+    env = make_vec_env(env_id, 50)
     reached = zero_shot_goals(model(env_id, method), env, draw_goals(env), n_steps=4)
     assert shown.metrics["goal_distance"] == reached.metrics()["goal_distance"]
     assert (reached.skills is None) == (method == "metra"), "which knows the way"
@@ -37,7 +38,7 @@ def test_untrained_skills_reach_goals_by_the_same_protocol(method):
     same = model("SkillHalfCheetah-v0", method)
     shown = show_skills(same, "SkillHalfCheetah-v0", goal_range=5, **{**FEW, "n_rollouts": 0, "n_untrained": 1})
     assert set(shown.metrics) == GOALS and shown.baselines["untrained"] == shown.metrics
-    env = make_batched("SkillHalfCheetah-v0", 50, n_threads=1)
+    env = make_vec_env("SkillHalfCheetah-v0", 50)
     reached = zero_shot_goals(UntrainedSkills(same), env, draw_goals(env), n_steps=4)
     assert (reached.skills is None) == (method != "diayn"), "which does not know the way"
 
@@ -55,7 +56,7 @@ def test_untrained_skills_lead_to_goals_by_untrained_features(method):
 
 def test_an_exported_policy_and_its_untrained_networks_do_not_know_the_way(tmp_path):
     policy = import_policy(export_policy(model("SkillHalfCheetah-v0", "metra"), tmp_path))
-    env = make_batched("SkillHalfCheetah-v0", 50, n_threads=1)
+    env = make_vec_env("SkillHalfCheetah-v0", 50)
     for each in (policy, UntrainedSkills(policy)):
         assert zero_shot_goals(each, env, draw_goals(env), n_steps=4).skills is not None
 

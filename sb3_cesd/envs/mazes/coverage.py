@@ -40,12 +40,7 @@ class CoverageReward:
         self.visited[:] = False
 
     def __call__(self, positions: np.ndarray) -> np.ndarray:
-        """
-        Compute the rewards for new positions, and remember their bins.
-
-        :param positions: one per environment, shape ``(n_envs, 2)``
-        :return: rewards, shape ``(n_envs,)``, float32
-        """
+        """Return the rewards of new positions, one per environment, float32, and remember their bins."""
         visited = (np.arange(len(positions)), bin_indices(self.layout, positions))
         rewards = ~self.visited[visited] / np.float32(self.visited.shape[1])
         self.visited[visited] = True

@@ -19,12 +19,7 @@ RESOLUTION = 2.0**-20
 
 
 def snap(coordinates: np.ndarray) -> np.ndarray:
-    """
-    Round coordinates to odd multiples of :data:`RESOLUTION`: each to the one between the same two even multiples.
-
-    :param coordinates: absolute values below 16, any shape
-    :return: rounded coordinates, same shape
-    """
+    """Round coordinates (absolute values below 16) to odd multiples of :data:`RESOLUTION`."""
     return (2 * np.floor(coordinates / (2 * RESOLUTION)) + 1) * RESOLUTION
 
 
@@ -40,14 +35,7 @@ def move(layout: MazeLayout, positions: np.ndarray, actions: np.ndarray, rng: np
     :param actions: desired displacements, clipped to :data:`MAX_ACTION`, shape ``(n, 2)``
     :param rng: random number generator for the distances from walls
     :return: new positions, shape ``(n, 2)``
-    :raises ValueError: if an action is not finite
     """
-    if not np.isfinite(actions).all():
-        rows = np.flatnonzero(~np.isfinite(actions).all(axis=1)).tolist()
-        raise ValueError(
-            f"The actions of environments {rows} are not finite: pass numbers between {-MAX_ACTION} and {MAX_ACTION}; "
-            "if a policy computed them, its training has diverged (lower its learning rate)."
-        )
     targets = snap(positions + np.minimum(np.maximum(actions, -MAX_ACTION), MAX_ACTION))
     blocked, contacts = _collide(layout, positions, targets)
     back_off = snap(MAX_BACK_OFF * rng.random(positions.shape))
@@ -55,14 +43,7 @@ def move(layout: MazeLayout, positions: np.ndarray, actions: np.ndarray, rng: np
 
 
 def sample_starts(layout: MazeLayout, n: int, rng: np.random.Generator) -> np.ndarray:
-    """
-    Sample start positions uniformly in the start cell, except for strips along its walls.
-
-    :param layout: the maze
-    :param n: number of points
-    :param rng: random number generator
-    :return: float64 positions, shape ``(n, 2)``
-    """
+    """Sample start positions uniformly in the start cell, except for strips along its walls; shape ``(n, 2)``."""
     center = np.array(layout.start_cell)
     starts = np.empty((n, 2))
     missing = np.arange(n)
@@ -75,14 +56,7 @@ def sample_starts(layout: MazeLayout, n: int, rng: np.random.Generator) -> np.nd
 
 
 def place(layout: MazeLayout, position: np.ndarray) -> np.ndarray:
-    """
-    Turn a requested start position into one that :func:`move` accepts.
-
-    :param layout: the maze
-    :param position: requested position, shape ``(2,)``
-    :return: float64 position, shape ``(2,)``
-    :raises ValueError: if the position is not in a free cell
-    """
+    """Turn a requested start position into one that :func:`move` accepts, shape ``(2,)``."""
     snapped = snap(np.asarray(position, dtype=np.float64))
     if snapped.shape != (2,) or not layout.is_free(snapped):
         raise ValueError(f"The start {position} is not inside this maze: pass (x, y) in one of its free cells.")

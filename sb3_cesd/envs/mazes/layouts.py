@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sb3_cesd.common.arguments import check_value
+
 #: Coordinate of walls on one axis -> ranges they span on the other axis
 Walls = Mapping[float, Sequence[tuple[float, float]]]
 
@@ -22,7 +24,7 @@ class MazeLayout:
 
     Arrays over cells include a ring of outside cells: the cell centred on ``(x, y)`` is at index ``(x, y) - origin``.
 
-    :param name: its name in :data:`LAYOUTS`, by which it is pickled, so that copies are the same object
+    :param name: its name in :data:`LAYOUTS`, by which it is pickled
     :param horizontal: y of horizontal walls -> x-ranges
     :param vertical: x of vertical walls -> y-ranges
     :param start_cell: centre of the cell in which episodes start
@@ -123,12 +125,7 @@ class MazeLayout:
 
 
 def _mirrored(walls: Walls) -> Walls:
-    """
-    Add the mirror images of walls across x = 0.
-
-    :param walls: vertical walls right of x = 0
-    :return: the same walls and their mirror images
-    """
+    """Add the mirror images of vertical walls across x = 0."""
     return {**walls, **{-x: spans for x, spans in walls.items()}}
 
 
@@ -154,11 +151,7 @@ LAYOUTS: dict[str, MazeLayout] = {
     ),
     "square_b": MazeLayout(
         name="square_b",
-        horizontal={
-            -4.5: [(-0.5, 4.5)],
-            -3.5: [(0.5, 1.5), (2.5, 3.5)],
-            0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)],
-        },
+        horizontal={-4.5: [(-0.5, 4.5)], -3.5: [(0.5, 1.5), (2.5, 3.5)], 0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)]},
         vertical={
             -0.5: [(-4.5, 0.5)],
             0.5: [(-3.5, 0.5)],
@@ -170,12 +163,7 @@ LAYOUTS: dict[str, MazeLayout] = {
     ),
     "square_c": MazeLayout(
         name="square_c",
-        horizontal={
-            -4.5: [(-0.5, 2.5), (3.5, 4.5)],
-            -3.5: [(0.5, 1.5)],
-            -0.5: [(2.5, 3.5)],
-            0.5: [(-0.5, 0.5), (1.5, 4.5)],
-        },
+        horizontal={-4.5: [(-0.5, 2.5), (3.5, 4.5)], -3.5: [(0.5, 1.5)], -0.5: [(2.5, 3.5)], 0.5: [(-0.5, 0.5), (1.5, 4.5)]},
         vertical={
             -0.5: [(-4.5, 0.5)],
             0.5: [(-3.5, 0.5)],
@@ -253,6 +241,5 @@ def get_layout(name: str) -> MazeLayout:
     :return: the layout of this name
     :raises ValueError: if the name is unknown
     """
-    if name not in LAYOUTS:
-        raise ValueError(f"Unknown maze {name!r}: choose one of {', '.join(LAYOUTS)}.")
+    check_value("layout", name, tuple(LAYOUTS))
     return LAYOUTS[name]

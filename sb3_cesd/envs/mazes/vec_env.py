@@ -1,25 +1,21 @@
-import copy
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import ResetNeeded
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
-from sb3_cesd.envs.allowed import check_env_arguments
+from sb3_cesd.common.arguments import PositiveInt, checked
+from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.envs.mazes.coverage import CoverageReward
 from sb3_cesd.envs.mazes.drawing import draw_trail
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
-from sb3_cesd.envs.mazes.env import check_render_mode, make_coverage, maze_spaces, start_option
+from sb3_cesd.envs.mazes.env import maze_spaces
 from sb3_cesd.envs.mazes.ids import HORIZON
 from sb3_cesd.envs.mazes.layouts import get_layout
-
-#: Constructor arguments that other attributes depend on
-MADE_WITH = ("layout", "reward", "render_mode")
 
 
 class MazeVecEnv(VecEnv):
@@ -27,8 +23,7 @@ class MazeVecEnv(VecEnv):
     A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, which are moved together by NumPy.
 
     All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``. All
-    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins. The
-    environment can be reset after closing.
+    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins.
 
     :param layout: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
     :param n_envs: number of environments
@@ -41,24 +36,23 @@ class MazeVecEnv(VecEnv):
 
     actions: np.ndarray
 
+    @checked
     def __init__(
         self,
         layout: str,
-        n_envs: int,
-        max_episode_steps: int = HORIZON,
-        reward: str = "none",
-        render_mode: str | None = None,
+        n_envs: PositiveInt,
+        max_episode_steps: PositiveInt = HORIZON,
+        reward: Literal["none", "coverage"] = "none",
+        render_mode: Literal["rgb_array"] | None = None,
     ) -> None:
-        check_env_arguments("MazeVecEnv", locals())
         self.layout = get_layout(layout)
         self.reward = reward
         self.max_episode_steps = max_episode_steps
-        self.render_mode = check_render_mode(render_mode)  # read by VecEnv.__init__
+        self.render_mode = render_mode  # read by VecEnv.__init__
         super().__init__(n_envs, *maze_spaces(self.layout))
-        self._coverage = make_coverage(reward, self.layout, n_envs)
+        self._coverage = CoverageReward(self.layout, n_envs) if reward == "coverage" else None
         self._rng = np.random.default_rng()
         self._positions = np.tile(np.array(self.layout.start_cell, dtype=np.float64), (n_envs, 1))
-        self._has_started = False
         self._trails: list[np.ndarray] = []  # positions in this episode, (n_envs, 2) each; empty without render mode
         self._n_steps = 0
         self._returns = np.zeros(n_envs)
@@ -88,138 +82,57 @@ class MazeVecEnv(VecEnv):
         Step all environments.
 
         :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions are not an array of numbers, have the wrong shape, or are not finite
-        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
+        :raises ValueError: if the actions have the wrong shape, or are not finite
         """
-        if not self._has_started:
-            raise ResetNeeded(NO_EPISODE)
-        actions = to_numbers(self.actions, (self.num_envs, 2), several=True)
-        self._positions = move(self.layout, self._positions, actions, self._rng)
+        self._positions = move(self.layout, self._positions, finite_actions(self.actions, (self.num_envs, 2)), self._rng)
         self._n_steps += 1
         if self._coverage is None:
             rewards = np.zeros(self.num_envs, dtype=np.float32)
         else:
             rewards = self._coverage(self._positions)
         self._returns += rewards
-        observations = self._positions.astype(np.float32)
         done = self._n_steps >= self.max_episode_steps
         if done:
-            infos = self._final_infos(observations)
+            infos = self._final_infos()
             self._start_episodes()
-            observations = self._positions.astype(np.float32)
         else:
             infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
             self._record()
-        return observations, rewards, np.full(self.num_envs, done), infos
+        return self._positions.astype(np.float32), rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         pass
-
-    def get_state(self) -> dict[str, Any]:
-        """
-        Return the state from which the environments can continue.
-
-        :return: state for :meth:`set_state`
-        """
-        return {
-            "positions": self._positions.copy(),
-            "has_started": self._has_started,
-            "trails": list(self._trails),
-            "rng": copy.deepcopy(self._rng),
-            "n_steps": self._n_steps,
-            "returns": self._returns.copy(),
-            "coverage": self._coverage and self._coverage.visited.copy(),
-            "seconds": time.time() - self._start_time,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue from the state of as many other environments of the same maze.
-
-        :param state: state that :meth:`get_state` of the other environments returned
-        """
-        self._positions = np.array(state["positions"])
-        self._has_started = state["has_started"]
-        self._trails = list(state["trails"])
-        self._rng = copy.deepcopy(state["rng"])
-        self._n_steps = state["n_steps"]
-        self._returns[:] = state["returns"]
-        if self._coverage is not None:
-            self._coverage.visited[:] = state["coverage"]
-        self._start_time = time.time() - state["seconds"]
-        # Discard seeds and options that were set for the next reset
-        self._reset_seeds()
-        self._reset_options()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
         return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """
-        Return an attribute: each environment has its own ``position``, all others are shared.
-
-        :param attr_name: its name
-        :param indices: which environments; ``None`` for all
-        :return: its value in each
-        :raises AttributeError: if there is none of that name
-        """
+        """Return an attribute: each environment has its own ``position``, all others are shared."""
         value = getattr(self, attr_name)
         return [value[idx] if attr_name == "position" else value for idx in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """
-        Set a shared attribute.
-
-        :param attr_name: its name
-        :param value: its new value
-        :param indices: all environments, or ``None``
-        :raises ValueError: if ``indices`` selects only some of the environments, or the attribute can't change
-        """
-        if attr_name in MADE_WITH:
-            raise ValueError(f"{attr_name!r} of a MazeVecEnv can't be changed: make another one.")
-        if set(self._get_indices(indices)) != set(range(self.num_envs)):
-            raise ValueError(
-                f"The environments of MazeVecEnv share {attr_name!r}: set it for all of them, or use DummyVecEnv with MazeEnv."
-            )
+        """Set an attribute that the environments share."""
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
-        """
-        Call a method of the environments. The only one is ``render``.
-
-        :param method_name: ``"render"``
-        :param method_args: not used
-        :param indices: which environments; ``None`` for all
-        :param method_kwargs: not used
-        :return: an image of each, shape ``(height, width, 3)``; ``None`` where ``render_mode`` is
-        :raises AttributeError: for any other method
-        """
+        """Call a method of the environments. The only one is ``render``, which returns an image of each."""
         if method_name != "render":
-            raise AttributeError(
-                f"MazeVecEnv has no method {method_name!r} for each environment: use DummyVecEnv with MazeEnv."
-            )
+            raise AttributeError(f"MazeVecEnv has no method {method_name!r} of one environment: use DummyVecEnv with MazeEnv.")
         if self.render_mode is None:
             return [None for _ in self._get_indices(indices)]
         trails = np.stack(self._trails, axis=1)  # (n_envs, n_steps + 1, 2)
         return [draw_trail(self.layout, trails[idx]) for idx in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """
-        Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer.
-
-        :param wrapper_class: class of a wrapper
-        :param indices: which environments; ``None`` for all
-        :return: the answer for each
-        """
+        """Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer."""
         return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
 
     def _start_episodes(self) -> None:
         self._positions = sample_starts(self.layout, self.num_envs, self._rng)
         for idx, options in enumerate(self._options):
-            wanted = start_option(options)
-            if wanted is not None:
-                self._positions[idx] = place(self.layout, wanted)
-        self._has_started = True
+            if "position" in options:
+                self._positions[idx] = place(self.layout, options["position"])
         self._n_steps = 0
         self._returns[:] = 0.0
         self._trails.clear()
@@ -229,13 +142,8 @@ class MazeVecEnv(VecEnv):
         if self.render_mode is not None:
             self._trails.append(self._positions.copy())
 
-    def _final_infos(self, observations: np.ndarray) -> list[dict[str, Any]]:
-        """
-        Make the ``infos`` of the last step of the episodes.
-
-        :param observations: last observations of the episodes, shape ``(n_envs, 2)``
-        :return: one dictionary per environment
-        """
+    def _final_infos(self) -> list[dict[str, Any]]:
+        """Make the ``infos`` of the last step of the episodes."""
         seconds = round(time.time() - self._start_time, 6)
         return [
             {
@@ -243,5 +151,5 @@ class MazeVecEnv(VecEnv):
                 "terminal_observation": observation,
                 "episode": {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds},
             }
-            for observation, episode_return in zip(observations, self._returns.tolist(), strict=True)
+            for observation, episode_return in zip(self._positions.astype(np.float32), self._returns.tolist(), strict=True)
         ]

@@ -1,15 +1,53 @@
 """dm_control's Physics for many simulations, from which its tasks compute rewards and observations as from a single one."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from mujoco.batch import Batch
-
-from sb3_cesd.envs.robots.batched_array import BatchedArray
 
 #: Kind of an element of a composer model -> field of its position
 POSITION_FIELDS = {"body": "xpos", "site": "site_xpos"}
+
+
+class BatchedArray(np.ndarray):
+    """
+    A value of many simulations that dm_control's formulas can treat as the value of a single one.
+
+    The last axis runs over the simulations. A formula treats the other axes as those of a single simulation, and its results
+    are bit-identical: powers are computed one by one, since NumPy rounds powers of arrays differently from powers of numbers.
+    """
+
+    def __pow__(self, exponent: Any, modulo: None = None) -> np.ndarray:
+        values = np.asarray(self)
+        powers = np.array([number**exponent for number in values.ravel().tolist()])
+        return powers.reshape(values.shape).view(BatchedArray)
+
+    def ravel(self, order: Any = "C") -> np.ndarray:
+        """Flatten the value of each simulation."""
+        return self.reshape(-1, self.shape[-1])
+
+    def __array_function__(self, func: Callable, types: Any, args: Any, kwargs: Any) -> Any:
+        if func not in BATCHED_FUNCTIONS:
+            raise TypeError(f"{func.__name__} might mix simulations: add to BATCHED_FUNCTIONS what it does to each of them.")
+        return BATCHED_FUNCTIONS[func](*args, **kwargs).view(BatchedArray)
+
+
+def _where(condition: np.ndarray, chosen: Any, other: Any) -> np.ndarray:
+    return np.where(np.asarray(condition), np.asarray(chosen), np.asarray(other))
+
+
+def _hstack(values: Any) -> np.ndarray:
+    return np.concatenate([np.asarray(value) for value in values])
+
+
+def _norm(vectors: np.ndarray) -> np.ndarray:
+    # One by one: a sum over an axis may be rounded differently
+    return np.sqrt([vector.dot(vector) for vector in np.ascontiguousarray(np.asarray(vectors).T)])
+
+
+#: NumPy function -> what it does to each simulation
+BATCHED_FUNCTIONS: dict[Callable, Callable] = {np.where: _where, np.hstack: _hstack, np.linalg.norm: _norm}
 
 
 class BatchedData:
@@ -17,12 +55,9 @@ class BatchedData:
     MuJoCo's data of many simulations. Each field is a :class:`BatchedArray` that follows the simulations.
 
     MuJoCo fills a field from the first step after its first use.
-
-    :param batch: the simulations
-    :param model: dm_control's model, shared by all
     """
 
-    def __init__(self, batch: Batch, model: Any) -> None:
+    def __init__(self, batch: Any, model: Any) -> None:
         self.model = model
         self._batch = batch
 
@@ -57,12 +92,7 @@ class NamedField:
 
 
 class NamedData:
-    """
-    All fields of :class:`BatchedData`, indexed by names.
-
-    :param data: the fields
-    :param named_data: those of a single simulation
-    """
+    """All fields of :class:`BatchedData`, indexed by names as those of a single simulation."""
 
     def __init__(self, data: BatchedData, named_data: Any) -> None:
         self._data = data
@@ -74,7 +104,7 @@ class NamedData:
         return field
 
 
-def batch_physics(physics: Any, batch: Batch) -> Any:
+def batch_physics(physics: Any, batch: Any) -> Any:
     """
     Make a Physics that reads many simulations at once.
 
@@ -95,27 +125,16 @@ def batch_physics(physics: Any, batch: Batch) -> Any:
     return batched
 
 
-class FlatObservations:
+def flat_observations(task: Any, physics: Any) -> np.ndarray:
     """
-    Observations of dm_control's task, flattened.
+    Compute the observations of a dm_control's task.
 
-    :param task: dm_control's task
+    :param task: the task
     :param physics: made by :func:`batch_physics`
-    :param shape: ``(n_envs, obs_dim)``
+    :return: observations, shape ``(n_envs, obs_dim)``, float32
     """
-
-    def __init__(self, task: Any, physics: Any, shape: tuple[int, int]) -> None:
-        self._task = task
-        self._physics = physics
-        self._shape = shape
-
-    def __call__(self) -> np.ndarray:
-        """
-        Compute the observations.
-
-        :return: observations, shape ``(n_envs, obs_dim)``, float32
-        """
-        observations = np.empty(self._shape, dtype=np.float32)
-        parts = self._task.get_observation(self._physics).values()
-        np.concatenate([np.asarray(part).reshape(-1, len(observations)) for part in parts], out=observations.T)
-        return observations
+    parts = [np.asarray(part) for part in task.get_observation(physics).values()]
+    flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+    observations = np.empty((flat[0].shape[1], sum(len(part) for part in flat)), dtype=np.float32)
+    np.concatenate(flat, out=observations.T)
+    return observations

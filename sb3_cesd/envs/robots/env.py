@@ -1,13 +1,13 @@
-from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
-from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.gl import import_physics
-from sb3_cesd.envs.robots.robot import Robot, RobotName, SimulationDiverged
+from sb3_cesd.common.arguments import PositiveInt, check_value, checked
+from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.envs.robots.gl import check_display, explain_rendering, import_physics
 
 #: Tasks of each domain; a domain is a module of this folder
 TASKS = {
@@ -18,17 +18,16 @@ TASKS = {
 #: Camera that shows the robot, and follows it if it can walk away
 CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
 
-#: Attributes by which dm_control's environments count the steps of an episode
-COUNTERS = ("_step_count", "_reset_next_step")
 
-
-class RobotEnv(Robot):
+class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     """
     A task of the Unsupervised Reinforcement Learning Benchmark (Laskin et al., 2021) on dm_control, through Shimmy.
 
     Observations are float32 vectors in the order of the benchmark. Actions are clipped to [-1, 1], then scaled linearly to the
-    bounds of the actuators. Rewards are in [0, 1]. Episodes end by truncation, unless the simulation diverges, see
-    :class:`~sb3_cesd.envs.robots.robot.Robot`.
+    bounds of the actuators. Rewards are in [0, 1]. Episodes end by truncation. Only if the simulation diverges (MuJoCo warns
+    of a bad acceleration, for example), they terminate, with the previous observation and zero reward, since there is no valid
+    next state to bootstrap a value from; ``info["physics_warnings"]`` then holds the number of each warning. A pickled copy
+    starts a new, unseeded episode.
 
     :param domain: ``"walker"`` (24 observations, 6 actions), ``"quadruped"`` (78, 12) or ``"jaco"`` (55, 9)
     :param task: walker: stand, walk, run, flip; quadruped: stand, walk, run, jump; jaco: reach_top_left, reach_top_right,
@@ -38,37 +37,46 @@ class RobotEnv(Robot):
     :param height: height of the image of ``"rgb_array"`` [pixel]
     :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for one that follows the robot (jaco:
         that faces it)
-    :raises ValueError: if the domain, task, render mode or camera is unknown, or the image has no pixels
-    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
+    :raises ValueError: if the domain, task or render mode is unknown, or the image has no pixels
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
+        display for ``"human"``
     """
 
+    observation_space: spaces.Box
+    action_space: spaces.Box
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"]}  # noqa: RUF012
+    _last_observation: np.ndarray
 
+    @checked
     def __init__(
         self,
-        domain: str,
+        domain: Literal["walker", "quadruped", "jaco"],
         task: str,
-        render_mode: str | None = None,
-        width: int = 320,
-        height: int = 240,
+        render_mode: Literal["rgb_array", "human"] | None = None,
+        width: PositiveInt = 320,
+        height: PositiveInt = 240,
         camera: str | int | None = None,
     ) -> None:
-        check_env_arguments("RobotEnv", locals())
         EzPickle.__init__(self, domain, task, render_mode, width, height, camera)
-        if domain not in TASKS:
-            raise ValueError(f"Unknown domain {domain!r}: choose one of {', '.join(TASKS)}.")
-        if task not in TASKS[domain]:
-            raise ValueError(f"The {domain} has no task {task!r}: choose one of {', '.join(TASKS[domain])}.")
-        self._check_images(render_mode, width, height)
+        check_value("task", task, TASKS[domain])
         modules = ("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}", "dm_control.rl.control")
-        self._shimmy, self._robot, self._control = import_physics(*modules)
-        self.domain = RobotName(domain)
+        shimmy, self._module, control = import_physics(*modules)
+        if render_mode == "human":
+            check_display()
+        self._physics_error = control.PhysicsError
+        self.robot_name = domain
         self.task = task
         self.render_mode = render_mode
         self.width = width
         self.height = height
-        self._camera = CAMERAS[domain] if camera is None else camera
-        self._open()
+        self._dm_env = self._module.make(task)
+        camera = CAMERAS[domain] if camera is None else camera
+        self._camera_id = self.physics.model.name2id(camera, "camera") if isinstance(camera, str) else camera
+        image = {"width": width, "height": height, "camera_id": self._camera_id}
+        # Shimmy opens another window at each reset, whose camera doesn't show the robot, so "human" is handled here
+        offscreen = None if render_mode == "human" else render_mode
+        self._shimmy_env = shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
+        self._window: Any = None
         # On the instance, since all domains share the class attribute
         self.metadata = {**self.metadata, "render_fps": round(1 / self.dt)}
 
@@ -76,7 +84,7 @@ class RobotEnv(Robot):
         self._action_center = (bounds.maximum + bounds.minimum) / 2
         self._action_scale = (bounds.maximum - bounds.minimum) / 2
         self.action_space = spaces.Box(-1.0, 1.0, bounds.shape, np.float32)
-        self.observation_space = spaces.Box(-np.inf, np.inf, (self._robot.OBS_DIM,), np.float32)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (self._module.OBS_DIM,), np.float32)
 
     @property
     def physics(self) -> Any:
@@ -85,12 +93,8 @@ class RobotEnv(Robot):
 
     @property
     def position(self) -> np.ndarray:
-        return self._robot.position(self.physics)
-
-    @property
-    def dm_task(self) -> Any:
-        """Return dm_control's task, which computes rewards and observations of a Physics."""
-        return self._dm_env.task
+        """Return the position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
+        return self._module.position(self.physics)
 
     @property
     def dt(self) -> float:
@@ -99,106 +103,88 @@ class RobotEnv(Robot):
 
     @property
     def random_state(self) -> np.random.RandomState:
+        """Return the random number generator of the initial states."""
         return self._shimmy_env.np_random
 
-    def make_random_state(self, seed: int | None = None) -> np.random.RandomState:
-        # dm_control draws from numpy's RandomState, which takes 32 bits
-        return np.random.RandomState(None if seed is None else seed % 2**32)
+    @random_state.setter
+    def random_state(self, random_state: np.random.RandomState) -> None:
+        self._shimmy_env.np_random = random_state
 
-    @property
-    def max_steps(self) -> int:
-        return round(self._robot.TIME_LIMIT / self.dt)
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.random_state = make_random_state(seed)
+        observation, _ = self._shimmy_env.reset()
+        if self._window is not None:
+            self._show()
+        self._last_observation = self._module.flatten(observation).astype(np.float32)
+        return self._last_observation.copy(), {}
 
-    def make_batch(self, n_envs: int, n_threads: int) -> Any:
-        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-        return simulations.RobotBatch(self, n_envs, n_threads)
-
-    def get_state(self) -> dict[str, Any]:
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """
-        Return the state from which the environment can continue.
+        Step the environment.
 
-        :return: state for :meth:`set_state`
+        :param action: action of the shape of the action space
+        :return: observation, reward, terminated (the simulation diverged), truncated (the time limit is reached) and info
+        :raises ValueError: if the action has the wrong shape, or is not finite
         """
-        self._check_open()
-        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-        return {
-            "simulation": simulations.get_state(self.physics),
-            "random_state": self.random_state.get_state(),
-            "last_observation": self._last_observation,
-            "n_diverged": self.n_diverged,
-            # dm_control's two kinds of environments have different ones; composer environments end by simulation time
-            "counters": {name: vars(self._dm_env)[name] for name in COUNTERS if name in vars(self._dm_env)},
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue from the state of another environment of the same task.
-
-        :param state: state that :meth:`get_state` of the other environment returned
-        """
-        # Opens the simulation and compiles its model if necessary
-        self.reset()
-        [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-        simulations.set_state(self.physics, state["simulation"])
-        self.random_state.set_state(state["random_state"])
-        self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
-        vars(self._dm_env).update(state["counters"])
+        action = self.scale_action(finite_actions(action, self.action_space.shape))
+        try:
+            observation, reward, _, truncated, _ = self._shimmy_env.step(action)
+        except self._physics_error:
+            info = {"physics_warnings": named_warnings(self.physics.data.warning.number)}
+            return self._last_observation.copy(), 0.0, True, False, info
+        if self.render_mode == "human":
+            self._show()
+        self._last_observation = self._module.flatten(observation).astype(np.float32)
+        return self._last_observation.copy(), float(reward), False, truncated, {}
 
     def scale_action(self, action: np.ndarray) -> np.ndarray:
+        """Clip actions to [-1, 1], and scale them to the bounds of the actuators."""
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
-    def close(self) -> None:
-        """Release the simulation and its renderer. :meth:`reset` opens the environment again."""
-        if not self._closed:
-            self._closed = True
-            if self._window is not None:
-                self._window.close()
-            self._shimmy_env.close()
-
-    def _open(self) -> None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         """
-        Make the simulation.
+        Render the robot.
 
-        :raises ValueError: if the camera is unknown
+        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
+        :raises RuntimeError: if the machine can't render
         """
-        self._dm_env = self._robot.make(self.task)
-        model = self.physics.model
-        self._camera_id = self._find_camera(self._camera, [model.id2name(idx, "camera") for idx in range(model.ncam)])
-        image = {"width": self.width, "height": self.height, "camera_id": self._camera_id}
-        # Shimmy opens another window at each reset, whose camera doesn't show the robot, so "human" is handled here
-        offscreen = None if self.render_mode == "human" else self.render_mode
-        self._shimmy_env = self._shimmy.DmControlCompatibilityV0(self._dm_env, offscreen, render_kwargs=image)
-        self._window: Any = None
-        self._closed = False
-
-    def _draw_image(self) -> np.ndarray | None:
         # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
         buffer = self.physics.model.vis.global_
         buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
-        return self._shimmy_env.render()
+        with explain_rendering():
+            return self._shimmy_env.render()
 
-    def _use_random_state(self, random_state: np.random.RandomState) -> None:
-        self._shimmy_env.np_random = random_state
-
-    def _start_episode(self, seed: int | None) -> np.ndarray:
-        # dm_control draws from numpy's RandomState, which takes 32 bits
-        observation, _ = self._shimmy_env.reset(seed=None if seed is None else seed % 2**32)
+    def close(self) -> None:
+        """Release the window and the renderer. As with Gymnasium's robots, the simulation can go on."""
         if self._window is not None:
-            self._show()
-        return self._robot.flatten(observation).astype(np.float32)
-
-    def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
-        try:
-            observation, reward, _, truncated, _ = self._shimmy_env.step(action)
-        except self._control.PhysicsError as error:
-            [simulations] = import_physics("sb3_cesd.envs.robots.simulations")
-            raise SimulationDiverged(simulations.named_warnings(self.physics.data.warning.number)) from error
-        if self.render_mode == "human":
-            self._show()
-        return self._robot.flatten(observation).astype(np.float32), float(reward), truncated
+            self._window.close()
+            self._window = None
+        if self.physics._contexts:
+            self.physics._free_rendering_contexts()
 
     def _show(self) -> None:
         """Show the state in the window, which the first step opens: the first reset compiles jaco's model again."""
         if self._window is None:
-            self._window = import_module("sb3_cesd.envs.robots.window").open_window(self.physics, self._camera_id)
+            mujoco, rendering = import_physics("mujoco", "gymnasium.envs.mujoco.mujoco_rendering")
+            camera = {"type": mujoco.mjtCamera.mjCAMERA_FIXED, "fixedcamid": self._camera_id} if self._camera_id >= 0 else None
+            model, data = self.physics.model.ptr, self.physics.data.ptr
+            self._window = rendering.MujocoRenderer(model, data, default_cam_config=camera)
         self._window.render("human")
+
+
+def make_random_state(seed: int | None = None) -> np.random.RandomState:
+    """Make a generator of initial states. dm_control draws from numpy's RandomState, which takes a seed of 32 bits."""
+    return np.random.RandomState(None if seed is None else seed % 2**32)
+
+
+def named_warnings(counts: np.ndarray) -> dict[str, int]:
+    """
+    Name the warnings of MuJoCo.
+
+    :param counts: how often each was raised, shape ``(n_warnings,)``
+    :return: counts of those that were raised, by name
+    """
+    [mujoco] = import_physics("mujoco")
+    return {name: int(count) for name, count in zip(mujoco.mjtWarning.__members__, counts, strict=False) if count > 0}

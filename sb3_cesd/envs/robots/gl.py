@@ -1,6 +1,10 @@
+"""Import of MuJoCo and dm_control, with a backend for OpenGL that works on this machine."""
+
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -10,7 +14,6 @@ REMEDY = (
     "On Linux without a display, install EGL (libegl1 libegl-mesa0 libgl1-mesa-dri) and set MUJOCO_GL=egl, "
     "or OSMesa (libosmesa6) and set MUJOCO_GL=osmesa."
 )
-#: Error message if dm_control is not installed
 WITHOUT_DM_CONTROL = (
     "The robots (Walker, Quadruped, Jaco) need dm_control, which is not installed: from Python 3.13 on pip leaves it out, "
     "since it requires labmaze, for which there is no wheel. The robots don't need labmaze, so install dm_control without it: "
@@ -27,7 +30,7 @@ def choose_gl_backend() -> None:
     It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
     warn. It changes nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
     """
-    load_triton()  # Before the backend is imported, even if MUJOCO_GL is set
+    load_triton()  # before the backend is imported, even if MUJOCO_GL is set
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
     os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
@@ -38,8 +41,7 @@ def load_triton() -> None:
     Import Triton if it is installed, as it is with PyTorch for CUDA, even on a machine without a GPU.
 
     PyTorch imports it when an optimizer is created. If dm_control has loaded EGL, and with it Mesa's LLVM, by then, Triton 3.7
-    crashes, because both define the same symbols (tensorflow/tensorflow#124205 is the same clash). In the opposite order both
-    work.
+    crashes, because both define the same symbols (tensorflow/tensorflow#124205 is the same clash).
     """
     if sys.platform == "linux" and "triton" not in sys.modules and find_spec("triton") is not None:
         import_module("triton")
@@ -62,20 +64,38 @@ def import_physics(*names: str) -> list[ModuleType]:
             raise
         raise ModuleNotFoundError(WITHOUT_DM_CONTROL, name="dm_control") from error
     except (AttributeError, ImportError, RuntimeError) as error:  # MuJoCo, dm_control and PyOpenGL raise different ones
-        if "MUJOCO_GL" not in os.environ:
-            raise
         raise RuntimeError(
-            f"MuJoCo can't be loaded with MUJOCO_GL={os.environ['MUJOCO_GL']} ({type(error).__name__}: {error}). "
+            f"MuJoCo can't be loaded with MUJOCO_GL={os.environ.get('MUJOCO_GL')} ({type(error).__name__}: {error}). "
             f"Without rendering, set MUJOCO_GL=off. {REMEDY}"
         ) from error
 
 
-def egl_works() -> bool:
-    """
-    Check whether EGL can initialise a device, which MuJoCo requires when it is imported.
+@contextmanager
+def explain_rendering() -> Iterator[None]:
+    """Add the remedy to an error of drawing; each backend raises its own."""
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(f"MuJoCo can't render here ({type(error).__name__}: {error}). {REMEDY}") from error
 
-    :return: whether it can
+
+def check_display() -> None:
     """
+    Check that a window can be opened: without a display, GLFW ends the process of Gymnasium's viewer.
+
+    :raises RuntimeError: if there is no display
+    """
+    import glfw
+
+    if not (glfw.init() and glfw.get_primary_monitor()):
+        raise RuntimeError(
+            "There is no display to open a window on: make the environment with render_mode='rgb_array', or without rendering "
+            "(with RL Zoo: record_video instead of enjoy, or --no-render)."
+        )
+
+
+def egl_works() -> bool:
+    """Return whether EGL can initialise a device, which MuJoCo requires when it is imported."""
     load_triton()
     try:
         egl = ctypes.CDLL("libEGL.so.1")

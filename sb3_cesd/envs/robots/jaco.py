@@ -31,6 +31,10 @@ OBSERVABLES = {
     "duplo2x4/position": 3,
 }
 OBS_DIM = sum(OBSERVABLES.values())
+HAND = "jaco_arm/jaco_hand/pinchsite"
+JOINTS = [f"jaco_arm/joint_{idx}" for idx in range(1, 7)]
+FINGERS = [f"jaco_arm/jaco_hand/finger_{idx}" for idx in range(1, 4)]
+BRICK_SENSORS = [f"duplo2x4/{name}" for name in ("angular_velocity", "linear_velocity", "orientation", "position")]
 
 
 class FastResetEnvironment(composer.Environment):
@@ -38,9 +42,6 @@ class FastResetEnvironment(composer.Environment):
     A composer environment that keeps its compiled model, since episodes don't change the model.
 
     dm_control draws one more random number when it compiles. It is drawn here too, so that all episodes stay the same.
-
-    :param task: what is simulated and rewarded
-    :param time_limit: length of an episode [s]
     """
 
     def __init__(self, task: composer.Task, time_limit: float) -> None:
@@ -59,10 +60,6 @@ def make(task: str, environment_class: Any = FastResetEnvironment) -> dm_env.Env
     Make dm_control's reach task with a brick at a fixed position.
 
     The reward is URLB's: 1 if the pinch site is within 5 cm of the brick, else ``G((d - .05) / .05)``.
-
-    :param task: one of ``TARGETS``
-    :param environment_class: class of the composer environment
-    :return: the environment
     """
     settings = observations.PERFECT_FEATURES
     target = (*TARGETS[task], TARGET_HEIGHT)
@@ -80,20 +77,58 @@ def make(task: str, environment_class: Any = FastResetEnvironment) -> dm_env.Env
 
 
 def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
-    """
-    Concatenate the observables.
-
-    :param observation: dm_control's observation of the reach task
-    :return: shape ``(55,)``
-    """
+    """Concatenate the observables, shape ``(55,)``."""
     return np.concatenate([np.ravel(observation[name]) for name in OBSERVABLES])
 
 
 def position(physics: Any) -> np.ndarray:
-    """
-    Return the position of the hand's pinch site.
+    """Return the position of the hand's pinch site [m], shape ``(3,)``."""
+    return physics.named.data.site_xpos[HAND].copy()
 
-    :param physics: dm_control's Physics
-    :return: position [m], shape ``(3,)``
+
+class BatchedObservations:
     """
-    return physics.named.data.site_xpos["jaco_arm/jaco_hand/pinchsite"].copy()
+    Observations of many arms at once, bit-identical to those of :func:`flatten`.
+
+    dm_control's own formulas transpose and contract the arrays of a single simulation, so they are reimplemented here.
+
+    :param model: MuJoCo's model of the arm
+    :param batch: the simulations
+    """
+
+    def __init__(self, model: Any, batch: Any) -> None:
+        self._hand = model.site(HAND).id
+        joints, fingers = ([model.joint(name).id for name in names] for names in (JOINTS, FINGERS))
+        self._joint_axes = model.jnt_axis[joints]
+        self._joint_qpos, self._finger_qpos = model.jnt_qposadr[joints], model.jnt_qposadr[fingers]
+        self._joint_qvel, self._finger_qvel = model.jnt_dofadr[joints], model.jnt_dofadr[fingers]
+        self._torques = _sensor_indices(model, [f"{name}_torque" for name in JOINTS])
+        self._brick_state = _sensor_indices(model, BRICK_SENSORS)
+        self._qpos = batch.bind("qpos")
+        self._qvel = batch.bind("qvel")
+        self._site_xpos = batch.bind("site_xpos")  # (n_envs, n_sites, 3)
+        self._site_xmat = batch.bind("site_xmat")  # (n_envs, n_sites, 9)
+        self._sensordata = batch.bind("sensordata")
+
+    def __call__(self) -> np.ndarray:
+        """Compute the observations, shape ``(n_envs, 55)``, float32."""
+        n_envs = len(self._qpos)
+        observations = np.empty((n_envs, OBS_DIM), dtype=np.float32)
+        angles = self._qpos[:, self._joint_qpos]
+        observations[:, :12] = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(n_envs, 12)
+        torques = self._sensordata[:, self._torques].reshape(n_envs, 6, 3)
+        torques = np.einsum("nij,ij->ni", torques, self._joint_axes)
+        observations[:, 12:18] = np.sign(torques) * np.log1p(np.abs(torques))
+        observations[:, 18:24] = self._qvel[:, self._joint_qvel]
+        observations[:, 24:27] = self._qpos[:, self._finger_qpos]
+        observations[:, 27:30] = self._qvel[:, self._finger_qvel]
+        observations[:, 30:33] = self._site_xpos[:, self._hand]
+        observations[:, 33:42] = self._site_xmat[:, self._hand]
+        observations[:, 42:] = self._sensordata[:, self._brick_state]
+        return observations
+
+
+def _sensor_indices(model: Any, names: list[str]) -> np.ndarray:
+    """Look up where the readings of sensors are in ``sensordata``."""
+    sensors = [model.sensor(name) for name in names]
+    return np.concatenate([sensor.adr[0] + np.arange(sensor.dim[0]) for sensor in sensors])

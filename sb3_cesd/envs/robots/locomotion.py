@@ -1,211 +1,106 @@
 """The robots of METRA and its successors: Gymnasium's Ant and HalfCheetah, which observe their position."""
 
-import copy
-from importlib import import_module
+import logging
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
-from gymnasium.utils.seeding import np_random
 
-from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.gl import import_physics
-from sb3_cesd.envs.robots.locomotion_models import MODELS, ObservationScale
-from sb3_cesd.envs.robots.robot import Robot, RobotName, SimulationDiverged
+from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.envs.robots.env import named_warnings
+from sb3_cesd.envs.robots.gl import check_display, explain_rendering, import_physics
+from sb3_cesd.envs.robots.observation_scale import SCALES, ObservationScale
 
-#: Name of the camera of both models that follows the robot
-TRACKING = "track"
+mujoco, ant_v5, half_cheetah_v5 = import_physics(
+    "mujoco", "gymnasium.envs.mujoco.ant_v5", "gymnasium.envs.mujoco.half_cheetah_v5"
+)
+
+# MuJoCo's default handler writes a file to the working directory; warnings of a simulation are in ``info``
+if mujoco.get_mju_user_warning() is None:
+    mujoco.set_mju_user_warning(logging.getLogger(__name__).info)
 
 
-class LocomotionEnv(Robot):
+class SkillRobot:
     """
-    Gymnasium's Ant-v5 or HalfCheetah-v5 as METRA (Park et al., 2024) and its successors use it: x and y are among the
-    observations, which are normalised by METRA's fixed statistics, and no episode ends early.
+    What METRA (Park et al., 2024) and its successors change in Gymnasium's robots: x and y are among the observations, which
+    are float32 and normalised by METRA's fixed statistics, and no episode ends early. Comes before Gymnasium's class.
 
-    The reward is Gymnasium's without the ant's contact cost, whose forces are not computed: (x velocity [m/s]) - 0.5 ``|a|^2``
-    + 1 while the ant is upright, (x velocity) - 0.1 ``|a|^2`` for the half-cheetah. Actions are clipped to [-1, 1]. ``info``
-    holds ``x_position`` and, for the ant, ``y_position`` [m]. A simulation that diverges ends the episode, see
-    :class:`~sb3_cesd.envs.robots.robot.Robot`.
+    Actions are clipped to [-1, 1]. If the simulation diverges, the episode terminates, with the previous observation and zero
+    reward, and the number of each warning of MuJoCo in ``info["physics_warnings"]``.
 
-    :param robot: ``"ant"`` (29 observations: position 3, orientation 4, joints 8, velocities 14; 8 actions) or
-        ``"half_cheetah"`` (18 observations: x, z, pitch, joints 6, velocities 9; 6 actions)
-    :param render_mode: ``"rgb_array"``, ``"human"`` (needs a display) or ``None``
-    :param width: width of the image of ``"rgb_array"`` [pixel]
-    :param height: height of the image of ``"rgb_array"`` [pixel]
-    :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for ``"track"``, which follows the robot
     :param normalize: normalise each entry of the observations by its mean and standard deviation under random actions;
         ``False`` for Gymnasium's observations
-    :raises ValueError: if the robot, render mode or camera is unknown, or the image has no pixels
-    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
-        display for ``render_mode="human"``
+    :param kwargs: arguments of Gymnasium's class, e.g. ``render_mode``, ``width`` or ``camera_name``
+    :raises RuntimeError: if there is no display for ``render_mode="human"``
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 20}  # noqa: RUF012
+    #: ``"ant"`` or ``"half_cheetah"``
+    robot_name: str
+    #: Arguments of Gymnasium's class
+    settings: dict[str, Any] = {"exclude_current_positions_from_observation": False}  # noqa: RUF012
 
-    def __init__(
-        self,
-        robot: str,
-        render_mode: str | None = None,
-        width: int = 320,
-        height: int = 240,
-        camera: str | int | None = None,
-        normalize: bool = True,
-    ) -> None:
-        check_env_arguments("LocomotionEnv", locals())
-        EzPickle.__init__(self, robot, render_mode, width, height, camera, normalize)
-        if robot not in MODELS:
-            raise ValueError(f"Unknown robot {robot!r}: choose one of {', '.join(MODELS)}.")
-        self._check_images(render_mode, width, height)
-        module, name, _, self._place, scale = MODELS[robot]
-        gymnasium_module, self._locomotion = import_physics(module, "sb3_cesd.envs.robots.locomotion_batch")
-        self._make = getattr(gymnasium_module, name)
-        self.robot = RobotName(robot)
+    def __init__(self, normalize: bool = True, **kwargs: Any) -> None:
+        if kwargs.get("render_mode") == "human":
+            check_display()
         #: Statistics by which observations are normalised, ``None`` if they are not
-        self.observation_scale: ObservationScale | None = scale if normalize else None
-        self.render_mode = render_mode
-        self.width = width
-        self.height = height
-        self._camera = camera
-        self._open()
-        # A slide joint counts from the place of the torso in the model, a free joint from the origin
-        self._joint_height = float(self.model.body("torso").pos[2] - self.model.qpos0[self._place[2]])
-        n_actions, n_observations = self.model.nu, self.model.nq + self.model.nv
-        self.action_space = spaces.Box(-1.0, 1.0, (n_actions,), np.float32)
-        self.observation_space = spaces.Box(-np.inf, np.inf, (n_observations,), np.float32)
+        self.observation_scale: ObservationScale | None = SCALES[self.robot_name] if normalize else None
+        # Gymnasium's default camera stays where the robot starts
+        image = {"width": 320, "height": 240, **({} if "camera_id" in kwargs else {"camera_name": "track"})}
+        super().__init__(**{**self.settings, **image, **kwargs})
+        EzPickle.__init__(self, normalize, **kwargs)
+        self.observation_space = spaces.Box(-np.inf, np.inf, self.observation_space.shape, np.float32)
 
-    @property
-    def model(self) -> Any:
-        """Return MuJoCo's model."""
-        return self._env.model
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        before, info_before = self._get_obs(), self._get_reset_info()
+        action = np.clip(finite_actions(action, self.action_space.shape), -1.0, 1.0)
+        observation, reward, _, _, info = super().step(action)
+        if self.data.warning.number.any():
+            return before, 0.0, True, False, {**info_before, "physics_warnings": named_warnings(self.data.warning.number)}
+        return observation, float(reward), False, False, info
 
-    @property
-    def data(self) -> Any:
-        """Return MuJoCo's data."""
-        return self._env.data
+    def render(self) -> np.ndarray | None:
+        with explain_rendering():
+            return super().render()
 
-    @property
-    def position(self) -> np.ndarray:
-        return self.positions_of(self.data.qpos[None])[0]
-
-    @property
-    def dt(self) -> float:
-        """Return the duration of a step [s]."""
-        return self._env.dt
-
-    @property
-    def random_state(self) -> np.random.Generator:
-        return self._env.np_random
-
-    @property
-    def max_steps(self) -> int:
-        return 10**9
-
-    def make_random_state(self, seed: int | None = None) -> np.random.Generator:
-        return np_random(seed)[0]
-
-    def positions_of(self, qpos: np.ndarray) -> np.ndarray:
-        """
-        Return the positions of the torso.
-
-        :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
-        :return: positions in the world [m], shape ``(n, 3)``
-        """
-        positions = np.stack([np.zeros(len(qpos)) if idx is None else qpos[:, idx] for idx in self._place], axis=1)
-        positions[:, 2] += self._joint_height
-        return positions
-
-    def infos_of(self, qpos: np.ndarray) -> list[dict[str, Any]]:
-        """
-        Return the entries of ``info`` for states, named as by Gymnasium.
-
-        :param qpos: MuJoCo's positions, shape ``(n, n_positions)``
-        :return: ``x_position`` and, for the ant, ``y_position`` [m] of each state
-        """
-        if self.robot == "ant":
-            return [{"x_position": x, "y_position": y} for x, y in qpos[:, :2].tolist()]
-        return [{"x_position": x} for x in qpos[:, 0].tolist()]
-
-    def observation_of(self, state: np.ndarray) -> np.ndarray:
-        """
-        Compute the observation of a state.
-
-        :param state: MuJoCo's positions and velocities, shape ``(..., obs_dim)``
-        :return: observation, float32, same shape
-        """
+    def _get_obs(self) -> np.ndarray:
+        state = super()._get_obs()
         scale = self.observation_scale
         return (state if scale is None else scale.normalize(state)).astype(np.float32)
 
-    def state_info(self) -> dict[str, Any]:
-        return self.infos_of(self.data.qpos[None])[0]
 
-    def make_batch(self, n_envs: int, n_threads: int) -> Any:
-        return self._locomotion.LocomotionBatch(self, n_envs, n_threads)
+class SkillAnt(SkillRobot, ant_v5.AntEnv):  # type: ignore[name-defined, misc]
+    """
+    The ant: 29 observations (position 3, orientation 4, joints 8, velocities 14), 8 actions.
 
-    def scale_action(self, action: np.ndarray) -> np.ndarray:
-        return np.clip(action, -1.0, 1.0)
+    The reward is Gymnasium's without the contact cost: (x velocity [m/s]) - 0.5 ``|a|^2`` + 1 while the ant is upright.
+    """
 
-    def get_state(self) -> dict[str, Any]:
-        """
-        Return the state from which the environment can continue.
+    robot_name = "ant"
+    settings = {  # noqa: RUF012
+        **SkillRobot.settings,
+        "include_cfrc_ext_in_observation": False,
+        "terminate_when_unhealthy": False,
+        "contact_cost_weight": 0.0,
+    }
 
-        :return: state for :meth:`set_state`
-        """
-        self._check_open()
-        return {
-            "simulation": self._locomotion.get_state(self.model, self.data),
-            "random_state": copy.deepcopy(self.random_state),
-            "last_observation": self._last_observation,
-            "n_diverged": self.n_diverged,
-        }
+    @property
+    def position(self) -> np.ndarray:
+        """Return the position of the torso in the world [m], shape ``(3,)``."""
+        return self.data.qpos[:3].copy()
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue from the state of another environment of the same robot.
 
-        :param state: state that :meth:`get_state` of the other environment returned
-        """
-        self.reset()
-        self._locomotion.set_state(self.model, self.data, state["simulation"])
-        self._env.np_random = copy.deepcopy(state["random_state"])
-        self._last_observation, self.n_diverged = state["last_observation"], state["n_diverged"]
-        self._last_info = self.state_info()
+class SkillHalfCheetah(SkillRobot, half_cheetah_v5.HalfCheetahEnv):  # type: ignore[name-defined, misc]
+    """
+    The half-cheetah: 18 observations (x, z, pitch, joints 6, velocities 9), 6 actions.
 
-    def close(self) -> None:
-        """Release the renderer. :meth:`reset` opens the environment again."""
-        if not self._closed:
-            self._closed = True
-            self._env.close()
+    The reward is Gymnasium's: (x velocity [m/s]) - 0.1 ``|a|^2``.
+    """
 
-    def _open(self) -> None:
-        """
-        Make Gymnasium's environment.
+    robot_name = "half_cheetah"
 
-        :raises ValueError: if the camera is unknown
-        :raises RuntimeError: if there is no display for a window
-        """
-        if self.render_mode == "human":
-            import_module("sb3_cesd.envs.robots.window").check_display()
-        # Gymnasium's default camera stays where the robot starts
-        chosen = TRACKING if self._camera is None else self._camera
-        camera = {"camera_name" if isinstance(chosen, str) else "camera_id": chosen}
-        image = {"width": self.width, "height": self.height, **camera}
-        self._env = self._make(render_mode=self.render_mode, **MODELS[self.robot].kwargs, **image)
-        self._closed = False
-        if self._camera is not None:
-            self._find_camera(self._camera, [self.model.camera(idx).name for idx in range(self.model.ncam)])
-
-    def _draw_image(self) -> np.ndarray | None:
-        return self._env.render()
-
-    def _use_random_state(self, random_state: np.random.Generator) -> None:
-        self._env.np_random = random_state
-
-    def _start_episode(self, seed: int | None) -> np.ndarray:
-        return self.observation_of(self._env.reset(seed=seed)[0])
-
-    def _advance(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
-        state, reward, *_ = self._env.step(action)
-        if self.data.warning.number.any():
-            raise SimulationDiverged(self._locomotion.named_warnings(self.data.warning.number))
-        return self.observation_of(state), float(reward), False
+    @property
+    def position(self) -> np.ndarray:
+        """Return the position of the torso in the world [m], shape ``(3,)``."""
+        x, z = self.data.qpos[:2]  # z from the height of the torso in the model
+        return np.array([x, 0.0, z + self.model.body("torso").pos[2]])

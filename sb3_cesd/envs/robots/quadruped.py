@@ -1,12 +1,11 @@
+from typing import Any
+
 import dm_env
 import mujoco
 import numpy as np
 from dm_control.rl import control
 from dm_control.suite import common, quadruped
 from dm_control.utils import rewards
-
-from sb3_cesd.envs.robots.suite import flatten as flatten
-from sb3_cesd.envs.robots.suite import position as position
 
 #: Target speed of each task [m/s]
 SPEEDS = {"stand": 0.0, "walk": 0.5, "run": 5.0}
@@ -22,11 +21,7 @@ class Physics(quadruped.Physics):
     """dm_control's quadruped, with the height of its centre of mass."""
 
     def center_of_mass_height(self) -> float:
-        """
-        Return the height of the whole body's centre of mass.
-
-        :return: height [m]
-        """
+        """Return the height of the whole body's centre of mass [m]."""
         return self.named.data.subtree_com["torso"][2]
 
 
@@ -94,9 +89,6 @@ def make(task: str) -> dm_env.Environment:
     """
     Make dm_control's quadruped with a flat observation: egocentric state 44, torso velocity 3, upright 1, imu 6, force and
     torque 24.
-
-    :param task: ``"stand"``, ``"walk"``, ``"run"`` or ``"jump"``
-    :return: the environment
     """
     tasks = {"stand": Stand, "jump": Jump}
     # The floor reaches as far as the quadruped could run within the time limit
@@ -109,3 +101,12 @@ def make(task: str) -> dm_env.Environment:
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,
     )
+
+
+def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
+    return observation["observations"]
+
+
+def position(physics: Any) -> np.ndarray:
+    """Return the position of the torso [m], shape ``(3,)``."""
+    return physics.named.data.xpos["torso"].copy()

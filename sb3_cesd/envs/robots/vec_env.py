@@ -1,35 +1,33 @@
-import copy
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.error import ClosedEnvironmentError, ResetNeeded
-from gymnasium.wrappers import TimeLimit
-from stable_baselines3.common.env_util import is_wrapped
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+from stable_baselines3.common.env_util import is_wrapped, make_vec_env
 from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.envs.actions import NO_EPISODE, to_numbers
-from sb3_cesd.envs.allowed import check_env_arguments
-from sb3_cesd.envs.robots.ids import LOCOMOTION, ROBOTS
-from sb3_cesd.envs.robots.robot import Robot, check_finite
+from sb3_cesd.common.arguments import PositiveInt, checked
+from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.envs.robots.env import RobotEnv, make_random_state, named_warnings
+from sb3_cesd.envs.robots.gl import import_physics
+from sb3_cesd.envs.robots.ids import HORIZONS
 
-#: Methods that can't be called on a single environment
-NOT_SINGLE = ("reset", "reset_as", "step", "close", "get_state", "set_state")
+#: Wrappers of ``gym.make``, which a batch does not need
+PLAIN_WRAPPERS = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 
 
 class RobotVecEnv(VecEnv):
     """
-    A vectorized :class:`~sb3_cesd.envs.robots.robot.Robot`, whose simulations are stepped by threads.
+    A vectorized :class:`~sb3_cesd.envs.robots.env.RobotEnv`, whose simulations are stepped by threads.
 
     Observations, rewards and ``infos`` are bit-identical to those of a ``DummyVecEnv`` of single environments in ``Monitor``,
     with the same seeds. All episodes start and end together, except that the episode of a diverging simulation ends alone.
-    After :meth:`close`, :meth:`reset` opens the environments again.
-    :func:`~sb3_cesd.envs.robots.batching.make_batched` makes one from an id.
+    :func:`make_batched` makes one from an id.
 
     :param env: an environment of a robot, made by ``gym.make``; it becomes part of this one
     :param n_envs: number of environments
@@ -39,77 +37,53 @@ class RobotVecEnv(VecEnv):
     """
 
     actions: np.ndarray
-    _is_closed: bool
 
+    @checked
     def __init__(
         self,
         env: gym.Env,
-        n_envs: int,
-        n_threads: int | None = None,
+        n_envs: PositiveInt,
+        n_threads: PositiveInt | None = None,
         results_writers: Sequence[ResultsWriter] = (),
     ) -> None:
-        check_env_arguments("RobotVecEnv", locals())
         robot = env.unwrapped
-        if not isinstance(robot, Robot):
+        if not isinstance(robot, RobotEnv):
             raise ValueError(
-                f"{env} can't be batched, only {', '.join([*ROBOTS, *LOCOMOTION])} can: use DummyVecEnv or SubprocVecEnv "
+                f"{env} can't be batched, only walkers, quadrupeds and arms can: use DummyVecEnv or SubprocVecEnv "
                 "(in RL Zoo: leave 'batched' out)."
             )
         if robot.render_mode == "human":
             raise ValueError("Batched environments have no windows: pass render_mode='rgb_array', or use DummyVecEnv.")
         self.render_mode = robot.render_mode  # read by VecEnv.__init__
-        self._env = env
-        self._robot = robot
-        self._attributes: list[dict[str, Any]] = [{} for _ in range(n_envs)]  # set by set_attr
+        self._env, self._robot = env, robot
         super().__init__(n_envs, robot.observation_space, robot.action_space)
         self.metadata = robot.metadata
-        self.max_episode_steps = time_limit(env)
+        horizon = HORIZONS[robot.robot_name]
+        self.max_episode_steps = min(horizon, (env.spec and env.spec.max_episode_steps) or horizon)
         self.n_threads = min(n_envs, n_threads or usable_cores())
-        self._open()
-        self._random_states = [robot.make_random_state() for _ in range(n_envs)]
-        self._start_positions = np.full((n_envs, 3), np.nan)
-        self._has_started = False
+        self._make_simulations()
+        self._random_states = [make_random_state() for _ in range(n_envs)]
+        self._positions = np.zeros((n_envs, 3))
         self._n_steps = np.zeros(n_envs, dtype=int)
         self._returns = np.zeros(n_envs)
-        self._n_diverged = np.zeros(n_envs, dtype=int)
         self._last_observations = np.zeros((n_envs, *robot.observation_space.shape), dtype=np.float32)
-        self._last_infos: list[dict[str, Any]] = [{} for _ in range(n_envs)]
         self._results_writers = results_writers
         self._start_time = time.time()
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise TypeError(
-            "Batched robots can't be copied or pickled with their simulations: to play a model in other processes, pass a "
-            "policy of export_policy, or a model that was loaded without env."
-        )
 
     @property
     def position(self) -> np.ndarray:
         """Return the positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""
-        if not self._n_steps.any():
-            return self._start_positions.copy()
-        return np.where(self._n_steps[:, None] > 0, self._batch.positions(), self._start_positions)
+        return self._positions.copy()
 
     def reset(self) -> np.ndarray:
-        """
-        Start an episode in each environment. Opens the environments again after :meth:`close`.
-
-        :return: observations, shape ``(n_envs, obs_dim)``
-        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`, if there are monitor files
-        """
-        if self._is_closed:
-            if self._results_writers:
-                raise ClosedEnvironmentError("The monitor files of these environments are closed: make new environments.")
-            self._open()
         for idx, seed in enumerate(self._seeds):
             if seed is not None:
-                self._random_states[idx] = self._robot.make_random_state(seed)
-        observations = self._last_observations
-        self._start_episodes(observations, range(self.num_envs))
+                self._random_states[idx] = make_random_state(seed)
+            self._start_episode(idx)
         # Seeds and options are only used once
         self._reset_seeds()
         self._reset_options()
-        return observations.copy()
+        return self._last_observations.copy()
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
@@ -119,227 +93,177 @@ class RobotVecEnv(VecEnv):
         Step all environments.
 
         :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions are not an array of numbers, have the wrong shape, or are not finite
-        :raises gymnasium.error.ResetNeeded: before the first :meth:`reset`
-        :raises gymnasium.error.ClosedEnvironmentError: after :meth:`close`
+        :raises ValueError: if the actions have the wrong shape, or are not finite
         """
-        self._check_open()
-        if not self._has_started:
-            raise ResetNeeded(NO_EPISODE)
-        observations, rewards, warnings = self._batch.step(self._robot.scale_action(self._checked_actions()))
-        states = self._batch.infos()
-        for idx in warnings:
-            observations[idx], rewards[idx], states[idx] = self._last_observations[idx], 0.0, self._last_infos[idx]
-            self._n_diverged[idx] += 1
+        actions = finite_actions(self.actions, (self.num_envs, *self._robot.action_space.shape))
+        warnings_before = self._warnings.copy()
+        self._ctrl[:] = self._robot.scale_action(actions)
+        # As in dm_control, positions and velocities are those of the new state, forces those of the last substep
+        self._batch.step(nstep=self._n_substeps, stage=self._stage)
+        observations, rewards, self._positions = self._observe(), self._rewards(), self._read_positions()
+        diverged = (self._warnings > warnings_before).any(axis=1)
+        observations[diverged], rewards[diverged] = self._last_observations[diverged], 0.0
+        self._last_observations = observations
         self._n_steps += 1
         self._returns += rewards
-        dones = self._n_steps == self.max_episode_steps
-        dones[list(warnings)] = True
-        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False, **state} for state in states]
-        self._last_infos = states
-        if dones.any():
-            ended = np.flatnonzero(dones).tolist()
-            for idx in ended:
-                infos[idx].update(self._final_info(idx, observations[idx].copy(), warnings.get(idx)))
-            self._start_episodes(observations, ended)
-        self._last_observations = observations
+        dones = diverged | (self._n_steps == self.max_episode_steps)
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
+        for idx in np.flatnonzero(dones).tolist():
+            infos[idx] = self._final_info(idx, bool(diverged[idx]))
+            self._start_episode(idx)
         return observations.copy(), rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self._env.close()
-            for writer in self._results_writers:
-                writer.close()
-
-    def get_state(self) -> dict[str, Any]:
-        """
-        Return the state from which the environments can continue.
-
-        :return: state for :meth:`set_state`
-        """
-        self._check_open()
-        return {
-            "simulations": self._batch.get_state(),
-            "random_states": copy.deepcopy(self._random_states),
-            "start_positions": self._start_positions.copy(),
-            "has_started": self._has_started,
-            "n_steps": self._n_steps.copy(),
-            "returns": self._returns.copy(),
-            "last_observations": self._last_observations.copy(),
-            "n_diverged": self._n_diverged.copy(),
-            "seconds": time.time() - self._start_time,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue from the state of as many other environments of the same task.
-
-        :param state: state that :meth:`get_state` of the other environments returned
-        """
-        self._check_open()
-        self._batch.set_state(state["simulations"])
-        self._last_infos = self._batch.infos()
-        self._random_states = copy.deepcopy(state["random_states"])
-        self._start_positions[:] = state["start_positions"]
-        self._has_started = state["has_started"]
-        self._n_steps[:] = state["n_steps"]
-        self._returns[:] = state["returns"]
-        self._last_observations = state["last_observations"].copy()
-        self._n_diverged[:] = state["n_diverged"]
-        self._start_time = time.time() - state["seconds"]
-        # Discard seeds and options that were set for the next reset
-        self._reset_seeds()
-        self._reset_options()
+        """Release the renderer, and close the monitor files."""
+        self._env.close()
+        for writer in self._results_writers:
+            writer.close()
 
     def get_images(self) -> Sequence[np.ndarray | None]:
         return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """
-        Return an attribute of each environment; ``physics`` is a copy.
-
-        :param attr_name: its name
-        :param indices: which environments; ``None`` for all
-        :return: its value in each
-        :raises AttributeError: if there is none of that name
-        """
+        """Return an attribute: each environment has its own ``position`` and ``physics`` (a copy), all others are shared."""
         values = []
-        positions = self.position if attr_name == "position" else None
         for idx in self._get_indices(indices):
-            if attr_name in self._attributes[idx]:
-                values.append(self._attributes[idx][attr_name])
-            elif positions is not None:
-                values.append(positions[idx])
-            elif attr_name == "random_state":
-                values.append(self._random_states[idx])
-            elif attr_name == "n_diverged":
-                values.append(int(self._n_diverged[idx]))
+            if attr_name == "position":
+                values.append(self._positions[idx].copy())
             elif attr_name == "physics":
-                self._batch.show(idx)
-                values.append(self._env.get_wrapper_attr("physics").copy(share_model=True))
+                self._show(idx)
+                values.append(self._robot.physics.copy(share_model=True))
             else:
                 values.append(self._env.get_wrapper_attr(attr_name))
         return values
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """
-        Set an attribute, for :meth:`get_attr` to return; it has no effect on the simulations.
-
-        :param attr_name: its name
-        :param value: its new value
-        :param indices: which environments; ``None`` for all
-        """
-        for idx in self._get_indices(indices):
-            self._attributes[idx][attr_name] = value
+        """Set an attribute that the environments share; it has no effect on the simulations."""
+        self._env.set_wrapper_attr(attr_name, value)
 
     def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
-        """
-        Call a method of each environment, in the state of that environment.
-
-        :param method_name: its name
-        :param method_args: its arguments
-        :param indices: which environments; ``None`` for all
-        :param method_kwargs: its arguments by name
-        :return: what it returns for each
-        :raises AttributeError: for ``reset``, ``step``, ``close`` and the methods of the state, which concern all environments
-        """
-        if method_name in NOT_SINGLE:
-            raise AttributeError(
-                f"Batched environments share {method_name!r}: call that of the vectorized environment, or use DummyVecEnv."
-            )
-        method = self._robot.get_wrapper_attr(method_name)
+        """Call a method in the state of each environment, which stays as it is."""
+        method = self._env.get_wrapper_attr(method_name)
         results = []
         for idx in self._get_indices(indices):
-            self._batch.show(idx)
+            self._show(idx)
             results.append(method(*method_args, **method_kwargs))
         return results
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """
-        Return true for ``Monitor``, whose entries are in ``infos``, and for the wrappers of the given environment.
-
-        :param wrapper_class: class of a wrapper
-        :param indices: which environments; ``None`` for all
-        :return: the answer for each
-        """
+        """Return true for ``Monitor``, whose entries are in ``infos``, and for the wrappers of the given environment."""
         wrapped = issubclass(Monitor, wrapper_class) or is_wrapped(self._env, wrapper_class)
         return [wrapped for _ in self._get_indices(indices)]
 
-    def _open(self) -> None:
-        """Make the simulations."""
-        self._batch = self._robot.make_batch(self.num_envs, self.n_threads)
-        self._is_closed = False
+    def _make_simulations(self) -> None:
+        mujoco, batches, batched_physics = import_physics("mujoco", "mujoco.batch", "sb3_cesd.envs.robots.batched_physics")
+        robot = self._robot
+        robot.reset()  # compiles jaco's model
+        self._mujoco = mujoco
+        self._stage = mujoco.mjtStage.mjSTAGE_VEL.value
+        # From this state a simulation can go on, including the warm start of the solver
+        self._state = mujoco.mjtState.mjSTATE_INTEGRATION
+        self._model, self._data = robot.physics.model.ptr, robot.physics.data.ptr
+        # A simulation that keeps its data need not repeat the last stages of a step in the next
+        self._batch = batches.Batch(self._model, self.num_envs, self.n_threads, persistent=True)
+        self._n_substeps = round(robot.dt / self._model.opt.timestep)
+        self._ctrl = self._batch.bind("ctrl")
+        self._warnings = self._batch.warning[:, :, 1]  # how often each was raised, (n_envs, n_warnings)
+        physics, module, task = batched_physics.batch_physics(robot.physics, self._batch), robot._module, robot._dm_env.task
+        if robot.robot_name == "jaco":
+            self._observe: Callable[[], np.ndarray] = module.BatchedObservations(self._model, self._batch)
+        else:
+            self._observe = lambda: batched_physics.flat_observations(task, physics)
+        self._rewards = lambda: np.asarray(task.get_reward(physics))
+        self._read_positions = lambda: np.asarray(module.position(physics)).T
+        # Bind all fields that these read: MuJoCo fills a field from the first step after it was bound
+        self._observe(), self._rewards(), self._read_positions()
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClosedEnvironmentError("This environment is closed: call reset() to open it again.")
+    def _start_episode(self, idx: int) -> None:
+        self._robot.random_state = self._random_states[idx]
+        self._last_observations[idx] = self._robot.reset()[0]
+        self._positions[idx] = self._robot.position
+        self._batch.warning[idx] = 0
+        self._mujoco.mj_getState(self._model, self._data, self._batch.state[idx], self._state)
+        self._n_steps[idx] = 0
+        self._returns[idx] = 0.0
 
-    def _checked_actions(self) -> np.ndarray:
-        """
-        Check the actions.
+    def _show(self, idx: int) -> None:
+        """Put the robot into the state of a simulation."""
+        self._mujoco.mj_setState(self._model, self._data, self._batch.state[idx], self._state)
+        self._mujoco.mj_forward(self._model, self._data)
 
-        :return: float64 actions, shape ``(n_envs, action_dim)``
-        :raises ValueError: if they are not numbers, have the wrong shape, or are not finite
-        """
-        actions = to_numbers(self.actions, (self.num_envs, *self._robot.action_space.shape), several=True)
-        if not np.isfinite(actions).all():
-            idx = int(np.argmin(np.isfinite(actions).all(axis=1)))
-            check_finite(actions[idx], f" of environment {idx}")
-        return actions
-
-    def _start_episodes(self, observations: np.ndarray, indices: Iterable[int]) -> None:
-        """
-        Start an episode in some environments.
-
-        :param observations: where to put the first observations, shape ``(n_envs, obs_dim)``
-        :param indices: which environments
-        """
-        for idx in indices:
-            observations[idx] = self._batch.start(idx, self._random_states[idx])
-            self._start_positions[idx] = self._robot.position
-            self._last_infos[idx] = self._robot.state_info()
-            self.reset_infos[idx] = self._last_infos[idx].copy()
-            self._n_steps[idx] = 0
-            self._returns[idx] = 0.0
-        self._has_started = True
-
-    def _final_info(self, idx: int, observation: np.ndarray, warnings: dict[str, int] | None) -> dict[str, Any]:
-        """
-        Return the entries of ``info`` at the end of an episode, and write the monitor file.
-
-        :param idx: the environment
-        :param observation: last observation of the episode, shape ``(obs_dim,)``
-        :param warnings: MuJoCo's warnings, if the simulation diverged
-        :return: the entries
-        """
+    def _final_info(self, idx: int, diverged: bool) -> dict[str, Any]:
+        """Return the ``info`` at the end of an episode, and write the monitor file."""
         seconds = round(time.time() - self._start_time, 6)
         episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}
-        if idx < len(self._results_writers):
+        if self._results_writers:
             self._results_writers[idx].write_row(episode)
-        info = {"TimeLimit.truncated": warnings is None, "terminal_observation": observation, "episode": episode}
-        return info if warnings is None else {**info, "physics_warnings": warnings}
+        warnings = {"physics_warnings": named_warnings(self._warnings[idx])} if diverged else {}
+        observation = self._last_observations[idx].copy()
+        return {"TimeLimit.truncated": not diverged, "terminal_observation": observation, "episode": episode, **warnings}
 
 
-def time_limit(env: gym.Env) -> int:
+@checked
+def make_batched(
+    env_id: str,
+    n_envs: PositiveInt,
+    seed: int | None = None,
+    n_threads: PositiveInt | None = None,
+    env_kwargs: dict[str, Any] | None = None,
+    monitor_dir: str | None = None,
+) -> RobotVecEnv:
     """
-    Return the length of an episode: that of the robot's task, or a shorter one set by ``TimeLimit``.
+    Create vectorized environments of a robot, as SB3's ``make_vec_env`` but faster: threads step all environments together.
 
-    :param env: an environment of a robot, with or without ``TimeLimit``
-    :return: length in steps
+    :param env_id: id of a robot of dm_control
+    :param n_envs: number of environments
+    :param seed: seed of the first environment; environment i is seeded with ``seed + i``
+    :param n_threads: number of threads; ``None`` for one per core
+    :param env_kwargs: arguments of the environments
+    :param monitor_dir: folder for the monitor files of the environments
+    :return: the vectorized environment
+    :raises ValueError: if the environment can't be batched
     """
-    limit = env.unwrapped.max_steps  # type: ignore[attr-defined]
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, TimeLimit):
-            limit = min(limit, env._max_episode_steps)
-        env = env.env
-    return limit
+    return make_vec_env(  # type: ignore[return-value]
+        env_id,
+        n_envs,
+        seed=seed,
+        monitor_dir=monitor_dir,
+        env_kwargs=env_kwargs,
+        vec_env_cls=batch_envs,  # type: ignore[arg-type]
+        vec_env_kwargs={"n_threads": n_threads},
+    )
+
+
+def batch_envs(env_fns: Sequence[Callable[[], gym.Env]], n_threads: int | None = None) -> RobotVecEnv:
+    """
+    Batch environments of a robot. Pass it as ``vec_env_cls`` to SB3's ``make_vec_env``, instead of ``DummyVecEnv``.
+
+    :param env_fns: functions that all make the same environment, with or without ``Monitor``
+    :param n_threads: number of threads; ``None`` for one per core
+    :return: the vectorized environment, with one environment per function
+    :raises ValueError: if the environment can't be batched
+    """
+    env, writer = _unwrap_monitor(env_fns[0]())
+    writers = [] if writer is None else [writer, *(_unwrap_monitor(env_fn())[1] for env_fn in env_fns[1:])]
+    return RobotVecEnv(env, len(env_fns), n_threads, writers)
+
+
+def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, ResultsWriter | None]:
+    """Take an environment out of its ``Monitor``, which may write a file, and refuse wrappers that a batch would ignore."""
+    writer = None
+    if isinstance(env, Monitor):
+        env, writer = env.env, env.results_writer
+    layer = env
+    while isinstance(layer, gym.Wrapper):
+        if not isinstance(layer, PLAIN_WRAPPERS):
+            raise ValueError(
+                f"Batched environments can't be wrapped individually, here in {type(layer).__name__}: "
+                "wrap the vectorized environment (RL Zoo: vec_env_wrapper), or use DummyVecEnv."
+            )
+        layer = layer.env
+    return env, writer
 
 
 def usable_cores() -> int:
-    """
-    Count the cores that this process may use.
-
-    :return: number of cores
-    """
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

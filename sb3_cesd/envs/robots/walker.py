@@ -1,10 +1,10 @@
+from typing import Any
+
 import dm_env
+import numpy as np
 from dm_control.rl import control
 from dm_control.suite import walker
 from dm_control.utils import rewards
-
-from sb3_cesd.envs.robots.suite import flatten as flatten
-from sb3_cesd.envs.robots.suite import position as position
 
 #: Target speed of each task [m/s]
 SPEEDS = {"stand": 0.0, "walk": 1.0, "run": 8.0}
@@ -19,11 +19,7 @@ class Physics(walker.Physics):
     """dm_control's walker, with its angular momentum."""
 
     def angular_momentum(self) -> float:
-        """
-        Return the angular momentum of the whole body about the y axis.
-
-        :return: signed angular momentum [kg m^2 / s]
-        """
+        """Return the signed angular momentum of the whole body about the y axis [kg m^2 / s]."""
         return self.named.data.subtree_angmom["torso"][1]
 
 
@@ -46,12 +42,7 @@ class Flip(walker.PlanarWalker):
 
 
 def make(task: str) -> dm_env.Environment:
-    """
-    Make dm_control's walker with a flat observation: orientations 14, height 1, velocity 9.
-
-    :param task: ``"stand"``, ``"walk"``, ``"run"`` or ``"flip"``
-    :return: the environment
-    """
+    """Make dm_control's walker with a flat observation: orientations 14, height 1, velocity 9."""
     physics = Physics.from_xml_string(*walker.get_model_and_assets())
     return control.Environment(
         physics,
@@ -60,3 +51,12 @@ def make(task: str) -> dm_env.Environment:
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,
     )
+
+
+def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
+    return observation["observations"]
+
+
+def position(physics: Any) -> np.ndarray:
+    """Return the position of the torso [m], shape ``(3,)``."""
+    return physics.named.data.xpos["torso"].copy()

@@ -4,10 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 from formulas import REWARDS
+from sb3_cesd.envs.robots.batched_array import BatchedArray
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import make_batched
-from sb3_cesd.envs.robots.batched_array import BatchedArray
 from sb3_cesd.envs.robots.gl import import_physics
 from sb3_cesd.envs.robots.vec_env import RobotVecEnv
 
