@@ -22,15 +22,11 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn.modules import activation
 
-from sb3_cesd.common import rules
-from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.checks import check_observation, check_task_skill, warn_of_untrained_skill
-from sb3_cesd.skill_ddpg.networks import SkillActor
 from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -81,7 +77,7 @@ class ExportedPolicy(SkillPolicy):
             lambda _: 0.0,
             make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim"))),
             net_arch={"pi": description["net_arch"], "qf": []},
-            activation_fn=_activation(description["activation_fn"]),
+            activation_fn=_activations()[description["activation_fn"]],
             features_extractor_class=EXTRACTORS[description["features_extractor_class"]],
             features_extractor_kwargs=description["features_extractor_kwargs"],
             normalize_images=description["normalize_images"],
@@ -92,48 +88,9 @@ class ExportedPolicy(SkillPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         self.actor = self.make_actor()
 
-    def save(self, path: AnyPath) -> None:
-        """
-        Not supported: the file that :func:`import_policy` read is the saved policy.
-
-        :param path: where to save it
-        :raises NotImplementedError: always
-        """
-        raise NotImplementedError(
-            f"An exported policy is not saved to {path}: copy the file that it was imported from, or call "
-            "export_policy(model, path)."
-        )
-
-    @classmethod
-    def load(cls, path: AnyPath, device: th.device | str = "cpu") -> "ExportedPolicy":
-        """
-        Load an exported policy, see :func:`import_policy`.
-
-        :param path: the file
-        :param device: Device on which the policy should be loaded.
-        :return: the policy
-        """
-        return import_policy(path).to(device)
-
     def set_training_mode(self, mode: bool) -> None:
-        """
-        Put the actor in either training or evaluation mode.
-
-        :param mode: if true, set to training mode, else set to evaluation mode
-        """
         self.actor.set_training_mode(mode)
         self.training = mode
-
-    def set_skill(self, skill: SkillName | None) -> None:
-        """
-        Fix the skill to follow for observations without one.
-
-        :param skill: index or vector of the skill, or ``None`` to go through all of them
-        :raises ValueError: if there is no such skill, or another one learned a task
-        """
-        if self.reward == "extrinsic" and self.skill is not None:
-            check_task_skill(None if skill is None else self.skill_space.name_of(skill), self.skill)
-        super().set_skill(skill)
 
     def predict(
         self,
@@ -154,20 +111,15 @@ class ExportedPolicy(SkillPolicy):
             which learned the task, if one did
         :return: actions and the state to pass to the next call
         """
-        check_observation(observation)
-        if self.statistics and not isinstance(observation, tuple):
+        if self.statistics:
             self.batch_shape(observation)  # raises a clear error for a wrong shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
-            if isinstance(observation, dict) and SKILL in observation:
-                observation = {**entries, SKILL: observation[SKILL]}
-            else:
-                observation = plain_form(entries)  # type: ignore[assignment]
-        # The one that learned the task, even if the observation contains another one
-        own = self.skill if self.reward == "extrinsic" else None
-        result = super().predict(observation, state, episode_start, deterministic, own if skill is None else skill)
-        if own is not None and skill is not None:
-            warn_of_untrained_skill(self.skill_space, skill, own, self.batch_shape(observation))
-        return result
+            has_skill = isinstance(observation, dict) and SKILL in observation
+            observation = {**entries, SKILL: observation[SKILL]} if has_skill else plain_form(entries)  # type: ignore
+        if skill is None and self.reward == "extrinsic":
+            # The one that learned the task, even if the observation contains another one
+            skill = self.skill
+        return super().predict(observation, state, episode_start, deterministic, skill)
 
     def _normalized(self, name: str, value: np.ndarray) -> np.ndarray:
         """Normalise an entry of observations as ``VecNormalize`` does."""
@@ -188,7 +140,6 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
     :return: path of the file
     :raises ValueError: if a part of the policy is custom code, or statistics are missing or do not match the observations
     """
-    check_arguments("export_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else with_suffix(path, SUFFIX)
     if path.suffix != SUFFIX:
@@ -201,51 +152,31 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
     description["action_space"] = _space_to_json("action_space", model.action_space, tensors)
     if vec_normalize is not None:
         for name, rms in observation_statistics(vec_normalize).items():
-            tensors[f"mean.{name}"], tensors[f"var.{name}"] = (
-                th.from_numpy(np.array(rms.mean)),
-                th.from_numpy(np.array(rms.var)),
-            )
-    text = json.dumps(rules.plain(description))
-    content = save(tensors, {"sb3_cesd": text, "sha256": _checksum(text, tensors)})
+            tensors[f"mean.{name}"] = th.from_numpy(np.array(rms.mean))
+            tensors[f"var.{name}"] = th.from_numpy(np.array(rms.var))
+    text = json.dumps(description)
     with written_whole(path) as file:
-        file.write(content)
+        file.write(save(tensors, {"sb3_cesd": text, "sha256": _checksum(text, tensors)}))
     return path
 
 
 def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str, Any]:
-    """
-    Describe a policy in plain data.
-
-    :param model: the model
-    :param vec_normalize: training statistics, if observations were normalised
-    :return: the description in the file, without spaces
-    :raises ValueError: if a part of the policy is custom code
-    """
-    policy, remedy = model.policy, "share the zip that model.save() writes with those who trust you."
-    others = [name for name in OF_PREDICTION if getattr(type(policy), name) is not getattr(SkillPolicy, name)]
-    if others or type(model.actor) not in (SkillActor, StochasticSkillActor):
-        what = f"{type(policy).__name__}.{others[0]}" if others else type(model.actor).__name__
-        raise ValueError(f"{what} is code, which an exported policy can't contain: use an unmodified SkillPolicy, or {remedy}")
+    """Describe a policy in plain data, without its spaces."""
+    policy = model.policy
     extractor, activation_fn = policy.features_extractor_class, policy.activation_fn
-    if EXTRACTORS.get(extractor.__name__) is not extractor:
+    code = [
+        f"{type(policy).__name__}.{name}"
+        for name in OF_PREDICTION
+        if getattr(type(policy), name) is not getattr(SkillPolicy, name)
+    ]
+    if extractor not in EXTRACTORS.values():
+        code.append(f"features_extractor_class={extractor.__name__}")
+    if activation_fn not in _activations().values():
+        code.append(f"activation_fn={activation_fn.__name__}")
+    if code:
         raise ValueError(
-            f"features_extractor_class={extractor.__name__} is code, which an exported policy can't contain: use one of "
-            f"{', '.join(EXTRACTORS)}, or {remedy}"
-        )
-    if getattr(activation, activation_fn.__name__, None) is not activation_fn:
-        raise ValueError(
-            f"activation_fn={activation_fn.__name__} is code, which an exported policy can't contain: use one of torch.nn, or "
-            f"{remedy}"
-        )
-    kwargs = policy.features_extractor_kwargs
-    try:
-        plain = json.loads(json.dumps(kwargs)) == kwargs
-    except TypeError:
-        plain = False
-    if not plain:
-        raise ValueError(
-            f"features_extractor_kwargs={kwargs!r} can't be written as JSON, which an exported policy needs: use plain "
-            f"numbers and strings, or {remedy}"
+            f"{code[0]} is code, which an exported policy can't contain: use a SkillPolicy with an extractor of SB3 and an "
+            "activation of torch.nn, or share the zip that model.save() writes with those who trust you."
         )
     return {
         "format": FORMAT,
@@ -259,31 +190,15 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "reward": model.reward,
         "num_timesteps": model.num_timesteps,
         "exploration_noise": float(model.exploration_noise),
-        "net_arch": policy.actor_arch,
+        "net_arch": [int(size) for size in policy.actor_arch],
         "activation_fn": activation_fn.__name__,
         "features_extractor_class": extractor.__name__,
-        "features_extractor_kwargs": kwargs,
+        "features_extractor_kwargs": policy.features_extractor_kwargs,
         "normalize_images": policy.normalize_images,
         "layer_norm": policy.layer_norm,
         "clip_obs": None if vec_normalize is None else float(vec_normalize.clip_obs),
         "epsilon": None if vec_normalize is None else float(vec_normalize.epsilon),
     }
-
-
-def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]) -> dict[str, Any]:
-    """
-    Describe a space.
-
-    :param name: prefix of the names of its bounds in ``tensors``
-    :param space: a Box, or a Dict of them
-    :param tensors: the bounds are added here
-    :return: plain data
-    """
-    if isinstance(space, spaces.Dict):
-        return {"entries": {key: _space_to_json(f"{name}.{key}", child, tensors) for key, child in space.spaces.items()}}
-    assert isinstance(space, spaces.Box)
-    tensors[f"{name}.low"], tensors[f"{name}.high"] = th.from_numpy(space.low.copy()), th.from_numpy(space.high.copy())
-    return {"dtype": str(space.dtype)}
 
 
 def import_policy(path: AnyPath) -> ExportedPolicy:
@@ -295,7 +210,6 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
     :raises ValueError: if the file is damaged, or not an exported policy
     :raises FileNotFoundError: if there is no such file
     """
-    check_arguments("import_policy", locals())
     path = Path(path)
     path = path / f"policy{SUFFIX}" if path.is_dir() else path if path.is_file() else with_suffix(path, SUFFIX)
     if not path.is_file():
@@ -303,7 +217,8 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            # Copies: tensors of safetensors keep the file mapped, and Windows overwrites no mapped files
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
         text = header["sb3_cesd"]
         if header["sha256"] != _checksum(text, tensors):
             raise ValueError("its content does not match its checksum")
@@ -322,29 +237,30 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
 
 
 def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> ExportedPolicy:
-    """
-    Build a policy from the contents of its file.
-
-    :param description: plain data
-    :param tensors: tensors by name
-    :return: the policy
-    """
+    skill_type, n_skills, skill_dim = (description[name] for name in ("skill_type", "n_skills", "skill_dim"))
+    actor = {name.removeprefix("actor."): value for name, value in tensors.items() if name.startswith("actor.")}
+    if (n_skills if skill_type == "discrete" else skill_dim) > actor["mu.0.weight"].shape[1] or n_skills > 2**16:
+        raise ValueError("its skills are larger than its networks")
     plain = _space_from_json("observation_space", description["observation_space"], tensors)
-    skill_space = make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim")))
+    space = skill_observation_space(plain, make_skill_space(skill_type, n_skills, skill_dim))
     action_space = _space_from_json("action_space", description["action_space"], tensors)
-    statistics = {
-        # Copies: tensors of safetensors keep the file mapped, and Windows overwrites no mapped files
-        name.removeprefix("mean."): (mean.numpy().copy(), tensors[f"var.{name.removeprefix('mean.')}"].numpy().copy())
-        for name, mean in tensors.items()
-        if name.startswith("mean.")
-    }
-    policy = ExportedPolicy(skill_observation_space(plain, skill_space), action_space, description, statistics)  # type: ignore[arg-type]
-    prefix = "actor."
-    policy.actor.load_state_dict(
-        {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}, strict=True
-    )
+    names = [name.removeprefix("mean.") for name in tensors if name.startswith("mean.")]
+    statistics = {name: (tensors[f"mean.{name}"].numpy(), tensors[f"var.{name}"].numpy()) for name in names}
+    # Nothing is allocated before the sizes in the description have been compared with those of the tensors
+    with th.device("meta"):
+        policy = ExportedPolicy(space, action_space, description, statistics)  # type: ignore[arg-type]
+    policy.actor.load_state_dict(actor, strict=True, assign=True)
     policy.set_training_mode(False)
     return policy
+
+
+def _space_to_json(name: str, space: spaces.Space, tensors: dict[str, th.Tensor]) -> dict[str, Any]:
+    """Describe a Box or a Dict of them; bounds are added to the tensors under names that begin with ``name``."""
+    if isinstance(space, spaces.Dict):
+        return {"entries": {key: _space_to_json(f"{name}.{key}", child, tensors) for key, child in space.spaces.items()}}
+    assert isinstance(space, spaces.Box)
+    tensors[f"{name}.low"], tensors[f"{name}.high"] = th.from_numpy(space.low.copy()), th.from_numpy(space.high.copy())
+    return {"dtype": str(space.dtype)}
 
 
 def _space_from_json(name: str, description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> spaces.Box | spaces.Dict:
@@ -356,28 +272,12 @@ def _space_from_json(name: str, description: Mapping[str, Any], tensors: Mapping
     return spaces.Box(tensors[f"{name}.low"].numpy(), tensors[f"{name}.high"].numpy(), dtype=dtype.type)
 
 
-def _activation(name: str) -> type[th.nn.Module]:
-    """
-    Find an activation function.
-
-    :param name: its name
-    :return: its class
-    :raises ValueError: if torch.nn has none of that name
-    """
-    found = getattr(activation, name, None)
-    if not (isinstance(found, type) and issubclass(found, th.nn.Module) and found.__module__ == activation.__name__):
-        raise ValueError(f"unknown activation function {name!r}")
-    return found
+def _activations() -> dict[str, type[th.nn.Module]]:
+    """Collect the activation functions of torch.nn by name."""
+    return {name: found for name, found in vars(activation).items() if getattr(found, "__module__", "") == activation.__name__}
 
 
 def _checksum(text: str, tensors: Mapping[str, th.Tensor]) -> str:
-    """
-    Hash the contents of a file.
-
-    :param text: the description
-    :param tensors: tensors by name
-    :return: SHA-256, in hexadecimal
-    """
     sha256 = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         array = tensors[name].numpy()

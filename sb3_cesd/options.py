@@ -1,16 +1,15 @@
 """Skills as options: an environment whose actions are skills, for any algorithm on top."""
 
-from typing import Any, SupportsFloat
+from typing import Annotated, Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
-from sb3_cesd.common.rules import as_array, is_whole, shown
-from sb3_cesd.common.skills import check_skill, name_in_task
+from sb3_cesd.common.skills import name_in_task
 from sb3_cesd.common.vec_normalize import normalize_entries
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -44,23 +43,22 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         ``VecNormalize`` and its statistics are missing
     """
 
+    @checked
     def __init__(
         self,
         env: gym.Env,
         model: SkillDDPG | ExportedPolicy,
-        duration: int | None = None,
-        gamma: float = 1.0,
+        duration: PositiveInt | None = None,
+        gamma: Annotated[float, Range(0, 1, without=0)] = 1.0,
         vec_normalize: VecNormalize | None = None,
     ) -> None:
-        check_arguments("SkillOptions", locals())
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
                 f"The model learned a task with {name_in_task(model.skill)} alone, so there are no skills to choose from: "
                 "pass the pre-trained model."
             )
-        if duration is None:
-            duration = model.skill_duration
+        duration = duration or model.skill_duration
         if duration is None:
             raise ValueError(
                 "The model has no skill_duration (it keeps a skill for whole episodes): pass duration, the steps until the "
@@ -112,40 +110,16 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}
 
     def _shown(self, observation: Observation) -> Observation:
-        """
-        Select the entries that skills were trained with, and normalise them.
-
-        :param observation: observation of the task
-        :return: observation for the model
-        """
+        """Select the entries that skills were trained with, and normalise them."""
         known = entries_of(observation)
         entries = {name: known[name] for name in self._seen}
         if self.vec_normalize is not None:
             entries = normalize_entries(self.vec_normalize, entries)
         return plain_form(entries)  # type: ignore[return-value]
 
-    def _chosen(self, action: int | np.ndarray) -> int | np.ndarray:
-        """
-        Convert an action to a skill.
-
-        :param action: index of the skill, or the vector of a continuous one, shape ``(dim,)``
-        :return: index of a discrete skill, or vector of a continuous one
-        :raises ValueError: if there is no such skill
-        """
-        space = self.skill_space
-        # For a single observation, predict of SB3 returns an array of shape ()
-        values = as_array(action)
-        if space.discrete or (values.shape == () and is_whole(values[()])):
-            index = check_skill(action if values.shape else values[()], self.model.n_skills)  # type: ignore[arg-type]
-            return index if space.discrete else space.vectors[index]
-        if values.dtype.kind not in "iuf" or values.shape != (space.dim,):
-            given = f"{len(values)} numbers" if values.ndim == 1 and values.dtype.kind in "iuf" else shown(action)
-            raise ValueError(
-                f"A skill of this model is a vector of {space.dim} numbers, not {given}: pass one of that size, or an integer "
-                f"from 0 to {space.n_skills - 1}."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError("The skill is not finite: pass a vector of finite numbers.")
-        skill = space.nearest(values.astype(np.float64)).astype(np.float32)
-        space.check_vectors(skill)
-        return skill
+    def _chosen(self, action: int | np.ndarray) -> Any:
+        """Convert an action to a skill: the index of a discrete one, or the vector of a continuous one."""
+        space, values = self.skill_space, np.asarray(action)
+        if not space.discrete and values.shape == (space.dim,):
+            values = space.nearest(values.astype(np.float64)).astype(np.float32)
+        return space.decode(space.encode(values if values.shape else values.item()))

@@ -3,8 +3,7 @@
 import inspect
 from typing import Any, Literal
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.rules import shown
+from sb3_cesd.common.arguments import checked, instead_of
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.zoo.hyperparams import configs, read_entry
@@ -25,6 +24,7 @@ class Preset(dict[str, Any]):
         self.n_envs = n_envs
 
 
+@checked
 def preset(
     scale: Literal["laptop", "published"] = "laptop",
     env_id: str = "default",
@@ -45,24 +45,16 @@ def preset(
     :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
     :raises ValueError: if there is no such scale or method
     """
-    check_arguments("preset", {"env_id": env_id})
     name = method.__name__.lower() if isinstance(method, type) else method
-    config = {"published": str(name), "laptop": f"{name}_laptop"}.get(scale) if isinstance(scale, str) else None
-    if config is None:
-        raise ValueError(f"There is no scale {shown(scale)}: choose 'laptop' or 'published'.")
-    if str(name).endswith("_laptop"):
-        at_scale = str(name).removesuffix("_laptop")
-        raise ValueError(f"{shown(name)} names a method at laptop scale: pass scale='laptop', method={at_scale!r}.")
-    if config not in configs():
-        known = [known for known in configs() if known.endswith("_laptop") == (scale == "laptop")]
-        names = ", ".join(repr(known.removesuffix("_laptop")) for known in known)
-        raise ValueError(f"There is no method {shown(name)} at scale {scale!r}: use one of {names}.")
+    config = name if scale == "published" else f"{name}_laptop"
+    known = configs()
+    if config not in known:
+        raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(config, known)}")
     entry = read_entry(config, env_id)
     entry.pop("policy")
     result = Preset({}, int(entry.pop("n_timesteps")), int(entry.pop("n_envs", 1)))
-    arguments = inspect.signature(METHODS[name.partition("_")[0]]).parameters
-    unknown = [key for key in entry if key not in arguments]
+    unknown = entry.keys() - inspect.signature(METHODS[name.partition("_")[0]]).parameters
     if unknown:
-        raise ValueError(f"{config}.yml sets {', '.join(unknown)}, which only RL Zoo knows: train with RL Zoo.")
+        raise ValueError(f"{config}.yml sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")
     result.update(entry)
     return result

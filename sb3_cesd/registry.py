@@ -19,8 +19,7 @@ def find_methods() -> dict[str, type[SkillDDPG]]:
         module = import_module(f"{methods.__name__}.{module_info.name}")
         for value in vars(module).values():
             # On Python 3.10, isinstance takes dict[str, int] for a class
-            is_class = issubclass(type(value), type)
-            if is_class and issubclass(value, SkillDDPG) and value.__module__ == module.__name__:
+            if issubclass(type(value), type) and issubclass(value, SkillDDPG) and value.__module__ == module.__name__:
                 found.append(value)
     return {method.__name__.lower(): method for method in found}
 

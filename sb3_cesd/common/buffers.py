@@ -1,5 +1,4 @@
 from collections.abc import Hashable
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn import functional as F
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import PositiveInt, Share, checked
 from sb3_cesd.common.choices import Reward
 from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
@@ -57,24 +56,26 @@ class SkillReplayBuffer(NStepReplayBuffer):
     # By the name of the entry, as in SB3's DictReplayBuffer
     observations: dict[str, np.ndarray]  # type: ignore[assignment]
 
+    @checked
     def __init__(
         self,
-        buffer_size: int,
+        buffer_size: PositiveInt,
         observation_space: spaces.Dict,
         action_space: spaces.Space,
         device: th.device | str = "auto",
-        n_envs: int = 1,
+        n_envs: PositiveInt = 1,
         optimize_memory_usage: bool = False,
         handle_timeout_termination: bool = True,
         *,
         skill_space: SkillSpace,
-        n_steps: int = 3,
-        gamma: float = 0.99,
+        n_steps: PositiveInt = 3,
+        gamma: Share = 0.99,
         one_step: bool = False,
-        average_window: int = 1,
+        average_window: PositiveInt = 1,
         reward: Reward = "intrinsic",
     ) -> None:
-        check_arguments("SkillReplayBuffer", locals())
+        if optimize_memory_usage:
+            raise ValueError("optimize_memory_usage is not supported, as observations are stored once anyway: leave it out.")
         # Not ReplayBuffer.__init__, whose arrays hold each observation twice
         super(ReplayBuffer, self).__init__(
             max(buffer_size // n_envs, 1), plain_space(observation_space), action_space, device, n_envs=n_envs
@@ -87,10 +88,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.one_step = one_step
         self.average_window = average_window
         self.reward = reward
-        ring = (self.buffer_size, self.n_envs)
         entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
-        shapes = {name: (space.shape, space.dtype) for name, space in entries.items()}
-        self.observations = {name: np.zeros((*ring, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
+
+        def observations_of(*shape: int) -> dict[str, np.ndarray]:
+            return {name: np.zeros((*shape, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore[misc]
+
+        ring = (self.buffer_size, self.n_envs)
+        self.observations = observations_of(*ring)
         self.actions = np.zeros((*ring, self.action_dim), dtype=np.float32)
         self.rewards = np.zeros(ring, dtype=np.float32)
         self.dones = np.zeros(ring, dtype=bool)
@@ -98,26 +102,22 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.skills = np.zeros((*ring, *skill_space.stored_shape), dtype=skill_space.stored_dtype)
         #: Where an episode ends: index of its last observation in ``last_observations``
         self.last_slots = np.zeros(ring, dtype=np.int32)
-        self.last_observations = {name: np.zeros((1, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
+        self.last_observations = observations_of(1)
         self._free_slots: list[int] = [0]
         #: Observation after the newest transition of each environment
-        self.newest_next = {name: np.zeros((self.n_envs, *shape), dtype=dtype) for name, (shape, dtype) in shapes.items()}  # type: ignore[misc]
+        self.newest_next = observations_of(self.n_envs)
         #: Row of the newest transitions
         self.newest = np.zeros(1, dtype=np.int64)
         self._make_unsaved()
 
     def _make_unsaved(self) -> None:
-        """Set what is not saved with the buffer. Tensors are made when they are needed."""
+        #: Whether the ring is full, so that its last row precedes the first one
+        self._wrapped = np.array([self.full])
+        # Made when they are needed
         self._tensors: DeviceArrays | None = None
         #: That of the last batches, and the last one that was made
         self._normalization: TensorNormalization | None = None
         self._last_normalization: TensorNormalization | None = None
-        #: Number of rows that are on the device
-        self._n_ready = 0
-        #: One thread may sample while another adds
-        self._lock = RLock()
-        #: Whether the ring is full, so that its last row precedes the first one
-        self._wrapped = np.array([self.full])
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Collect all arrays by the name of their tensor."""
@@ -125,9 +125,6 @@ class SkillReplayBuffer(NStepReplayBuffer):
         for group in ("observations", "last_observations", "newest_next"):
             arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})
         return arrays
-
-    def _names(self, group: str) -> list[str]:
-        return [f"{group} {name}" for name in self.observations]
 
     @property
     def nbytes(self) -> int:
@@ -158,18 +155,16 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
         :return: observations in no particular order, shape ``(n, obs_dim)``
         """
-        size = self.size()
-        return np.concatenate(
-            [
-                joined({name: values[:size].reshape(-1, *values.shape[2:]) for name, values in observations.items()})
-                for observations in (self.observations, self.next_observations)
-            ]
-        )
+        both = [
+            {name: values[: self.size()].reshape(-1, *values.shape[2:]) for name, values in observations.items()}
+            for observations in (self.observations, self.next_observations)
+        ]
+        return np.concatenate([joined(entries) for entries in both])
 
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer
         state = self.__dict__.copy()
-        for name in ("_tensors", "_normalization", "_last_normalization", "_n_ready", "_lock", "_wrapped"):
+        for name in ("_tensors", "_normalization", "_last_normalization", "_wrapped"):
             del state[name]
         for name in self.ARRAYS:
             state[name] = state[name][: self.size()]
@@ -211,34 +206,36 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param infos: ``TimeLimit.truncated`` distinguishes timeouts from terminations
         """
         entries = {name: np.asarray(value, self.observations[name].dtype) for name, value in entries_of(obs).items()}
-        with self._lock:
-            if self.size() > 0:
-                is_other = np.zeros(self.n_envs, dtype=bool)
-                for name, value in entries.items():
-                    is_other |= (value != self.newest_next[name]).any(axis=tuple(range(1, value.ndim)))
-                self._end_trajectories(is_other)
-            row = self.pos
-            if self.full:
-                self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
+        if self.size() > 0:
+            is_other = np.zeros(self.n_envs, dtype=bool)
             for name, value in entries.items():
-                self.observations[name][row] = value
-            self.actions[row] = action.reshape(self.n_envs, self.action_dim)
-            self.rewards[row] = reward
-            self.dones[row] = done
-            self.timeouts[row] = False
-            if self.handle_timeout_termination:
-                self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
-            self.skills[row] = self.skill_space.decode(obs[SKILL])
-            for name, value in entries_of(next_obs).items():
-                self.newest_next[name][:] = value
-            self.newest[0] = row
-            self._keep_last(row, self._ends(row))
-            self.pos = (row + 1) % self.buffer_size
-            self.full = self._wrapped[0] = self.full or self.pos == 0
-            if self._tensors is not None:
-                self._tensors.mark([*self.ARRAYS, *self._names("observations")], [row])
-                self._tensors.mark(self._names("newest_next"), range(self.n_envs))
-                self._tensors.mark(["newest", "wrapped"], [0])
+                is_other |= (value != self.newest_next[name]).any(axis=tuple(range(1, value.ndim)))
+            self._end_trajectories(is_other)
+        row = self.pos
+        if self.full:
+            self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
+        for name, value in entries.items():
+            self.observations[name][row] = value
+        self.actions[row] = action.reshape(self.n_envs, self.action_dim)
+        self.rewards[row] = reward
+        self.dones[row] = done
+        self.timeouts[row] = False
+        if self.handle_timeout_termination:
+            self.timeouts[row] = [info.get("TimeLimit.truncated", False) for info in infos]
+        self.skills[row] = self.skill_space.decode(obs[SKILL])
+        for name, value in entries_of(next_obs).items():
+            self.newest_next[name][:] = value
+        self.newest[0] = row
+        self._keep_last(row, self._ends(row))
+        self.pos = (row + 1) % self.buffer_size
+        self.full = self._wrapped[0] = self.full or self.pos == 0
+        self._mark([*self.ARRAYS, *(f"observations {name}" for name in entries)], [row])
+        self._mark([f"newest_next {name}" for name in entries], range(self.n_envs))
+        self._mark(["newest", "wrapped"], [0])
+
+    def _mark(self, names: list[str], rows: Any) -> None:
+        if self._tensors is not None:
+            self._tensors.mark(names, rows)
 
     def reset(self) -> None:
         """Forget all transitions."""
@@ -253,49 +250,32 @@ class SkillReplayBuffer(NStepReplayBuffer):
             self._end_trajectories(np.ones(self.n_envs, dtype=bool))
 
     def _end_trajectories(self, ending: np.ndarray) -> None:
-        """
-        End trajectories where the episode has not ended.
-
-        :param ending: environments whose newest transition is the last of a trajectory, shape ``(n_envs,)``
-        """
         newest = int(self.newest[0])
         ending = ending & ~self._ends(newest)
         # As after a timeout, the value is bootstrapped; a true termination stays one
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)
-        if self._tensors is not None and ending.any():
-            self._tensors.mark(("timeouts", "last_slots"), [newest])
+        if ending.any():
+            self._mark(["timeouts", "last_slots"], [newest])
 
     def _ends(self, row: int) -> np.ndarray:
         return self.dones[row] | self.timeouts[row]
 
     def _keep_last(self, row: int, ending: np.ndarray) -> None:
-        """
-        Store the observation after the newest transition, as another episode will follow in the ring.
-
-        :param row: the newest row
-        :param ending: environments, shape ``(n_envs,)``
-        """
+        """Store the observations after the newest transitions that end, as another episode will follow in the ring."""
         for env_idx in np.flatnonzero(ending):
             if not self._free_slots:
-                self._make_slots()
+                n_slots = len(next(iter(self.last_observations.values())))
+                for name, last in self.last_observations.items():
+                    self.last_observations[name] = np.concatenate([last, np.zeros_like(last)])
+                self._free_slots.extend(range(n_slots, 2 * n_slots))
+                if self._tensors is not None:
+                    self._tensors.set(**self._arrays())
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
             for name, last in self.last_observations.items():
                 last[slot] = self.newest_next[name][env_idx]
-                tensor = f"last_observations {name}"
-                if self._tensors is not None and slot < len(self._tensors[tensor]):
-                    self._tensors.mark([tensor], [slot])
-
-    def _make_slots(self) -> None:
-        """Double the room for last observations."""
-        n_slots = len(next(iter(self.last_observations.values())))
-        for name, last in self.last_observations.items():
-            self.last_observations[name] = np.concatenate([last, np.zeros_like(last)])
-            if self._tensors is not None and self._tensors.shared:
-                # Another thread may gather before the next prepare()
-                self._tensors.set(**{f"last_observations {name}": self.last_observations[name]})
-        self._free_slots.extend(range(n_slots, 2 * n_slots))
+                self._mark([f"last_observations {name}"], [slot])
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
@@ -327,12 +307,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
             self._normalization.update()
 
     def _update_tensors(self) -> None:
-        with self._lock:
-            if self._tensors is None:
-                self._tensors = DeviceArrays(th.device(self.device))
-            self._tensors.set(**self._arrays())
-            self._tensors.update()
-            self._n_ready = self.size()
+        if self._tensors is None:
+            self._tensors = DeviceArrays(th.device(self.device))
+        self._tensors.set(**self._arrays())
+        self._tensors.update()
 
     @property
     def generation(self) -> Hashable:
@@ -341,14 +319,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def draw(self, batch_size: int) -> th.Tensor:
         """
-        Draw transitions uniformly, of those that :meth:`prepare` has found.
+        Draw transitions uniformly, after :meth:`prepare`.
 
         :param batch_size: number of transitions
         :return: their rows and environments, on the device, shape ``(2, batch_size)``
         """
         assert self._tensors is not None, "call prepare() first"
-        # Another thread may have added more since
-        rows = np.random.randint(0, self._n_ready, size=batch_size)
+        rows = np.random.randint(0, self.size(), size=batch_size)
         envs = np.random.randint(0, self.n_envs, size=batch_size)
         return self._tensors.upload(np.stack([rows, envs]))
 
@@ -359,41 +336,40 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param drawn: rows and environments, shape ``(2, batch_size)``
         :return: a batch with the extrinsic n-step returns
         """
-        with self._lock:
-            rows, envs = drawn
-            window = self._window_lengths(rows, envs)  # (batch_size,)
-            last_rows = (rows + window - 1) % self.buffer_size
-            terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
-            skills = self._at("skills", rows, envs)
-            observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
-            next_observations = self._next_observations(last_rows, envs)
-            averages = {}
-            if self.average_window > 1:
-                averages["average_observations"] = self._averages(rows, envs)
-                averages["average_next_observations"] = self._averages(last_rows, envs, next_observations)
-            return SkillReplayBufferSamples(
-                observations=self._normalized(observations),
-                actions=self._at("actions", rows, envs),
-                next_observations=self._normalized(next_observations),
-                dones=terminated[:, None].float(),
-                rewards=self._returns(rows, envs, window),
-                discounts=(self.gamma ** window[:, None].double()).float(),
-                skills=skills.long() if self.skill_space.discrete else skills,
-                one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
-                **averages,
-            )
+        rows, envs = drawn
+        window = self._window_lengths(rows, envs)  # (batch_size,)
+        last_rows = (rows + window - 1) % self.buffer_size
+        terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
+        skills = self._at("skills", rows, envs)
+        observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
+        next_observations = self._next_observations(last_rows, envs)
+        averages = {}
+        if self.average_window > 1:
+            averages["average_observations"] = self._averages(rows, envs)
+            averages["average_next_observations"] = self._averages(last_rows, envs, next_observations)
+        return SkillReplayBufferSamples(
+            observations=self._normalized(observations),
+            actions=self._at("actions", rows, envs),
+            next_observations=self._normalized(next_observations),
+            dones=terminated[:, None].float(),
+            rewards=self._returns(rows, envs, window),
+            discounts=(self.gamma ** window[:, None].double()).float(),
+            skills=skills.long() if self.skill_space.discrete else skills,
+            one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
+            **averages,
+        )
 
     def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
-        """
-        Read entries of an array.
-
-        :param name: name of its tensor
-        :param rows: shape ``(n,)``
-        :param envs: shape ``(n,)``
-        :return: the entries, shape ``(n, ...)``
-        """
+        """Read n entries of an array, shape ``(n, ...)``."""
         assert self._tensors is not None, "call prepare() first"
         return self._tensors[name].flatten(0, 1).index_select(0, rows * self.n_envs + envs)
+
+    def _ended(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
+        return self._at("dones", rows, envs) | self._at("timeouts", rows, envs)
+
+    def _is_newest(self, rows: th.Tensor) -> th.Tensor:
+        assert self._tensors is not None, "call prepare() first"
+        return rows == self._tensors["newest"]
 
     def _normalized(self, observations: dict[str, th.Tensor]) -> Any:
         if self._normalization is not None:
@@ -402,41 +378,20 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return plain_form({name: value if value.dtype == th.uint8 else value.float() for name, value in observations.items()})
 
     def _window(self, rows: th.Tensor, envs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """
-        List the transitions of n-step windows.
-
-        :param rows: shape ``(n,)``
-        :param envs: shape ``(n,)``
-        :return: rows and environments of the next ``n_steps`` transitions from each, both of shape ``(n * n_steps,)``
-        """
+        """List rows and environments of the next ``n_steps`` transitions from each, both of shape ``(n * n_steps,)``."""
         steps = th.arange(self.n_steps, device=rows.device)
         return ((rows[:, None] + steps) % self.buffer_size).flatten(), envs.repeat_interleave(self.n_steps)
 
     def _window_lengths(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
-        """
-        Count the steps of each n-step window: it ends with the episode, at the newest transition, or after ``n_steps``.
-
-        :param rows: shape ``(batch_size,)``
-        :param envs: shape ``(batch_size,)``
-        :return: shape ``(batch_size,)``, from 1 to ``n_steps``
-        """
-        assert self._tensors is not None, "call prepare() first"
+        """Count the steps of windows: they end with the episode, at the newest transition, or after ``n_steps``."""
         window_rows, window_envs = self._window(rows, envs)
-        ends = self._at("dones", window_rows, window_envs) | self._at("timeouts", window_rows, window_envs)
         # In the ring, the oldest transition follows the newest one
-        ends |= window_rows == self._tensors["newest"]
+        ends = self._ended(window_rows, window_envs) | self._is_newest(window_rows)
         before_end = ends.view(-1, self.n_steps).int().cumsum(dim=1) == 0
         return (before_end.sum(dim=1) + 1).clamp(max=self.n_steps)
 
     def _returns(self, rows: th.Tensor, envs: th.Tensor, window: th.Tensor) -> th.Tensor:
-        """
-        Sum up the extrinsic rewards within windows.
-
-        :param rows: shape ``(batch_size,)``
-        :param envs: shape ``(batch_size,)``
-        :param window: number of steps of each window, shape ``(batch_size,)``
-        :return: discounted sums, shape ``(batch_size, 1)``
-        """
+        """Sum up the discounted extrinsic rewards within windows, shape ``(batch_size, 1)``."""
         rewards = self._at("rewards", *self._window(rows, envs))
         if self._normalization is not None:
             rewards = self._normalization.rewards(rewards)
@@ -446,20 +401,19 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _averages(self, rows: th.Tensor, envs: th.Tensor, following: dict[str, th.Tensor] | None = None) -> Any:
         """
-        Average observations over the last steps of the episode.
+        Average up to ``average_window`` observations of the same episode.
 
         :param rows: transitions up to which to average, shape ``(n,)``
         :param envs: shape ``(n,)``
         :param following: next observations of these, to include as the newest ones
-        :return: means of up to ``average_window`` observations, entries of shape ``(n, *shape)``
+        :return: means, entries of shape ``(n, *shape)``
         """
         assert self._tensors is not None, "call prepare() first"
         n_steps = self.average_window - (following is not None)
         before = rows[:, None] - th.arange(n_steps, device=rows.device)  # newest first
         flat, flat_envs = (before % self.buffer_size).flatten(), envs.repeat_interleave(n_steps)
-        ends = self._at("dones", flat, flat_envs) | self._at("timeouts", flat, flat_envs)
         # In the ring, the newest transition precedes the oldest one, or nothing does yet
-        ends |= (flat == self._tensors["newest"]) | ((before < 0).flatten() & ~self._tensors["wrapped"])
+        ends = self._ended(flat, flat_envs) | self._is_newest(flat) | ((before < 0).flatten() & ~self._tensors["wrapped"])
         # The end of the last transition itself does not matter
         later_ends = ends.view(-1, n_steps)[:, 1:].int().cumsum(dim=1)
         within = F.pad(later_ends == 0, (1, 0), value=True).float()  # (n, n_steps)
@@ -476,17 +430,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return self._normalized(averages)
 
     def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
-        """
-        Read the next observations of transitions.
-
-        :param rows: shape ``(n,)``
-        :param envs: shape ``(n,)``
-        :return: next observation of each transition, entries of shape ``(n, *shape)``
-        """
+        """Read the next observation of each transition, entries of shape ``(n, *shape)``."""
         assert self._tensors is not None, "call prepare() first"
-        is_newest = rows == self._tensors["newest"]
-        ended = self._at("dones", rows, envs) | self._at("timeouts", rows, envs)
-        slots = self._at("last_slots", rows, envs)
+        is_newest, ended, slots = self._is_newest(rows), self._ended(rows, envs), self._at("last_slots", rows, envs)
         following = {}
         for name, array in self.observations.items():
             to_shape = (-1, *(1,) * (array.ndim - 2))

@@ -117,35 +117,18 @@ class EnsembleLinear(nn.Module):
         self.bias = nn.Parameter(th.empty(n_heads, 1, output_dim).uniform_(-bound, bound))
 
     def forward(self, inputs: th.Tensor) -> th.Tensor:
-        """
-        Evaluate every head on its rows.
-
-        :param inputs: shape ``(n_heads, n_rows, input_dim)`` or ``(n_rows, input_dim)``
-        :return: shape ``(n_heads, n_rows, output_dim)``
-        """
+        """Evaluate every head on ``(n_heads, n_rows, input_dim)`` or on the same ``(n_rows, input_dim)``."""
         return inputs @ self.weight + self.bias
 
     def forward_ragged(self, rows: th.Tensor, counts: list[int]) -> th.Tensor:
-        """
-        Evaluate each head on its rows, one matrix product per head.
-
-        :param rows: sorted by head, shape ``(n_rows, input_dim)``
-        :param counts: rows of each head
-        :return: shape ``(n_rows, output_dim)``
-        """
+        """Evaluate each head on its rows, which are sorted by head, with one matrix product per head."""
         if th.is_autocast_enabled(rows.device.type):
             # Autocast does not reach into autograd functions
             rows = rows.to(th.get_autocast_dtype(rows.device.type))
         return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts)
 
     def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
-        """
-        Evaluate tiles of rows in one batched product.
-
-        :param tiles: shape ``(n_tiles, tile_size, input_dim)``
-        :param tile_heads: head of each tile, shape ``(n_tiles,)``
-        :return: shape ``(n_tiles, tile_size, output_dim)``
-        """
+        """Evaluate tiles of rows, shape ``(n_tiles, tile_size, input_dim)``, in one batched product."""
         return th.baddbmm(self.bias.index_select(0, tile_heads), tiles, self.weight.index_select(0, tile_heads))
 
 
@@ -174,13 +157,7 @@ class RoutedEnsembleMLP(nn.Module):
         self.activation = activation_fn()
 
     def forward(self, inputs: th.Tensor, routing: HeadRouting) -> th.Tensor:
-        """
-        Evaluate each row by its head.
-
-        :param inputs: shape ``(n_rows, input_dim)``
-        :param routing: which head evaluates which row
-        :return: shape ``(n_rows, output_dim)``
-        """
+        """Evaluate each row by its head, shape ``(n_rows, output_dim)``."""
         hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
         if routing.tile_heads is not None:
             hidden = hidden.view(len(routing.tile_heads), -1, inputs.shape[1])
@@ -193,12 +170,7 @@ class RoutedEnsembleMLP(nn.Module):
         return hidden.flatten(0, -2).index_select(0, routing.slots)
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
-        """
-        Evaluate every head on every row, at ``n_heads`` times the cost: the reference the routed form is tested against.
-
-        :param inputs: shape ``(n_rows, input_dim)``
-        :return: shape ``(n_heads, n_rows, output_dim)``
-        """
+        """Evaluate every head on every row, at ``n_heads`` times the cost: the reference the routed form is tested against."""
         hidden = inputs
         for idx, layer in enumerate(self.layers):
             hidden = layer(hidden if idx == 0 else self.activation(hidden))

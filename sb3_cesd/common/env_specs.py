@@ -1,4 +1,4 @@
-"""Specs of environments: how they were made, as Gymnasium records it."""
+"""Specs of environments: how they were made, as Gymnasium records it. All environments of a vector are made alike."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,33 +9,18 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 
 def env_spec(env: VecEnv) -> EnvSpec | None:
-    """
-    Get the spec of environments.
-
-    :param env: vectorized environments, all made in the same way
-    :return: id, arguments and wrappers of the first; ``None`` if they were not made by an id
-    """
+    """Get id, arguments and wrappers of the first environment; ``None`` if it was not made by an id."""
     return env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
 
 
 def episode_length(env: VecEnv) -> int | None:
-    """
-    Get the number of steps after which environments truncate their episodes.
-
-    :param env: vectorized environments, all made in the same way
-    :return: the number; ``None`` if they do not, or if they were not made by an id
-    """
+    """Get the number of steps after which environments truncate their episodes; ``None`` if they do not."""
     spec = env_spec(env)
     return None if spec is None else spec.max_episode_steps
 
 
 def env_name(env: VecEnv) -> str:
-    """
-    Get the name of environments, for a message or a title.
-
-    :param env: vectorized environments, all made in the same way
-    :return: their id, or the class of one of them
-    """
+    """Get the id of environments, or the class of one of them, for a message or a title."""
     spec = env_spec(env)
     if spec is not None:
         return spec.id
@@ -59,10 +44,5 @@ def arguments_of(spec: EnvSpec) -> dict[str, Any]:
 
 
 def without_rendering(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Remove ``render_mode`` from the arguments of an environment, to make one that renders nothing, or in another way.
-
-    :param env_kwargs: arguments by name
-    :return: the others
-    """
+    """Remove ``render_mode`` from the arguments of an environment."""
     return {name: value for name, value in env_kwargs.items() if name != "render_mode"}

@@ -39,13 +39,7 @@ class TensorNormalization:
         self._tensors.update()
 
     def observations(self, name: str, observations: th.Tensor) -> th.Tensor:
-        """
-        Normalise observations.
-
-        :param name: name of their entry in a dictionary
-        :param observations: shape ``(n, *shape)``
-        :return: normalised, float32; those that ``VecNormalize`` does not normalise stay as they are
-        """
+        """Normalise an entry to float32; one that ``VecNormalize`` does not normalise stays as it is."""
         if not self.env.norm_obs or f"mean of {name}" not in self._statistics:
             return observations
         # In float64, as the statistics are
@@ -53,12 +47,6 @@ class TensorNormalization:
         return observations.clamp(-self.env.clip_obs, self.env.clip_obs).float()
 
     def rewards(self, rewards: th.Tensor) -> th.Tensor:
-        """
-        Normalise rewards.
-
-        :param rewards: any shape
-        :return: normalised, float32
-        """
         if self.env.norm_reward:
             rewards = (rewards / self._tensors["reward_std"]).clamp(-self.env.clip_reward, self.env.clip_reward)
         return rewards.float()

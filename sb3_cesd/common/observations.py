@@ -1,7 +1,7 @@
 """Layout of observations with a skill: dictionaries, as in HER."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 import torch as th
@@ -27,63 +27,21 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
     :return: the same space
     :raises ValueError: if a skill can't be added to it
     """
-    if isinstance(observation_space, spaces.Dict):
-        _check_names(list(observation_space.spaces))
-        if SKILL in observation_space.spaces:
+    is_dict = isinstance(observation_space, spaces.Dict)
+    for name, space in observation_space.spaces.items() if is_dict else [(OBSERVATION, observation_space)]:  # type: ignore[attr-defined]
+        if not isinstance(space, spaces.Box) or 0 in space.shape or space.shape == ():
             raise ValueError(
-                f"The observation space has a key {SKILL!r} of its own, but the skill needs that key: rename it, for instance "
-                "with gymnasium.wrappers.TransformObservation."
+                f"A skill can only be added to a Box or a Dict of Boxes with at least one axis, but {name!r} is "
+                f"{short(space)}: convert it, for instance with gymnasium.wrappers.FlattenObservation(env), or leave it out "
+                "with gymnasium.wrappers.FilterObservation."
             )
-        others = [name for name, space in observation_space.spaces.items() if not isinstance(space, spaces.Box)]
-        if others:
+        # Names of entries become those of modules of PyTorch
+        if is_dict and (not isinstance(name, str) or name in ("", SKILL) or "." in name or hasattr(nn.ModuleDict(), name)):
             raise ValueError(
-                f"A Dict must consist of Box spaces, but {', '.join(map(repr, others))} is none: convert it, for instance "
-                "with gymnasium.wrappers.TransformObservation, or leave it out with gymnasium.wrappers.FilterObservation."
+                f"An entry of observations can't have the name {name!r}: rename it, for instance with "
+                "gymnasium.wrappers.TransformObservation."
             )
-        for name, space in observation_space.spaces.items():
-            _check_shape(repr(name), space)
-        return observation_space
-    if not isinstance(observation_space, spaces.Box):
-        raise ValueError(
-            f"A skill can only be added to a Box or a Dict of Boxes, but the observation space is {short(observation_space)}: "
-            "flatten it first, for instance with gymnasium.wrappers.FlattenObservation(env)."
-        )
-    _check_shape("The observation", observation_space)
-    return observation_space
-
-
-def _check_names(names: Sequence[Any]) -> None:
-    """
-    Check names of entries, which become those of modules of PyTorch.
-
-    :param names: the names
-    :raises ValueError: if one can't be the name of a module
-    """
-    remedy = "rename them, for instance with gymnasium.wrappers.TransformObservation."
-    odd = [name for name in names if not isinstance(name, str) or name == ""]
-    if odd:
-        raise ValueError(f"Names of entries must be strings that are not empty, unlike {', '.join(map(repr, odd))}: {remedy}")
-    dotted = [name for name in names if "." in name]
-    if dotted:
-        raise ValueError(f"Names of entries must not contain a dot, as those of {', '.join(map(repr, dotted))} do: {remedy}")
-    taken = [name for name in names if hasattr(nn.ModuleDict(), name)]
-    if taken:
-        raise ValueError(
-            f"Names of entries must not be those of methods of PyTorch modules, as {', '.join(map(repr, taken))} are: {remedy}"
-        )
-
-
-def _check_shape(name: str, space: spaces.Space) -> None:
-    if space.shape == ():
-        raise ValueError(
-            f"{name} has the shape (), but needs at least one axis: give it the shape (1,), for instance with "
-            "gymnasium.wrappers.ReshapeObservation(env, (1,))."
-        )
-    if space.shape is not None and 0 in space.shape:
-        raise ValueError(
-            f"{name} has the shape {space.shape}, which holds no numbers: give it some with "
-            "gymnasium.wrappers.TransformObservation, or leave an entry out with gymnasium.wrappers.FilterObservation."
-        )
+    return observation_space  # type: ignore[return-value]
 
 
 def skill_observation_space(observation_space: spaces.Space, skill_space: SkillSpace) -> spaces.Dict:
@@ -108,22 +66,13 @@ def plain_space(observation_space: spaces.Dict) -> spaces.Box | spaces.Dict:
     :return: the space without it
     """
     entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
-    if list(entries) == [OBSERVATION]:
-        return entries[OBSERVATION]  # type: ignore[return-value]
-    return spaces.Dict(entries)
+    return entries[OBSERVATION] if list(entries) == [OBSERVATION] else spaces.Dict(entries)  # type: ignore[return-value]
 
 
 def short(space: spaces.Space) -> str:
-    """
-    Describe a space briefly, as the bounds of long vectors fill pages.
-
-    :param space: any space
-    :return: its kind and shapes
-    """
+    """Describe a space briefly, as the bounds of long vectors fill pages."""
     if isinstance(space, spaces.Dict):
         return f"Dict({', '.join(f'{name}: {short(child)}' for name, child in space.spaces.items())})"
-    if isinstance(space, spaces.Tuple):
-        return f"Tuple({', '.join(map(short, space.spaces))})"
     if not isinstance(space, spaces.Box):
         return str(space)
     low, high = np.unique(space.low), np.unique(space.high)
@@ -132,59 +81,32 @@ def short(space: spaces.Space) -> str:
 
 
 def is_channels_last(space: spaces.Space) -> bool:
-    """
-    Return whether observations are images that Stable-Baselines3 transposes.
-
-    :param space: their space
-    :return: whether channels come last
-    """
+    """Return whether observations are images that Stable-Baselines3 transposes."""
     return is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
 
 
 def channels_first(space: spaces.Space) -> spaces.Space:
-    """
-    Get the space that a model observes, as Stable-Baselines3 puts the channels of images first.
-
-    :param space: space of an environment
-    :return: space of a model that is trained in it
-    """
+    """Get the space that a model observes, as Stable-Baselines3 puts the channels of images first."""
     if isinstance(space, spaces.Dict):
         return spaces.Dict({name: channels_first(child) for name, child in space.spaces.items()})
-    if is_channels_last(space):
-        return VecTransposeImage.transpose_space(space)  # type: ignore[arg-type]
-    return space
+    return VecTransposeImage.transpose_space(space) if is_channels_last(space) else space  # type: ignore[arg-type]
 
 
 def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
-    """
-    Get the shapes of observations, whatever their bounds.
-
-    :param space: their space
-    :return: shapes of the entries by name
-    """
+    """Get the shapes of the entries of observations by name, whatever their bounds."""
     entries = space.spaces if isinstance(space, spaces.Dict) else {OBSERVATION: space}
     return {name: child.shape for name, child in entries.items()}
 
 
 def entries_of(observation: Observation) -> dict[str, np.ndarray]:
-    """
-    Convert an observation to a dictionary without a skill.
-
-    :param observation: an array, or a dictionary with or without a skill
-    :return: its entries by name
-    """
+    """Convert an observation, an array or a dictionary, to a dictionary without a skill."""
     if isinstance(observation, dict):
         return {name: value for name, value in observation.items() if name != SKILL}
     return {OBSERVATION: observation}
 
 
 def plain_form(entries: dict) -> "np.ndarray | th.Tensor | dict":
-    """
-    Undo :func:`entries_of`.
-
-    :param entries: entries of an observation without a skill
-    :return: the only entry, for an environment whose observations are not dictionaries; otherwise the entries
-    """
+    """Undo :func:`entries_of`: the only entry, for an environment whose observations are not dictionaries."""
     return entries[OBSERVATION] if list(entries) == [OBSERVATION] else entries
 
 
@@ -200,17 +122,9 @@ def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.nda
 
 
 def to_features(observation: TensorObservation, space: spaces.Space, normalize_images: bool = True) -> TensorObservation:
-    """
-    Convert observations to floating-point numbers, and scale images to [0, 1], as SB3 does.
-
-    :param observation: shape ``(n, *shape)``, or a dictionary of such tensors
-    :param space: their space
-    :param normalize_images: whether to scale images
-    :return: the same layout
-    """
+    """Convert observations to floating-point numbers, and scale images to [0, 1], as SB3 does."""
     if isinstance(observation, dict):
-        assert isinstance(space, spaces.Dict)
-        return {name: to_features(value, space[name], normalize_images) for name, value in observation.items()}  # type: ignore[misc]
+        return {name: to_features(value, space[name], normalize_images) for name, value in observation.items()}  # type: ignore
     if is_image_space(space):
         return preprocess_obs(observation, space, normalize_images)  # type: ignore[return-value]
     return observation if observation.is_floating_point() else observation.float()
@@ -226,18 +140,12 @@ def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
     """
     features = to_features(observation, space)
     if isinstance(features, dict):
-        assert isinstance(space, spaces.Dict)
-        return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)
-    return features.flatten(1) if features.dim() != 2 else features
+        return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)  # type: ignore[attr-defined]
+    return features.flatten(1)
 
 
 def joined(observations: Mapping[str, np.ndarray]) -> np.ndarray:
-    """
-    Join the entries of observations as they are, without scaling images.
-
-    :param observations: entries of shape ``(n, *shape)``
-    :return: shape ``(n, obs_dim)``
-    """
+    """Join the entries of observations, of shape ``(n, *shape)``, as they are: shape ``(n, obs_dim)``."""
     return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1)
 
 

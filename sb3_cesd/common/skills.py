@@ -2,24 +2,25 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from numbers import Integral
-from typing import ClassVar, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import check_value
 from sb3_cesd.common.choices import SkillType
-from sb3_cesd.common.rules import N_SKILLS, POSITIVE_INTEGER, is_whole, shown
 from sb3_cesd.common.tensors import one_hot
 
 #: How users refer to a skill: by an index or, in a continuous space, also by a vector
 SkillName: TypeAlias = int | list[float] | np.ndarray
 ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, th.Tensor)
 
+#: What the argument ``skill_type`` of the algorithms takes
+SKILL_TYPES: tuple[str, ...] = get_args(SkillType)
 
-def check_skill(skill: int, n_skills: int) -> int:
+
+def check_skill(skill: Any, n_skills: int) -> int:
     """
     Check the index of a skill.
 
@@ -28,11 +29,18 @@ def check_skill(skill: int, n_skills: int) -> int:
     :return: the skill as an int
     :raises ValueError: if there is no such skill
     """
-    if not is_whole(skill) or not 0 <= skill < n_skills:
+    if skill not in range(n_skills):
         raise ValueError(
-            f"Unknown skill {shown(skill)}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
+            f"Unknown skill {skill}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
         )
     return int(skill)
+
+
+def check_n_skills(n_skills: int) -> int:
+    """Check that there are at least two skills."""
+    if n_skills < 2 or n_skills != int(n_skills):
+        raise ValueError(f"n_skills={n_skills}: at least two skills are needed, pass an integer n_skills >= 2.")
+    return int(n_skills)
 
 
 def best_of(values: np.ndarray, what: str, remedy: str) -> int:
@@ -54,26 +62,9 @@ def best_of(values: np.ndarray, what: str, remedy: str) -> int:
     return best
 
 
-def check_n_skills(n_skills: int) -> int:
-    """
-    Check a number of skills.
-
-    :param n_skills: number of skills
-    :return: the number as an int
-    :raises ValueError: if there are fewer than two skills
-    """
-    N_SKILLS.check("n_skills", n_skills)
-    return int(n_skills)
-
-
 def name_in_task(skill: SkillName | None) -> str:
-    """
-    Name the skill that learns a task.
-
-    :param skill: its index or vector; ``None`` if it is not chosen yet
-    :return: the name, for messages
-    """
-    return "the skill that does best in the warm-up" if skill is None else f"skill {shown(skill)}"
+    """Name the skill that learns a task, for messages."""
+    return "the skill that does best in the warm-up" if skill is None else f"skill {skill}"
 
 
 class SkillSpace(ABC):
@@ -86,6 +77,7 @@ class SkillSpace(ABC):
     :param n_skills: number of skills; for a continuous space, the number of representative skills, which have an index and
         are used by evaluations, warm-ups and pictures, see ``vectors``
     :param dim: size of the vector of a skill
+    :param low: smallest entry of a vector; the largest one is 1
     """
 
     #: Whether there are ``n_skills`` skills and no others
@@ -94,13 +86,22 @@ class SkillSpace(ABC):
     stored_shape: tuple[int, ...]
     stored_dtype: type[np.generic]
 
-    def __init__(self, n_skills: int, dim: int) -> None:
+    def __init__(self, n_skills: int, dim: int, low: float) -> None:
         self.n_skills = check_n_skills(n_skills)
         self.dim = dim
+        self.low = low
         self.stored_shape = (dim,)
         self.stored_dtype = np.float32
         #: Vectors of the skills that an index stands for, shape ``(n_skills, dim)``, float32
         self.vectors = self._representatives()
+
+    def _representatives(self) -> np.ndarray:
+        return self.draw(self.n_skills, np.random.default_rng(0))
+
+    @property
+    def box(self) -> spaces.Box:
+        """The space of the vectors, shape ``(dim,)``, float32."""
+        return spaces.Box(self.low, 1.0, (self.dim,), np.float32)
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -114,24 +115,9 @@ class SkillSpace(ABC):
 
     @abstractmethod
     def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
-        """
-        Draw skills on a device, with PyTorch's generator.
+        """Draw n skills with PyTorch's generator: their vectors, shape ``(n, dim)``, float32."""
 
-        :param n: number of skills
-        :param device: where they are drawn
-        :return: their vectors, shape ``(n, dim)``, float32
-        """
-
-    @abstractmethod
-    def _representatives(self) -> np.ndarray:
-        """Compute the vectors of the skills that an index stands for."""
-
-    @property
-    @abstractmethod
-    def box(self) -> spaces.Box:
-        """The space of the vectors, shape ``(dim,)``, float32."""
-
-    def encode(self, skill: object, batch_shape: tuple[int, ...] = ()) -> np.ndarray:
+    def encode(self, skill: Any, batch_shape: tuple[int, ...] = ()) -> np.ndarray:
         """
         Convert skills, as users refer to them, to vectors.
 
@@ -140,15 +126,9 @@ class SkillSpace(ABC):
         :return: vectors, shape ``(*batch_shape, dim)``, float32
         :raises ValueError: if there is no such skill, or not as many as there are observations
         """
-        try:
-            skills = np.asarray(skill)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"Unknown skill {shown(skill)}: pass an index, a vector, or one per observation.") from error
-        if skills.dtype.kind not in "iuf":
-            check_skill(skill, self.n_skills)  # type: ignore[arg-type]
-        is_vector = not self.discrete and skills.ndim > 0 and np.issubdtype(skills.dtype, np.floating)
-        given_shape = skills.shape[:-1] if is_vector else skills.shape
-        if given_shape not in ((), batch_shape):
+        skills = np.asarray(skill)
+        is_vector = not self.discrete and skills.ndim > 0 and skills.dtype.kind == "f"
+        if (skills.shape[:-1] if is_vector else skills.shape) not in ((), batch_shape):
             raise ValueError(
                 f"skill of shape {skills.shape} for {batch_shape[0] if batch_shape else 1} observation(s): pass one skill, or "
                 "one per observation" + ("." if self.discrete else "; a vector must consist of floats, e.g. [1.0, 0.0].")
@@ -185,16 +165,11 @@ class SkillSpace(ABC):
                 f"A skill of this model is a vector of {self.dim} numbers, not of {vectors.shape[-1]}: pass one of that size, "
                 f"or an integer from 0 to {self.n_skills - 1}."
             )
-        if not np.isfinite(vectors).all():
-            raise ValueError("The skill is not finite: pass a vector of finite numbers.")
+        if not ((vectors >= self.low - 1e-3) & (vectors <= 1 + 1e-3)).all():
+            raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
 
     def nearest(self, vector: np.ndarray) -> np.ndarray:
-        """
-        Find the skill that a point of the box stands for.
-
-        :param vector: a point of ``box``, shape ``(dim,)``
-        :return: vector of the skill, shape ``(dim,)``; if the point has no direction, that of the first skill
-        """
+        """Find the skill that a point of the box stands for; if it has no direction, the first skill."""
         return vector
 
     def decode(self, vectors: ArrayOrTensor) -> ArrayOrTensor:
@@ -237,17 +212,14 @@ class SkillSpace(ABC):
         :return: skills as stored in the replay buffer: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
         """
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_skills={self.n_skills}, dim={self.dim}, low={self.low:g})"
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SkillSpace) and self._key() == other._key()
+        return isinstance(other, SkillSpace) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_skills={self.n_skills}, dim={self.dim})"
-
-    def _key(self) -> tuple[object, ...]:
-        return type(self).__name__, self.n_skills, self.dim
+        return hash(repr(self))
 
 
 class DiscreteSkills(SkillSpace):
@@ -260,14 +232,12 @@ class DiscreteSkills(SkillSpace):
     discrete = True
 
     def __init__(self, n_skills: int) -> None:
-        n_skills = check_n_skills(n_skills)
-        super().__init__(n_skills, n_skills)
+        super().__init__(n_skills, int(n_skills), low=0.0)
         self.stored_shape = ()
         self.stored_dtype = np.uint8 if n_skills <= 256 else np.int32
 
-    @property
-    def box(self) -> spaces.Box:
-        return spaces.Box(0.0, 1.0, (self.dim,), np.float32)
+    def _representatives(self) -> np.ndarray:
+        return np.eye(self.n_skills, dtype=np.float32)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return self.vectors[rng.integers(self.n_skills, size=n)]
@@ -288,28 +258,25 @@ class DiscreteSkills(SkillSpace):
     def along(self, vectors: th.Tensor) -> th.Tensor:
         return vectors.argmax(dim=1)
 
-    def _representatives(self) -> np.ndarray:
-        return np.eye(self.n_skills, dtype=np.float32)
-
 
 class SphereSkills(SkillSpace):
     """
     Points on the unit sphere, drawn uniformly (as in METRA and APS).
 
-    :param dim: size of the vector
+    :param dim: size of the vector, at least 2
     :param n_skills: number of skills that an index stands for: at equal angles in two dimensions, otherwise drawn once
-    :raises ValueError: if there are fewer than two dimensions
     """
 
     def __init__(self, dim: int, n_skills: int = 16) -> None:
-        POSITIVE_INTEGER.check("skill_dim", dim)
         if dim < 2:
             raise ValueError(f"skill_dim={dim}: a sphere has at least two dimensions, pass skill_dim >= 2.")
-        super().__init__(n_skills, int(dim))
+        super().__init__(n_skills, dim, low=-1.0)
 
-    @property
-    def box(self) -> spaces.Box:
-        return spaces.Box(-1.0, 1.0, (self.dim,), np.float32)
+    def _representatives(self) -> np.ndarray:
+        if self.dim > 2:
+            return super()._representatives()
+        angles = 2 * np.pi * np.arange(self.n_skills) / self.n_skills
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         vectors = rng.standard_normal((n, self.dim))
@@ -325,23 +292,17 @@ class SphereSkills(SkillSpace):
         return th.nn.functional.normalize(th.where(has_direction, vectors, instead), dim=1)
 
     def check_vectors(self, vectors: np.ndarray) -> None:
-        super().check_vectors(vectors)
         lengths = np.linalg.norm(vectors, axis=-1)
-        if not np.allclose(lengths, 1.0, atol=1e-3):
+        if vectors.shape[-1] == self.dim and not np.allclose(lengths, 1.0, atol=1e-3):
             raise ValueError(
                 f"A skill of this model is a point on the unit sphere, not a vector of length {lengths.ravel()[0]:.4g}: "
                 "divide it by its length."
             )
+        super().check_vectors(vectors)
 
     def nearest(self, vector: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(vector)
         return vector / length if length > 0 else self.vectors[0]
-
-    def _representatives(self) -> np.ndarray:
-        if self.dim > 2:
-            return self.draw(self.n_skills, np.random.default_rng(0))
-        angles = 2 * np.pi * np.arange(self.n_skills) / self.n_skills
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
 class CubeSkills(SkillSpace):
@@ -355,14 +316,9 @@ class CubeSkills(SkillSpace):
     """
 
     def __init__(self, dim: int, n_skills: int = 16, low: float = -1.0) -> None:
-        POSITIVE_INTEGER.check("skill_dim", dim)
-        check_arguments("CubeSkills", locals())
-        self.low = low
-        super().__init__(n_skills, int(dim))
-
-    @property
-    def box(self) -> spaces.Box:
-        return spaces.Box(self.low, 1.0, (self.dim,), np.float32)
+        if dim < 1:
+            raise ValueError(f"skill_dim={dim}: a skill has at least one dimension, pass skill_dim >= 1.")
+        super().__init__(n_skills, dim, low)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(self.low, 1.0, (n, self.dim)).astype(np.float32)
@@ -372,21 +328,6 @@ class CubeSkills(SkillSpace):
 
     def along(self, vectors: th.Tensor) -> th.Tensor:
         return th.nn.functional.normalize(vectors, p=th.inf, dim=1).clamp(self.low, 1.0)
-
-    def check_vectors(self, vectors: np.ndarray) -> None:
-        super().check_vectors(vectors)
-        if (vectors < self.low).any() or (vectors > 1.0).any():
-            raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
-
-    def _representatives(self) -> np.ndarray:
-        return self.draw(self.n_skills, np.random.default_rng(0))
-
-    def _key(self) -> tuple[object, ...]:
-        return *super()._key(), self.low
-
-
-#: What the argument ``skill_type`` of the algorithms takes
-SKILL_TYPES: tuple[str, ...] = get_args(SkillType)
 
 
 def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillSpace:
@@ -399,14 +340,11 @@ def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillS
     :return: the space
     :raises ValueError: if there is no such space, or the size is missing
     """
-    if isinstance(name, str) and name == "discrete":
+    check_value("skill_type", name, SKILL_TYPES)
+    if name == "discrete":
         return DiscreteSkills(n_skills)
-    if not isinstance(name, str) or name not in SKILL_TYPES:
-        raise ValueError(f"Unknown skill_type {shown(name)}: choose one of {', '.join(map(repr, SKILL_TYPES))}.")
-    if isinstance(dim, bool) or not isinstance(dim, Integral):
-        raise ValueError(
-            f"skill_type={name!r} needs the dimension of its vectors, not {shown(dim)}: pass skill_dim, e.g. skill_dim=2."
-        )
+    if dim is None:
+        raise ValueError(f"skill_type={name!r} needs the dimension of its vectors: pass skill_dim, e.g. skill_dim=2.")
     if name == "sphere":
         return SphereSkills(int(dim), n_skills)
     return CubeSkills(int(dim), n_skills, low=-1.0 if name == "cube" else 0.0)
