@@ -247,7 +247,7 @@ class CeSDPolicy(SkillPolicy):
             self.share_features_extractor,
             self.normalize_images,
             self.layer_norm,
-        ).to(self.device)
+        )
 
     def _check_ensemble_size(self) -> None:
         for name in ("ensemble_size", "task_ensemble_size"):

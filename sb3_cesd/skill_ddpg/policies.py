@@ -177,8 +177,8 @@ class SkillPolicy(BasePolicy):
             "layer_norm": self.layer_norm,
         }
         if self.ent_coef is None:
-            return SkillActor(**arguments).to(self.device)
-        return StochasticSkillActor(**arguments, ent_coef=self.ent_coef).to(self.device)
+            return SkillActor(**arguments)
+        return StochasticSkillActor(**arguments, ent_coef=self.ent_coef)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
         """
@@ -198,7 +198,7 @@ class SkillPolicy(BasePolicy):
             self.share_features_extractor,
             self.normalize_images,
             self.layer_norm,
-        ).to(self.device)
+        )
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
