@@ -37,8 +37,6 @@ from sb3_cesd.common.argument_rules import (
     SKILL_DIM,
     SKILL_TYPE,
     SKILLS,
-    STARTS,
-    STATE,
     STATES,
     STATISTICS,
     TRAIN_FREQ,
@@ -218,8 +216,6 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "env": instance((gym.Env, VecEnv), "an environment", "pass an environment of Gymnasium, or make_vec_env(id)"),
         "force_reset": BOOLEAN,
     },
-    "predict": {"state": STATE, "episode_start": STARTS, "deterministic": BOOLEAN},
-    "SkillPolicy": _POLICY,
     "CeSDPolicy": {
         **_POLICY,
         "ensemble_size": optional(POSITIVE_INTEGER, "set {name} above 0, or leave it out"),

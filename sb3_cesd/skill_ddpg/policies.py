@@ -5,7 +5,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.preprocessing import maybe_transpose
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
@@ -13,12 +13,11 @@ from stable_baselines3.common.torch_layers import (
     get_actor_critic_arch,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.utils import is_vectorized_observation
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import check_names, explain_arguments
-from sb3_cesd.common.observations import OBSERVATION, SKILL, Observation, add_skill, entries_of, plain_space
-from sb3_cesd.common.rules import plain
+from sb3_cesd.common.arguments import PositiveInt, build, checked
+from sb3_cesd.common.observations import SKILL, Observation, add_skill, entries_of, plain_space
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic, SuccessorCritic
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
@@ -61,6 +60,7 @@ class SkillPolicy(BasePolicy):
     #: Class of both critics
     critic_class: ClassVar[type[SkillCritic]] = SkillCritic
 
+    @checked
     def __init__(
         self,
         observation_space: spaces.Dict,
@@ -74,7 +74,7 @@ class SkillPolicy(BasePolicy):
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
-        n_critics: int = 2,
+        n_critics: PositiveInt = 2,
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
@@ -85,7 +85,6 @@ class SkillPolicy(BasePolicy):
                 f"{type(self).__name__} is a policy with skills, but got no skill_space, which only algorithms of sb3_cesd "
                 "pass: load a saved model with the class that saved it, e.g. sb3_cesd.CeSD.load(path)."
             )
-        check_arguments("SkillPolicy", locals())
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
             optimizer_kwargs = {"fused": True}
         self.plain_space = plain_space(observation_space)
@@ -102,9 +101,7 @@ class SkillPolicy(BasePolicy):
             normalize_images=normalize_images,
         )
         self.skill_space = skill_space
-        self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else plain(net_arch)
-        if isinstance(self.net_arch, tuple):
-            self.net_arch = list(self.net_arch)
+        self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else net_arch
         self.actor_arch, self.critic_arch = get_actor_critic_arch(self.net_arch)
         self.activation_fn = activation_fn
         self.n_critics = n_critics
@@ -113,7 +110,6 @@ class SkillPolicy(BasePolicy):
         self.layer_norm = layer_norm
         self.skill: int | list[float] | None = None
         self._n_stateless_calls = 0
-        self._warned_of_lost_state = False
         self.set_skill(skill)
         self._build(lr_schedule)
 
@@ -136,34 +132,16 @@ class SkillPolicy(BasePolicy):
         self.critic_target.set_training_mode(False)
 
     def make_optimizer(self, parameters: list[nn.Parameter], lr_schedule: Schedule) -> th.optim.Optimizer:
-        """
-        Make an optimizer of the class and with the arguments that the user chose.
-
-        :param parameters: parameters to optimise
-        :param lr_schedule: learning rate schedule
-        :return: the optimizer
-        """
-        check_names("optimizer_kwargs", self.optimizer_class, self.optimizer_kwargs, ("params", "lr"))
-        with explain_arguments("optimizer_kwargs", self.optimizer_kwargs):
-            return self.optimizer_class(parameters, lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+        """Make an optimizer of the class and with the arguments that the user chose."""
+        return build("optimizer_kwargs", self.optimizer_class, self.optimizer_kwargs, params=parameters, lr=lr_schedule(1))
 
     def make_plain_features_extractor(self) -> BaseFeaturesExtractor:
-        """
-        Make a features extractor for observations without skills.
-
-        :return: the extractor
-        """
+        """Make a features extractor for observations without skills."""
         kwargs = self.features_extractor_kwargs
-        check_names("features_extractor_kwargs", self.features_extractor_class, kwargs, ("observation_space",))
-        with explain_arguments("features_extractor_kwargs", kwargs):
-            return self.features_extractor_class(self.plain_space, **kwargs)
+        return build("features_extractor_kwargs", self.features_extractor_class, kwargs, observation_space=self.plain_space)
 
     def make_actor(self) -> SkillActor:
-        """
-        Make the actor.
-
-        :return: the actor, with a features extractor of its own
-        """
+        """Make the actor, with a features extractor of its own."""
         features_extractor = self.make_plain_features_extractor()
         arguments: dict[str, Any] = {
             "observation_space": self.observation_space,
@@ -181,12 +159,7 @@ class SkillPolicy(BasePolicy):
         return StochasticSkillActor(**arguments, ent_coef=self.ent_coef)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
-        """
-        Make a critic.
-
-        :param features_extractor: the shared extractor, ``None`` for one of its own
-        :return: the critic
-        """
+        """Make a critic, on a shared features extractor or, without, on one of its own."""
         return self.critic_class(
             self.observation_space,  # type: ignore[arg-type]
             self.action_space,  # type: ignore[arg-type]
@@ -275,8 +248,7 @@ class SkillPolicy(BasePolicy):
         :raises ValueError: if the skill is unknown, the observation of another shape, or ``state`` or ``episode_start`` of
             another number of environments
         """
-        check_arguments("predict", locals())
-        if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+        if isinstance(observation, tuple):
             # What reset() returns: SB3 explains the mistake
             return super().predict(observation, state, episode_start, deterministic)  # type: ignore[arg-type]
         batch_shape = self.batch_shape(observation)
@@ -292,19 +264,13 @@ class SkillPolicy(BasePolicy):
         return super().predict(observation, state, episode_start, deterministic)
 
     def _notice_lost_state(self, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None) -> None:
-        """
-        Warn once about a loop that never gets to another skill because it does not pass the state on.
-
-        :param state: as passed to :meth:`predict`
-        :param episode_start: likewise
-        """
+        """Warn once about a loop that never gets to another skill because it does not pass the state on."""
         if state is not None or episode_start is not None or self.skill is not None:
             self._n_stateless_calls = 0
             return
         # The first call of a loop has no state in any case
         self._n_stateless_calls += 1
-        if self._n_stateless_calls == 2 and not self._warned_of_lost_state:
-            self._warned_of_lost_state = True
+        if self._n_stateless_calls == 2:
             warnings.warn(
                 "predict() was called again without a skill and without the state that it returned, so skill 0 acts in every "
                 "episode (with several environments, skill i in environment i). Pass skill=..., fix one with set_skill(...), "
@@ -325,31 +291,17 @@ class SkillPolicy(BasePolicy):
         known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore[attr-defined]
         if entries.keys() != known.keys():
             raise ValueError(
-                f"The {what} {'have' if what.endswith('s') else 'has'} the entries {list(entries)}, this model takes "
-                f"{list(known)}: pass those of the environment it was trained on."
+                f"Entries of the {what}: {list(entries)}, this model takes {list(known)}: pass those of the environment it "
+                "was trained on."
             )
-        sizes = set()
+        shapes = set()
         for name, value in entries.items():
-            shape = np.shape(value)
-            if not self._fits(shape, known[name]):
-                of = "" if list(known) == [OBSERVATION] else f" of {name!r}"
-                raise ValueError(
-                    f"{what.capitalize()}{of} of shape {shape}: this model takes shape {known[name].shape}, or several of "
-                    f"them as {('n', *known[name].shape)}; pass those of the environment it was trained on.".replace("'", "")
-                )
-            sizes.add(shape[:1] if len(shape) > len(known[name].shape) else ())
-        if len(sizes) > 1:
-            raise ValueError(
-                f"The entries of the {what} are of different numbers of environments, {sorted(sizes)}: pass as many of each."
-            )
-        return sizes.pop()
-
-    @staticmethod
-    def _fits(shape: tuple[int, ...], space: spaces.Space) -> bool:
-        known = tuple(space.shape)  # type: ignore[arg-type]
-        # Channels of an image may come last: SB3 puts them first
-        known_shapes = {known, (*known[1:], known[0])} if is_image_space(space) else {known}
-        return shape in known_shapes or shape[1:] in known_shapes
+            # Channels of an image may come last: SB3 puts them first
+            array = maybe_transpose(np.asarray(value), known[name])
+            shapes.add(array.shape[:1] if is_vectorized_observation(array, known[name]) else ())
+        if len(shapes) > 1:
+            raise ValueError(f"Entries of the {what} are of different numbers of environments: pass as many of each.")
+        return shapes.pop()
 
     def _skills_of_episodes(
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
@@ -364,37 +316,19 @@ class SkillPolicy(BasePolicy):
         :param state: skills of the episodes, and the increment to the next skill of an environment
         :param episode_start: where an episode starts, shape ``(n_envs,)``
         :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
-        :raises ValueError: if ``state`` or ``episode_start`` is of another number of environments
         """
         if self.skill is not None:
             return self.skill_space.encode(self.skill, (n_envs,)), state or ()
-        starts = np.zeros(n_envs, dtype=bool) if episode_start is None else np.asarray(episode_start, dtype=bool)
-        self._check_memory(n_envs, state or (), starts)
-        skills, stride = (state[0] + starts * state[1], state[1]) if state else (np.arange(n_envs), np.array(n_envs))
+        skills, stride = state or (np.arange(n_envs), np.array(n_envs))
+        if state and episode_start is not None:
+            skills = skills + episode_start * stride
+        if np.shape(skills) != (n_envs,):
+            raise ValueError(
+                f"{n_envs} observations, but state or episode_start of {len(skills)}: pass what predict returned for the same "
+                "environments."
+            )
         skills = skills % self.n_skills
         return self.skill_space.vectors[skills], (skills, stride)
-
-    @staticmethod
-    def _check_memory(n_envs: int, state: tuple[np.ndarray, ...], starts: np.ndarray) -> None:
-        """
-        Check that ``state`` and ``episode_start`` match the number of observed environments.
-
-        :param n_envs: number of environments
-        :param state: as passed to :meth:`predict`; empty in the first call
-        :param starts: where an episode starts; for a single environment possibly of shape ``()``
-        :raises ValueError: if one of them is of another number of environments
-        """
-        there_are = "there is 1 observation" if n_envs == 1 else f"there are {n_envs} observations"
-        if starts.shape != (n_envs,) and (starts.shape, n_envs) != ((), 1):
-            raise ValueError(
-                f"episode_start is of shape {starts.shape}, but {there_are}: pass one value for each, or leave it out."
-            )
-        shapes = tuple(np.shape(part) for part in state)
-        if shapes not in ((), ((n_envs,), ())):
-            raise ValueError(
-                f"state holds arrays of shape {shapes}, but {there_are}: pass what predict returned for the same "
-                "environments, or leave it out."
-            )
 
 
 class SuccessorPolicy(SkillPolicy):
