@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from maze_methods import METHODS
+from mine import mine_mutual_information
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import registry
@@ -18,7 +19,6 @@ from sb3_cesd.metrics import (
     SkillRollouts,
     collect_rollouts,
     maze_coverage,
-    mine_mutual_information,
     on_cluster_share,
     particle_entropy,
     plug_in_mutual_information,

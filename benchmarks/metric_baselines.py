@@ -19,7 +19,7 @@ from maze_run import entropy_of_published_size
 from sb3_cesd import CeSD
 from sb3_cesd.envs.mazes.ids import MAZES
 from sb3_cesd.metrics import best_skill_scores, make_play_env, play_and_measure
-from sb3_cesd.metrics.random_actions import RandomActions
+from sb3_cesd.metrics.rollouts import RandomActions
 from sb3_cesd.metrics.tasks import tasks_of
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import numpy as np
 from arguments import at_least, existing, make_folder, output_folder
+from matplotlib.figure import Figure
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import make_envs, model_file
 
 from sb3_cesd import registry
 from sb3_cesd.common.files import save_figure_whole, written_whole
 from sb3_cesd.metrics import play_paths
-from sb3_cesd.metrics.plots import draw_torso_panels
-from sb3_cesd.metrics.policy_coverage import trajectory_skills
+from sb3_cesd.metrics.goals import trajectory_skills
+from sb3_cesd.metrics.plots import draw_paths, make_panels
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_TRAJECTORIES, N_STEPS = 48, 200
@@ -66,6 +67,31 @@ def read_kept(file: Path) -> dict[str, np.ndarray]:
         return dict(kept)
 
 
+def draw_torso_panels(panels: Mapping[str, np.ndarray]) -> Figure:
+    """
+    Draw the paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
+
+    :param panels: title (the method) -> positions of the torso [m], of which x and y are drawn, shape
+        ``(n_skills, n_rollouts, n_steps + 1, d)``
+    :return: one panel per method, all to the same scale
+    """
+    figure, all_axes = make_panels(len(panels), 3.0, 3.0, share=True)
+    on_a_line = all(np.ptp(positions[..., 1]) < 1e-6 for positions in panels.values())
+    for axes, (title, positions) in zip(all_axes, panels.items(), strict=True):
+        if on_a_line:
+            steps = np.broadcast_to(np.arange(positions.shape[2]), positions.shape[:3])
+            paths = np.stack([steps, positions[..., 0]], axis=-1)
+            axes.set(xlabel="step", ylabel="x [m]")
+        else:
+            paths = positions[..., :2]
+            axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
+        draw_paths(axes, paths, ALPHA)
+        axes.plot(*paths[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
+        axes.set_title(title)
+        axes.label_outer()
+    return figure
+
+
 def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Path:
     """
     Draw and store the paths of the skills of some models.
@@ -86,7 +112,7 @@ def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Pat
     with written_whole(picture.with_suffix(".npz")) as whole:
         np.savez_compressed(whole, **kept)  # type: ignore[arg-type]
     panels = {method: kept[file.stem].astype(np.float32) for method, file in files.items()}
-    save_figure_whole(draw_torso_panels(panels, alpha=ALPHA), picture, dpi=110)
+    save_figure_whole(draw_torso_panels(panels), picture, dpi=110)
     return picture
 
 

@@ -1,50 +1,48 @@
 """Callbacks for SB3 and RL Zoo."""
 
-import warnings
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, EventCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, sync_envs_normalization
 
 from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import NonNegativeInt, Positive, PositiveInt, Range, checked
+from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.playing import check_play_spaces
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
-from sb3_cesd.eval_callback import SkillEvalCallback as SkillEvalCallback
-from sb3_cesd.metrics import (
-    CumulativeMazeCoverage,
-    TrainingCoverage,
-    draw_goals,
+from sb3_cesd.envs.mazes.coverage import bin_indices
+from sb3_cesd.metrics.coverage import TrainingCoverage
+from sb3_cesd.metrics.environments import (
+    check_positions,
+    end_positions,
+    env_layout,
     env_positions,
+    has_positions,
+    has_wrappers,
     make_env_like_training,
     make_play_env,
-    play_and_measure,
-    policy_coverage,
-    zero_shot_goals,
+    robot_name,
 )
-from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import end_positions, has_places, why_no_reach
-from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN, env_layout
-from sb3_cesd.metrics.training_env import has_wrappers
-from sb3_cesd.registry import METHODS
+from sb3_cesd.metrics.goals import draw_goals, policy_coverage, zero_shot_goals
+from sb3_cesd.metrics.summary import ARM_BIN, N_EPISODES, ROBOT_BIN, play_and_measure, play_and_score
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import check_finite
+
+#: SB3's and RL Zoo's default number of episodes, too few to compare skills
+FEW_EPISODES = 5
 
 
 class SkillMetricsCallback(BaseCallback):
     """
     Log how well skills cover the environment and how distinguishable they are, as ``skills/...``.
 
-    From rollouts of all skills (for continuous skills, those that have an index): ``knn_accuracy`` and ``particle_entropy`` of
-    observations; in mazes and for robots ``policy_coverage``, ``mutual_information``, ``knn_accuracy_places`` and
-    ``particle_entropy_places``; outside mazes ``knn_accuracy_standardized`` and ``moving_share``, and for robots
-    ``torso_speed`` (for the arm ``hand_speed``, ``gripper_closing`` and ``gripper_opening``); for models with clusters
-    ``on_cluster_share`` and ``cluster_size_entropy``. From the states visited in training, in mazes and for robots:
+    From rollouts of all skills (for continuous skills, those that have an index): the metrics of
+    :func:`~sb3_cesd.metrics.summary.play_and_measure`. From the states visited in training, in mazes and for robots:
     ``total_coverage``, and for robots ``queue_coverage`` (last 100,000 steps). Coverage is a share of the maze, or the number
     of bins of 1 m that a robot visits (of 0.1 m for the hand of the arm).
 
@@ -58,7 +56,7 @@ class SkillMetricsCallback(BaseCallback):
 
     :param eval_env: vectorized environment, environment or id to play in, without skill observations; ``None`` creates
         environments like those of training, with all of their wrappers
-        (:func:`~sb3_cesd.metrics.training_env.make_env_like_training`). Observations are normalised by the training
+        (:func:`~sb3_cesd.metrics.environments.make_env_like_training`). Observations are normalised by the training
         statistics, even if ``eval_env`` has its own ``VecNormalize``.
     :param eval_freq: calls of the callback between two measurements (environment steps divided by the number of environments)
     :param n_rollouts: rollouts per skill, at least 2
@@ -74,18 +72,18 @@ class SkillMetricsCallback(BaseCallback):
 
     model: SkillDDPG  # type: ignore[assignment]
 
+    @checked
     def __init__(
         self,
         eval_env: VecEnv | gym.Env | str | None = None,
-        eval_freq: int = 10_000,
-        n_rollouts: int = 10,
-        n_steps: int = 200,
+        eval_freq: PositiveInt = 10_000,
+        n_rollouts: Annotated[int, Range(2)] = 10,
+        n_steps: PositiveInt = 200,
         seed: int = 0,
-        n_trajectories: int = 0,
-        goal_range: float | None = None,
+        n_trajectories: NonNegativeInt = 0,
+        goal_range: Positive | None = None,
         verbose: int = 0,
     ) -> None:
-        check_arguments("SkillMetricsCallback", locals())
         super().__init__(verbose)
         self.eval_env = eval_env
         self.eval_freq = eval_freq
@@ -94,67 +92,35 @@ class SkillMetricsCallback(BaseCallback):
         self.seed = seed
         self.n_trajectories = n_trajectories
         self.goal_range = goal_range
-        self._env: VecEnv | None = None
-        #: Whether training uses other wrappers than ``VecNormalize`` that change observations or actions
-        self._wrapped = False
-        self._maze_coverage: CumulativeMazeCoverage | None = None
-        #: Places in a maze since the last measurement, shape ``(n, 2)`` each
-        self._places: list[np.ndarray] = []
-        #: Coverage of a robot's positions
+        #: Coverage of training; ``None`` if the environments have no positions
         self._coverage: TrainingCoverage | None = None
-        self._in_hand = False
-        self._has_places = False
 
     def _init_callback(self) -> None:
         if not isinstance(self.model, SkillDDPG):
-            *others, last = [method.__name__ for method in METHODS.values()]
-            raise ValueError(
-                f"{type(self.model).__name__} has no skills to measure: use this callback with {', '.join(others)} or {last}."
-            )
-        self._wrapped = has_wrappers(self.training_env)
+            raise ValueError(f"{type(self.model).__name__} has no skills to measure: use a method of sb3_cesd, such as CeSD.")
+        self._layout = env_layout(self.training_env)
+        #: Whether training uses other wrappers than ``VecNormalize`` that change observations or actions
+        self._is_wrapped = has_wrappers(self.training_env)
         with preserve_random_state():
             self._env = self._make_env()
-        layout = env_layout(self.training_env)
-        known = None if self._maze_coverage is None else self._maze_coverage.layout
-        if self.model.num_timesteps == 0 or layout is not known:
-            self._maze_coverage = None if layout is None else CumulativeMazeCoverage(layout)
-            self._places.clear()
-            self._coverage = None
 
     def _on_training_start(self) -> None:
-        # Not before: a resumed run has the environments of its checkpoint only now, and some have no position before a reset
-        self._has_places = has_places(self.training_env)
-        if self._maze_coverage is None and self._has_places:
-            self._in_hand = robot_name(self.training_env) == "jaco"
-            if self._coverage is None:
-                self._coverage = TrainingCoverage(ARM_BIN if self._in_hand else ROBOT_BIN)
-        elif self.n_trajectories > 0 or self.goal_range is not None:
-            raise ValueError(why_no_reach(self.training_env))
-        # CallbackList sets the parent only after _init_callback
-        if self._has_places and isinstance(self.parent, EventCallback):
-            warnings.warn(
-                f"total_coverage counts the states of all training steps, but {type(self.parent).__name__} calls its callback "
-                "in only some of them: pass SkillMetricsCallback beside it in a list, with an eval_freq."
-            )
+        # Not before, as some environments have no position before a reset
+        if not has_positions(self.training_env):
+            self._coverage = None
+        elif self._coverage is None or self.model.num_timesteps == 0:
+            is_arm = robot_name(self.training_env) == "jaco"
+            self._coverage = TrainingCoverage(ARM_BIN if is_arm else ROBOT_BIN)
+        if self.n_trajectories > 0 or self.goal_range is not None:
+            check_positions(self._coverage is not None, "SkillMetricsCallback with n_trajectories or goal_range")
 
     def get_state(self) -> dict[str, Any]:
-        """
-        Return which states training has visited.
-
-        :return: state for :meth:`set_state`
-        """
-        visited = None if self._maze_coverage is None else self._maze_coverage._visited
-        return {"visited": visited, "places": self._places, "coverage": self._coverage}
+        """Return what training has covered."""
+        return {"coverage": self._coverage}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue with the coverage of another run in the same environments; call it once training has started.
-
-        :param state: state that :meth:`get_state` returned in the other run
-        """
-        if self._maze_coverage is not None:
-            self._maze_coverage._visited = state["visited"]
-        self._places, self._coverage = state["places"], state["coverage"]
+        """Continue with the coverage of another run in the same environments; call it once training has started."""
+        self._coverage = state["coverage"]
 
     def _make_env(self) -> VecEnv:
         """Create environments without skills, normalised as the model expects."""
@@ -175,38 +141,32 @@ class SkillMetricsCallback(BaseCallback):
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
     def _on_step(self) -> bool:
-        if self._has_places:
-            places = env_positions(self.training_env)
-            ended, ends = end_positions(self.locals["dones"], self.locals["infos"], places.shape[1])
-            starts, places[ended] = places[ended], ends
-            check_finite(self.training_env, "position", places, self.num_timesteps)
-            places = np.concatenate([places, starts])
-            if self._maze_coverage is not None:
-                self._places += [places[:, :2], *self._ends_in_maze(self._maze_coverage)]
-            elif self._coverage is not None:
-                self._coverage.add(places if self._in_hand else places[:, :2])
+        if self._coverage is not None:
+            self._cover(self._coverage)
         if self.n_calls % self.eval_freq == 0:
             self._measure()
         return True
 
-    def _ends_in_maze(self, coverage: CumulativeMazeCoverage) -> list[np.ndarray]:
-        """
-        Return where episodes ended in this step; the environments have already been reset.
-
-        :param coverage: coverage of the maze
-        :return: final positions, shape ``(1, 2)`` each; none if observations are not positions
-        """
-        if self._wrapped:
-            return []
-        infos = [self.locals["infos"][idx] for idx in np.flatnonzero(self.locals["dones"])]
-        ends = [self.model._unnormalized(info["terminal_observation"])[OBSERVATION] for info in infos]
-        # Normalisation and its inverse may round a position across a nearby wall
-        return [end[None] for end in ends if coverage.layout.is_free(end)]
+    def _cover(self, coverage: TrainingCoverage) -> None:
+        """Add the positions after a step, and those where episodes have ended."""
+        dones, infos = self.locals["dones"], self.locals["infos"]
+        positions = env_positions(self.training_env)
+        _, ends = end_positions(dones, infos, positions.shape[1])
+        if self._layout is not None:
+            if not self._is_wrapped:
+                # Where an episode ended in a maze is seen in its last observation
+                last = [infos[idx]["terminal_observation"] for idx in np.flatnonzero(dones)]
+                ends = np.array([self.model._unnormalized(each)[OBSERVATION] for each in last]).reshape(-1, 2)
+            positions = np.concatenate([positions[:, :2], ends[:, :2]])
+            # Normalisation and its inverse may round a position across a nearby wall
+            coverage.add(bin_indices(self._layout, positions[self._layout.is_free(positions)])[:, None])
+        else:
+            positions = np.concatenate([positions, ends])
+            coverage.add(positions if robot_name(self.training_env) == "jaco" else positions[:, :2])
 
     def _measure(self) -> None:
-        assert self._env is not None
         with preserve_random_state():
-            if self.eval_env is None and self._wrapped:
+            if self.eval_env is None and self._is_wrapped:
                 # Wrappers may have updated their statistics
                 self._env.close()
                 self._env = self._make_env()
@@ -221,10 +181,14 @@ class SkillMetricsCallback(BaseCallback):
                 n_steps=self.n_steps,
                 noise_std=self.model.exploration_noise,
             )
-            metrics |= self._measure_places(self._env)
-        if self._maze_coverage is not None:
-            metrics["total_coverage"] = self._maze_coverage.add(np.concatenate(self._places))
-            self._places.clear()
+            if self.n_trajectories > 0:
+                covered = policy_coverage(self.model, self._env, self.n_trajectories, self.n_steps, seed=self.seed)
+                metrics[f"policy_coverage_{self.n_trajectories}"] = float(covered)
+            if self.goal_range is not None:
+                goals = draw_goals(self._env, goal_range=self.goal_range, seed=self.seed)
+                metrics |= zero_shot_goals(self.model, self._env, goals, self.n_steps, self.seed).metrics()
+        if self._coverage is not None and self._layout is not None:
+            metrics["total_coverage"] = self._coverage.total / self._layout.n_free_bins
         elif self._coverage is not None:
             metrics["total_coverage"] = float(self._coverage.total)
             metrics["queue_coverage"] = float(self._coverage.queue)
@@ -234,23 +198,103 @@ class SkillMetricsCallback(BaseCallback):
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
 
-    def _measure_places(self, env: VecEnv) -> dict[str, float]:
-        """
-        Measure the policy coverage and how well skills reach goals.
-
-        :param env: environments of a robot
-        :return: the requested metrics by name
-        """
-        metrics = {}
-        if self.n_trajectories > 0:
-            coverage = policy_coverage(self.model, env, self.n_trajectories, self.n_steps, seed=self.seed)
-            metrics[f"policy_coverage_{self.n_trajectories}"] = float(coverage)
-        if self.goal_range is not None:
-            goals = draw_goals(env, goal_range=self.goal_range, seed=self.seed)
-            metrics |= zero_shot_goals(self.model, env, goals, self.n_steps, self.seed).metrics()
-        return metrics
-
     def _on_training_end(self) -> None:
         # Environments of the user stay open
-        if self._env is not None and (self.eval_env is None or isinstance(self.eval_env, str)):
+        if self.eval_env is None or isinstance(self.eval_env, str):
             self._env.close()
+
+
+class SkillEvalCallback(EvalCallback):
+    """
+    Evaluate a model that discovers skills by :func:`~sb3_cesd.metrics.summary.play_and_score`, and any other model as
+    ``EvalCallback`` does.
+
+    ``last_mean_reward`` and ``best_mean_reward`` are then skill scores. They determine the best model and other callbacks and,
+    in RL Zoo, which evaluates with this callback, pruning and the objective of a study. ``eval/mean_reward`` is still the mean
+    return of the environment over the evaluation episodes; ``evaluations.npz`` contains it and the metrics by name. To make
+    scores comparable, episodes have at most 200 steps and actions get noise with a standard deviation of 0.2, so rewards
+    differ from those of ``EvalCallback`` or ``evaluate_policy``. Successes are not recorded.
+
+    Before the first update no model counts as the best: untrained networks may score higher than skills that have just begun
+    to form.
+
+    :param eval_env: environment or vectorized environment to evaluate in
+    :param n_eval_episodes: number of episodes of an evaluation, for skills rounded up to a multiple of their number, at least
+        two each; ``None`` for 64, and for 5 of any other model
+    :param kwargs: other arguments of ``EvalCallback``
+    """
+
+    model: Any
+
+    @checked
+    def __init__(self, eval_env: gym.Env | VecEnv, *, n_eval_episodes: PositiveInt | None = None, **kwargs: Any) -> None:
+        super().__init__(eval_env, n_eval_episodes=n_eval_episodes or FEW_EPISODES, **kwargs)
+        self._n_skill_episodes = n_eval_episodes or N_EPISODES
+        #: Metrics of all evaluations by name; as the other lists, they are kept in the next call of ``learn``
+        self.evaluations_metrics: dict[str, list[float]] = {}
+
+    def n_episodes(self) -> int:
+        """Return the number of episodes of an evaluation, before rounding up to a multiple of the number of skills."""
+        return self._n_skill_episodes
+
+    def on_metrics(self, metrics: dict[str, float]) -> None:
+        """
+        Hook for subclasses, called after each evaluation.
+
+        :param metrics: metrics by name
+        """
+
+    def _on_step(self) -> bool:
+        if not isinstance(self.model, SkillDDPG) or self.model.reward != "intrinsic":
+            return super()._on_step()
+        if self.eval_freq <= 0 or self.n_calls % self.eval_freq != 0:
+            return True
+        if self.model.get_vec_normalize_env() is not None:
+            sync_envs_normalization(self.training_env, self.eval_env)
+        env: VecEnv = self.eval_env
+        while isinstance(env, VecSkillObservation):
+            env = env.venv
+        with preserve_random_state():
+            metrics, rollouts = play_and_score(self.model, env, self.n_episodes(), deterministic=self.deterministic)
+        metrics["mean_reward"] = float(rollouts.returns.mean())
+        self._write(metrics, rollouts.returns.ravel(), rollouts.lengths.ravel())
+        self.on_metrics(metrics)
+        self.last_mean_reward = metrics["skill_score"]
+        return self._follow_score()
+
+    def _write(self, metrics: dict[str, float], returns: np.ndarray, lengths: np.ndarray) -> None:
+        """Write an evaluation to the logs and to ``evaluations.npz``."""
+        for name, value in metrics.items():
+            self.logger.record(f"eval/{name}", value)
+            self.evaluations_metrics.setdefault(name, []).append(value)
+        self.logger.record("eval/mean_ep_length", float(lengths.mean()))
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(self.num_timesteps)
+        if self.verbose >= 1:
+            factors = ", ".join(f"{name}={metrics[name]:.3g}" for name in ("knn_accuracy", "coarse_coverage", "mean_reward"))
+            print(f"Eval num_timesteps={self.num_timesteps}, skill_score={metrics['skill_score']:.4g} ({factors})")
+        if self.log_path is not None:
+            self.evaluations_timesteps.append(self.num_timesteps)
+            self.evaluations_results.append(returns.tolist())
+            self.evaluations_length.append(lengths.tolist())
+            with written_whole(with_suffix(self.log_path, ".npz")) as file:
+                np.savez(
+                    file,
+                    timesteps=self.evaluations_timesteps,
+                    results=self.evaluations_results,
+                    ep_lengths=self.evaluations_length,
+                    **self.evaluations_metrics,  # type: ignore[arg-type]
+                )
+
+    def _follow_score(self) -> bool:
+        """Save the best model and call the child callbacks, as ``EvalCallback`` does; return whether training goes on."""
+        goes_on = True
+        if self.model._n_updates > 0 and self.last_mean_reward > self.best_mean_reward:
+            if self.verbose >= 1:
+                print("New best skill score!")
+            if self.best_model_save_path is not None:
+                self.model.save(str(Path(self.best_model_save_path) / "best_model"))
+            self.best_mean_reward = self.last_mean_reward
+            if self.callback_on_new_best is not None:
+                goes_on = self.callback_on_new_best.on_step()
+        return goes_on and (self.callback is None or self._on_event())

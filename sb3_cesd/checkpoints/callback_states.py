@@ -17,7 +17,6 @@ from stable_baselines3.common.callbacks import (
 )
 
 from sb3_cesd.checkpoints.environments import offers_state
-from sb3_cesd.common.evaluations import check_same_number
 
 #: SB3's callbacks with a state -> prefixes of the names of its attributes
 GATHERED = {
@@ -99,9 +98,6 @@ def _set_state(callback: Any, state: Any) -> None:
     if offers_state(callback):
         callback.set_state(state)
         return
-    if isinstance(callback, EvalCallback):
-        n_episodes = getattr(callback, "n_evaluated", lambda: callback.n_eval_episodes)()
-        check_same_number(state.get("evaluations_results", []), n_episodes)
     vars(callback).update(state)
     folder = getattr(callback, "best_model_save_path", None)
     if folder is not None and not (Path(folder) / "best_model.zip").is_file():

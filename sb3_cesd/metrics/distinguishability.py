@@ -1,13 +1,35 @@
+"""How well skills can be told apart by the states that they visit."""
+
 import numpy as np
+import torch as th
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import check_lengths
-from sb3_cesd.metrics.neighbors import nearest_neighbors
-from sb3_cesd.metrics.standardization import scales
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 
 
+def nearest_neighbors(
+    queries: np.ndarray, points: np.ndarray, k: int, chunk_size: int = 1024
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the Euclidean distances to the k nearest points, in ascending order, and their indices: ``(n_queries, k)`` each."""
+    if len(points) < k:
+        raise ValueError(f"k={k} is more than the number of states, {len(points)}: record more states, or pass a smaller k.")
+    tensor = th.as_tensor(points, dtype=th.float32, device="cpu")
+    nearest = [
+        # The inner-product expansion is inaccurate near distance zero
+        th.cdist(chunk, tensor, compute_mode="donot_use_mm_for_euclid_dist").topk(k, largest=False)
+        for chunk in th.as_tensor(queries, dtype=th.float32, device="cpu").split(chunk_size)
+    ]
+    return th.cat([found.values for found in nearest]).numpy(), th.cat([found.indices for found in nearest]).numpy()
+
+
+def scales(states: np.ndarray) -> np.ndarray:
+    """Standard deviations of the entries of states; infinite for a constant one, so that division by it removes the entry."""
+    std = states.std(axis=0)
+    return np.where(std > 1e-6, std, np.inf)
+
+
+@checked
 def knn_accuracy(
-    states: np.ndarray, skills: np.ndarray, held_out_states: np.ndarray, held_out_skills: np.ndarray, k: int = 5
+    states: np.ndarray, skills: np.ndarray, held_out_states: np.ndarray, held_out_skills: np.ndarray, k: PositiveInt = 5
 ) -> float:
     """
     Measure how well a k-nearest-neighbour classifier predicts the skill from the state.
@@ -18,14 +40,8 @@ def knn_accuracy(
     :param held_out_skills: their skills, shape ``(n_held_out,)``
     :param k: number of nearest states that vote; a tie goes to the skill with the nearest vote
     :return: share of correct predictions, from 0 to 1; 1 / n_skills by chance
-    :raises ValueError: if there are fewer than k states, or sizes differ
+    :raises ValueError: if there are fewer than k states
     """
-    check_arguments("knn_accuracy", locals())
-    check_lengths(states=states, skills=skills)
-    check_lengths(held_out_states=held_out_states, held_out_skills=held_out_skills)
-    if states.shape[1] != held_out_states.shape[1]:
-        sizes = f"{states.shape[1]} and {held_out_states.shape[1]} entries"
-        raise ValueError(f"States and held_out_states have {sizes}: pass states of the same size.")
     _, indices = nearest_neighbors(held_out_states, states, k)
     votes = skills[indices]  # (n_held_out, k), nearest first
     # Number of votes for the skill of each vote; argmax returns the first maximum
@@ -34,7 +50,10 @@ def knn_accuracy(
     return float(np.mean(answers == held_out_skills))
 
 
-def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | None = None, standardize: bool = False) -> float:
+@checked
+def distinguishability(
+    states: np.ndarray, k: PositiveInt = 5, lengths: np.ndarray | None = None, standardize: bool = False
+) -> float:
     """
     Measure how distinguishable skills are: a k-nearest-neighbour classifier is trained on the first half of the rollouts of
     each skill, and tested on the second.
@@ -48,12 +67,9 @@ def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | Non
     :param standardize: divide each entry by its standard deviation over all visited states, so that the result does not depend
         on units; otherwise entries with large values (joint velocities in rad/s) dominate the distances
     :return: see :func:`knn_accuracy`
-    :raises ValueError: if there is only one rollout per skill, there are fewer than k states, or lengths do not fit
+    :raises ValueError: if there is only one rollout per skill, or there are fewer than k states
     """
-    check_arguments("distinguishability", locals())
     n_skills, n_rollouts, n_states, _ = states.shape
-    if lengths is not None and lengths.shape != (n_skills, n_rollouts):
-        raise ValueError(f"lengths has shape {lengths.shape}: pass one per rollout, shape ({n_skills}, {n_rollouts}).")
     if n_rollouts < 2:
         raise ValueError("With one rollout per skill, none can be held out: record at least two.")
     last = np.full((n_skills, n_rollouts), n_states - 1) if lengths is None else lengths
@@ -64,3 +80,65 @@ def distinguishability(states: np.ndarray, k: int = 5, lengths: np.ndarray | Non
         states = states / scales(states[visited])
     skills = np.broadcast_to(np.arange(n_skills)[:, None, None], visited.shape)
     return knn_accuracy(states[known], skills[known], states[held_out], skills[held_out], k)
+
+
+@checked
+def plug_in_mutual_information(states: np.ndarray, skills: np.ndarray, bin_size: Positive = 0.25) -> float:
+    """
+    Estimate the mutual information I(S; Z) of binned states and skills from the frequencies of their pairs.
+
+    The estimate is too high by about ``(n_bins - 1) (n_skills - 1) / (2 n)``: compare samples of equal size.
+
+    :param states: shape ``(n, d)``
+    :param skills: skill that visited each state, shape ``(n,)``
+    :param bin_size: side of the bins, in units of the states
+    :return: mutual information [nats], from 0 to log(n_skills)
+    """
+    _, bins = np.unique(np.floor(states / bin_size), axis=0, return_inverse=True)
+    _, labels = np.unique(skills, return_inverse=True)
+    joint = np.zeros((bins.max() + 1, labels.max() + 1))
+    np.add.at(joint, (bins, labels), 1 / len(states))
+    # Rounding may make it negative
+    return max(_entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint), 0.0)
+
+
+@checked
+def particle_entropy(states: np.ndarray, k: PositiveInt = 16) -> float:
+    """
+    Estimate the state entropy from particles (as APT does), up to a constant and a scale: only compare sets of equal size.
+
+    The published comparison uses 10 rollouts of each of 10 skills.
+
+    :param states: shape ``(n, d)``
+    :param k: number of nearest states; the first is the state itself, as in the intrinsic reward
+    :return: mean over states of log(1 + mean distance to the k nearest)
+    :raises ValueError: if there are fewer than k states
+    """
+    distances, _ = nearest_neighbors(states, states, k)
+    return float(np.log1p(distances.mean(axis=1)).mean())
+
+
+def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
+    """
+    Measure the share of states that lie in the cluster of their skill.
+
+    :param clusters: predicted cluster of each state, shape ``(n,)``
+    :param skills: skill that visited each state and owns the cluster of the same index, shape ``(n,)``
+    :return: share, from 0 to 1; 1 / n_skills by chance
+    """
+    return float(np.mean(clusters == skills))
+
+
+def cluster_size_entropy(clusters: np.ndarray) -> float:
+    """
+    Measure how evenly states are spread over clusters.
+
+    :param clusters: predicted cluster of each state, shape ``(n,)``
+    :return: entropy of the shares of the clusters [nats], from 0 (all states in one) to log(n_clusters) (all of one size)
+    """
+    return _entropy(np.bincount(clusters) / len(clusters))
+
+
+def _entropy(probabilities: np.ndarray) -> float:
+    positive = probabilities[probabilities > 0]
+    return float(-(positive * np.log(positive)).sum())

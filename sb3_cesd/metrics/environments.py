@@ -1,21 +1,45 @@
-"""Environments to play skills in, separate from those of training."""
+"""Environments to play skills in, separate from those of training, and what they tell of a maze or a robot."""
 
+import copy
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+import numpy as np
+from gymnasium.envs.registration import EnvSpec, WrapperSpec
+from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
+from gymnasium.wrappers.utils import RunningMeanStd
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+    VecVideoRecorder,
+    unwrap_vec_normalize,
+)
 
-from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
+from sb3_cesd.common.env_specs import arguments_of, env_spec
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_normalize import frozen_statistics, normalize_like_training
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.ids import HORIZON
+from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.env import RobotEnv
-from sb3_cesd.envs.robots.vec_env import batch_envs
+from sb3_cesd.envs.robots.observation_scale import ObservationScale
+from sb3_cesd.envs.robots.vec_env import PLAIN_WRAPPERS, RobotVecEnv, batch_envs
 
+#: Wrappers that only record or render, which are left out
+RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
+#: The same for vectorized environments
+VEC_RECORDERS = (VecMonitor, VecVideoRecorder)
 #: Length of the episodes of a maze without a time limit, in steps
 NO_LIMIT = 2**31 - 1
+NOT_REMADE = "The training environment can't be made again ({}): pass eval_env (env of show_skills), wrapped as in training."
 
 
 def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
@@ -27,7 +51,6 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     :return: the environment
     :raises ValueError: if there is no environment with this id
     """
-    check_arguments("make_env", locals())
     with explain_unknown_env(env_id), explain_arguments("env_kwargs", env_kwargs):
         return gym.make(env_id, **env_kwargs)
 
@@ -43,7 +66,6 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
     :return: one maze per rollout, one robot per skill, or a single environment of any other kind
     :raises ValueError: if there is no environment with this id
     """
-    check_arguments("make_play_env", locals())
     make = partial(make_env, env_id, **(env_kwargs or {}))
     env = make()
     plain = env.unwrapped
@@ -54,3 +76,232 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
         env.close()
         return (batch_envs if isinstance(plain, RobotEnv) else DummyVecEnv)([make] * n_skills)
     return DummyVecEnv([lambda: env])
+
+
+def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
+    """
+    Create environments like those of training, without skills.
+
+    Mazes and robots without wrappers are created anew, in a number that is fast to play. With wrappers, of single or
+    vectorized environments, there are as many environments as in training: the base environments are created from their id,
+    and the wrappers are copied in their current state. Wrappers that only record or render are left out.
+
+    :param training_env: environments of training, with or without skill observations
+    :param n_skills: number of skills
+    :param n_rollouts: number of rollouts per skill
+    :return: the environments; they share the statistics of ``VecNormalize``, but don't update them
+    :raises ValueError: if an environment has no id, or can't be recreated
+    """
+    base, is_wrapped = training_env.unwrapped, has_wrappers(training_env)
+    if is_wrapped:
+        n_skills, n_rollouts = base.num_envs, 1
+    if isinstance(base, MazeVecEnv):
+        env: VecEnv = MazeVecEnv(base.layout.name, n_skills * n_rollouts, base.max_episode_steps, base.reward)
+    elif isinstance(base, RobotVecEnv) or not is_wrapped:
+        spec = _spec_of(env_spec(base))
+        env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))
+    elif isinstance(base, DummyVecEnv):
+        copies = [_copy_env(each) for each in base.envs]
+        env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
+    else:
+        spec = copy.deepcopy(_spec_of(env_spec(base)))
+        spec.additional_wrappers = changing_wrappers(spec)
+        spec.kwargs = {**arguments_of(spec), **_images(spec)}
+        if any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
+            raise ValueError(NOT_REMADE.format("a wrapper in another process did not record its arguments"))
+        env = DummyVecEnv([partial(make_frozen, spec, obs_rms) for obs_rms in wrapper_statistics(base)])
+    for wrapper in _vec_wrappers(training_env):
+        env = normalize_like_training(env, wrapper) if isinstance(wrapper, VecNormalize) else _copy_around(wrapper, env)
+    return env
+
+
+def has_wrappers(training_env: VecEnv) -> bool:
+    """Check for wrappers that may change observations or actions, apart from ``VecNormalize``."""
+    base = training_env.unwrapped
+    if any(not isinstance(wrapper, VecNormalize) for wrapper in _vec_wrappers(training_env)):
+        return True
+    if isinstance(base, DummyVecEnv):
+        return any(not isinstance(layer, (*PLAIN_WRAPPERS, *RECORDERS)) for layer in _layers(base.envs[0])[:-1])
+    spec = None if isinstance(base, MazeVecEnv | RobotVecEnv) else env_spec(base)
+    return spec is not None and bool(changing_wrappers(spec))
+
+
+def changing_wrappers(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
+    """List the wrappers of a specification that may change observations or actions."""
+    names = {recorder.__name__ for recorder in RECORDERS}
+    return tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names)
+
+
+def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
+    """Read the statistics of ``NormalizeObservation`` of each environment, also in other processes; ``None`` without any."""
+    found = env.get_attr("obs_rms") if env.has_attr("obs_rms") else [None] * env.num_envs
+    return [each if isinstance(each, RunningMeanStd) else None for each in found]
+
+
+def has_new_statistics(env: VecEnv) -> bool:
+    """Check for a ``NormalizeObservation`` that has not seen anything."""
+    return any(each is not None and each.count < 1 for each in wrapper_statistics(env))
+
+
+def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
+    """Make an environment by its specification; ``NormalizeObservation`` gets statistics that are no longer updated."""
+    env = gym.make(spec, **kwargs)
+    for layer in _layers(env):
+        if isinstance(layer, NormalizeObservation) and obs_rms is not None:
+            layer.obs_rms, layer.update_running_mean = obs_rms, False
+    return env
+
+
+def _copy_env(env: gym.Env) -> gym.Env:
+    """Make a new environment in copies of the wrappers, which keep their statistics and no longer update them."""
+    *layers, base = _layers(env)
+    spec = _spec_of(base.spec)
+    copied = make_env(spec.id, **arguments_of(spec), **_images(spec)).unwrapped
+    # References of the wrappers to the original are replaced by the new environment
+    memo: dict[int, Any] = {id(base): copied}
+    for layer in reversed(layers):
+        if isinstance(layer, RECORDERS):
+            memo[id(layer)] = copied
+        elif isinstance(layer, AddRenderObservation):
+            # A copy of its function would render the training environment
+            copied = memo[id(layer)] = AddRenderObservation(copied, **layer._saved_kwargs)
+        else:
+            try:
+                copied = copy.deepcopy(layer, memo)
+            except Exception as error:  # wrappers may have any attributes
+                raise ValueError(NOT_REMADE.format(f"{type(layer).__name__}: {error}")) from error
+            if isinstance(copied, NormalizeObservation):
+                copied.update_running_mean = False
+    return copied
+
+
+def _copy_around(wrapper: VecEnvWrapper, env: VecEnv) -> VecEnvWrapper:
+    """Copy a wrapper of vectorized environments, around others."""
+    copied = object.__new__(type(wrapper))
+    memo = {id(wrapper.venv): env}
+    for name, value in vars(wrapper).items():
+        # SB3 looks up missing attributes in the class_attributes; they hold a mappingproxy, which can't be copied
+        vars(copied)[name] = value if name == "class_attributes" else copy.deepcopy(value, memo)
+    return copied
+
+
+def _layers(env: gym.Env) -> list[gym.Env]:
+    """List an environment's wrappers from the outside, then the environment itself."""
+    return [env, *_layers(env.env)] if isinstance(env, gym.Wrapper) else [env]
+
+
+def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
+    """List the wrappers of vectorized environments that may change observations or actions, from the inside."""
+    if isinstance(env, VecEnvWrapper):
+        yield from _vec_wrappers(env.venv)
+        if not isinstance(env, (VecSkillObservation, *VEC_RECORDERS)):
+            yield env
+
+
+def _spec_of(spec: EnvSpec | None) -> EnvSpec:
+    if spec is None:
+        raise ValueError(NOT_REMADE.format("it has no id"))
+    return spec
+
+
+def _images(spec: EnvSpec) -> dict[str, Any]:
+    """Keep a ``render_mode`` that observations may depend on, as those of ``AddRenderObservation``."""
+    return {name: mode for name, mode in spec.kwargs.items() if name == "render_mode" and mode == "rgb_array"}
+
+
+def env_layout(env: VecEnv) -> MazeLayout | None:
+    """Return the layout of environments that are mazes."""
+    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
+    return layout if isinstance(layout, MazeLayout) else None
+
+
+def robot_name(env: VecEnv) -> str | None:
+    """Return the name of the robot of environments: walker, quadruped, jaco, ant or half_cheetah; ``None`` for others."""
+    return env.get_attr("robot_name", indices=0)[0] if env.has_attr("robot_name") else None
+
+
+def has_positions(env: VecEnv) -> bool:
+    """Check whether environments have a ``position`` that is (x, y) or (x, y, z)."""
+    return env.has_attr("position") and np.shape(env.get_attr("position", indices=0)[0]) in ((2,), (3,))
+
+
+def has_positions_to_play(env: VecEnv) -> bool:
+    """Like :func:`has_positions`, for environments that may be reset, as some have a ``position`` only then."""
+    if not env.has_attr("position") or env.get_attr("position", indices=0)[0] is None:
+        with frozen_statistics(env):
+            env.reset()
+    return has_positions(env)
+
+
+def check_positions(found: bool, what: str) -> None:
+    """Refuse environments without positions."""
+    if not found:
+        raise ValueError(
+            f"{what} needs environments with a position in metres: give them a property position (x, y) or (x, y, z)."
+        )
+
+
+def env_positions(env: VecEnv) -> np.ndarray:
+    """
+    Return the positions of environments, such as the mazes and robots of this package (torso; jaco: hand).
+
+    :param env: environments with a ``position``
+    :return: positions, shape ``(n_envs, 3)``, or ``(n_envs, 2)`` for environments in the plane
+    :raises ValueError: if a position is not finite
+    """
+    positions = np.stack(env.get_attr("position"))
+    if not np.isfinite(positions).all():
+        raise ValueError("The position of an environment is not finite: end the episode before it diverges.")
+    return positions
+
+
+def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return where episodes ended. The environments, which have been reset since, say so in ``info["position"]``.
+
+    :param dones: whether an episode ended, shape ``(n_envs,)``
+    :param infos: information of each environment after the step
+    :param dim: number of coordinates of a position
+    :return: indices of the environments that say so, shape ``(n,)``, and their positions, shape ``(n, dim)``
+    """
+    ends = {idx: infos[idx].get("position") for idx in np.flatnonzero(dones).tolist()}
+    # Info of other environments may hold anything by this name
+    ends = {idx: end for idx, end in ends.items() if isinstance(end, np.ndarray) and end.shape == (dim,)}
+    return np.array(list(ends), dtype=np.int64), np.array(list(ends.values()), dtype=np.float64).reshape(len(ends), dim)
+
+
+def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
+    """
+    Undo the normalisation of flattened observations, by ``VecNormalize`` and by a robot's fixed statistics.
+
+    :param env: environments of the observations
+    :param observations: observations as a policy sees them, shape ``(..., obs_dim)``
+    :return: observations of the simulation, same shape; changes by other wrappers, and dictionaries, are left as they are
+    """
+    statistics, scale = _statistics(env)
+    if statistics is not None:
+        shaped = observations.reshape(*observations.shape[:-1], *statistics.observation_space.shape)  # type: ignore[misc]
+        observations = np.asarray(statistics.unnormalize_obs(shaped)).reshape(observations.shape)
+    return observations if scale is None else scale.unnormalize(observations)
+
+
+def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
+    """Undo :func:`unnormalize`."""
+    statistics, scale = _statistics(env)
+    if scale is not None:
+        observations = scale.normalize(observations)
+    if statistics is not None:
+        shaped = observations.reshape(*observations.shape[:-1], *statistics.observation_space.shape)  # type: ignore[misc]
+        observations = np.asarray(statistics.normalize_obs(shaped)).reshape(observations.shape)
+    return observations
+
+
+def _statistics(env: VecEnv) -> tuple[VecNormalize | None, ObservationScale | None]:
+    """Find the statistics of ``VecNormalize``, and those by which a robot normalises its observations."""
+    found = unwrap_vec_normalize(env)
+    if found is not None and (not found.norm_obs or isinstance(found.obs_rms, dict)):
+        found = None
+    scale = None
+    if not has_wrappers(env) and env.has_attr("observation_scale"):
+        scale = env.get_attr("observation_scale", indices=0)[0]
+    return found, scale if isinstance(scale, ObservationScale) else None

@@ -1,28 +1,71 @@
-"""Zero-shot goal reaching: skills reach goals without learning."""
+"""How far the skills of a robot go: METRA's policy coverage, and goals that they reach without learning."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.observations import entries_of, plain_form
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import frozen_statistics
-from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.normalization import normalize, unnormalize
-from sb3_cesd.metrics.places import check_places_to_play
-from sb3_cesd.metrics.policy_coverage import N_STEPS
+from sb3_cesd.metrics.coverage import torso_coverage
+from sb3_cesd.metrics.environments import (
+    check_positions,
+    env_layout,
+    has_positions_to_play,
+    has_wrappers,
+    normalize,
+    robot_name,
+    unnormalize,
+)
 from sb3_cesd.metrics.rollouts import play_paths, prepare_to_play
-from sb3_cesd.metrics.summary import env_layout
-from sb3_cesd.metrics.training_env import has_wrappers
 
+#: Number of trajectories as in METRA, and steps of each
+N_TRAJECTORIES, N_STEPS = 48, 200
 #: Entries of the observation that are the position
 PLACES = {"ant": [0, 1], "half_cheetah": [0]}
 #: Number of goals
 N_GOALS = 50
 #: Largest distance of goals along each axis [m], as in Zheng et al. (2025)
 GOAL_RANGES = {"ant": 50.0, "half_cheetah": 100.0, "quadruped": 15.0}
+
+
+@checked
+def policy_coverage(
+    model: SkillModel,
+    env: VecEnv,
+    n_trajectories: PositiveInt = N_TRAJECTORIES,
+    n_steps: PositiveInt = N_STEPS,
+    bin_size: Positive = 1.0,
+    seed: int = 0,
+) -> int:
+    """
+    Measure the policy coverage of a robot as METRA (Park et al., 2024) does.
+
+    :param model: a model; its actions are deterministic
+    :param env: environments with a ``position``, without skill observations, normalised as the model expects
+    :param n_trajectories: number of trajectories, each with a random continuous skill, or distributed evenly over discrete
+        ones
+    :param n_steps: length of a trajectory, shorter if the episode ends
+    :param bin_size: side of the bins [m]
+    :param seed: seed of the skills and the starts
+    :return: number of bins of (x, y) that were visited
+    :raises ValueError: if the environments have no ``position``, or are not normalised as the model expects
+    """
+    prepare_to_play(model, env)
+    check_positions(has_positions_to_play(env), "policy_coverage")
+    env.seed(int(seed))
+    paths = play_paths(model, env, trajectory_skills(model, n_trajectories, seed), n_steps)
+    return torso_coverage(paths[..., :2].reshape(-1, 2), bin_size)
+
+
+def trajectory_skills(model: Any, n_trajectories: int, seed: int = 0) -> np.ndarray:
+    """Draw continuous skills, shape ``(n_trajectories, skill_dim)``, or distribute discrete ones evenly."""
+    space = getattr(model, "skill_space", None)
+    if space is not None and not space.discrete:
+        return space.draw(n_trajectories, np.random.default_rng(seed))
+    return np.sort(np.arange(n_trajectories) % model.n_skills)
 
 
 class GoalResults(NamedTuple):
@@ -57,12 +100,7 @@ class GoalResults(NamedTuple):
 
 
 class GoalSeeker:
-    """
-    A model that follows, at each step, the skill that leads to a goal.
-
-    :param model: a model with ``goal_skill``
-    :param goals: observations to reach, as the model sees them, shape ``(n_goals, obs_dim)``
-    """
+    """A model that follows, at each step, the skill that leads to a goal; its skills are the goals that it observes."""
 
     def __init__(self, model: Any, goals: np.ndarray) -> None:
         self._model = model
@@ -70,19 +108,12 @@ class GoalSeeker:
         self.n_skills = len(goals)
 
     def predict(self, observation: np.ndarray, *, deterministic: bool, skill: np.ndarray) -> tuple[np.ndarray, Any]:
-        """
-        Act towards goals.
-
-        :param observation: one per environment, shape ``(n_envs, obs_dim)``
-        :param deterministic: take the mean action of a stochastic policy
-        :param skill: index of the goal of each environment, shape ``(n_envs,)``
-        :return: actions, and the state of the model
-        """
         skills = self._model.goal_skill(observation, self._goals[skill])
         return self._model.predict(observation, deterministic=deterministic, skill=skills)
 
 
-def draw_goals(env: VecEnv, n_goals: int = N_GOALS, goal_range: float | None = None, seed: int = 0) -> np.ndarray:
+@checked
+def draw_goals(env: VecEnv, n_goals: PositiveInt = N_GOALS, goal_range: Positive | None = None, seed: int = 0) -> np.ndarray:
     """
     Draw goals uniformly.
 
@@ -94,15 +125,17 @@ def draw_goals(env: VecEnv, n_goals: int = N_GOALS, goal_range: float | None = N
     :return: positions, shape ``(n_goals, 2)``, for the half-cheetah and the walker ``(n_goals, 1)``
     :raises ValueError: if the literature has no value for these environments
     """
-    check_arguments("draw_goals", locals())
     robot = robot_name(env)
-    if goal_range is None and robot not in GOAL_RANGES:
+    limit = GOAL_RANGES.get(robot or "") if goal_range is None else goal_range
+    if limit is None:
         raise ValueError(f"There is a default range of goals only for {', '.join(GOAL_RANGES)}: pass goal_range.")
-    limit = GOAL_RANGES[robot] if goal_range is None else goal_range  # type: ignore[index]
     return np.random.default_rng(seed).uniform(-limit, limit, (n_goals, 1 if robot in ("half_cheetah", "walker") else 2))
 
 
-def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: int = N_STEPS, seed: int = 0) -> GoalResults:
+@checked
+def zero_shot_goals(
+    model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: PositiveInt = N_STEPS, seed: int = 0
+) -> GoalResults:
     """
     Measure how well skills reach goals, as METRA (Park et al., 2024) and CSF (Zheng et al., 2025) do.
 
@@ -120,9 +153,8 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
     :raises ValueError: if the environments have no ``position`` or other spaces than those of the model, or are not normalised
         as it expects
     """
-    check_arguments("zero_shot_goals", locals())
     prepare_to_play(model, env)
-    check_places_to_play(env, "goals")
+    check_positions(has_positions_to_play(env), "zero_shot_goals")
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:
@@ -136,14 +168,7 @@ def zero_shot_goals(model: SkillModel, env: VecEnv, goals: np.ndarray, n_steps: 
 
 
 def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray | None:
-    """
-    Compute observations of goals.
-
-    :param model: a model
-    :param env: environments
-    :param goals: positions, shape ``(n_goals, d)``
-    :return: observations as the model sees them, shape ``(n_goals, obs_dim)``; ``None`` if it can't infer skills for them
-    """
+    """Compute the observations of goals, shape ``(n_goals, obs_dim)``; ``None`` if the model can't infer skills for them."""
     places = [0, 1] if env_layout(env) is not None else PLACES.get(robot_name(env) or "")
     if places is None or len(places) != goals.shape[1] or has_wrappers(env):
         return None

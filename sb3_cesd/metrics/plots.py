@@ -40,57 +40,23 @@ def draw_maze_panels(
     :param labels: names of the skills in the legend, their indices by default
     :return: one panel per method
     """
-    width, height = layout.high - layout.low + 2 * MARGIN
-    figure, all_axes = _make_panels(len(panels), panel_width, panel_width * height / width)
+    (left, bottom), (right, top) = layout.low - MARGIN, layout.high + MARGIN
+    figure, all_axes = make_panels(len(panels), panel_width, panel_width * (top - bottom) / (right - left))
     for axes, (title, states) in zip(all_axes, panels.items(), strict=True):
-        _draw_paths(axes, states)
-        axes.add_collection(
-            LineCollection(list(layout.segments), colors="black", linewidths=1.5, capstyle="projecting", zorder=3)
-        )
+        draw_paths(axes, states)
+        walls = LineCollection(list(layout.segments), colors="black", linewidths=1.5, capstyle="projecting", zorder=3)
+        axes.add_collection(walls)
         axes.plot(*states[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
-        axes.set(title=title, aspect="equal")
-        axes.set(
-            xlim=(layout.low[0] - MARGIN, layout.high[0] + MARGIN), ylim=(layout.low[1] - MARGIN, layout.high[1] + MARGIN)
-        )
+        axes.set(title=title, aspect="equal", xlim=(left, right), ylim=(bottom, top))
         axes.axis("off")
     if legend:
-        _add_legend(figure, panels, labels)
+        n_skills = max(len(states) for states in panels.values())
+        _add_legend(figure, labels or [str(skill) for skill in range(n_skills)], min(len(panels), MAX_COLUMNS))
     return figure
 
 
-def draw_torso_panels(
-    panels: Mapping[str, np.ndarray], legend: bool = False, panel_width: float = 3.0, alpha: float = 0.2
-) -> Figure:
-    """
-    Draw the paths of the skills of robots on the ground; x over time for a robot that stays on a line, as the walker does.
-
-    :param panels: title (the method) -> positions of the torso [m], of which x and y are drawn, shape
-        ``(n_skills, n_rollouts, n_steps + 1, d)``
-    :param legend: whether to add a legend of the skills
-    :param panel_width: width of a panel [inch]
-    :param alpha: opacity of a path, from 0 to 1
-    :return: one panel per method, all to the same scale
-    """
-    figure, all_axes = _make_panels(len(panels), panel_width, panel_width, share=True)
-    on_a_line = all(np.ptp(positions[..., 1]) < 1e-6 for positions in panels.values())
-    for axes, (title, positions) in zip(all_axes, panels.items(), strict=True):
-        if on_a_line:
-            steps = np.broadcast_to(np.arange(positions.shape[2]), positions.shape[:3])
-            paths = np.stack([steps, positions[..., 0]], axis=-1)
-            axes.set(xlabel="step", ylabel="x [m]")
-        else:
-            paths = positions[..., :2]
-            axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
-        _draw_paths(axes, paths, alpha)
-        axes.plot(*paths[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
-        axes.set_title(title)
-        axes.label_outer()
-    if legend:
-        _add_legend(figure, panels)
-    return figure
-
-
-def _make_panels(n_panels: int, width: float, height: float, share: bool = False) -> tuple[Figure, list[Axes]]:
+def make_panels(n_panels: int, width: float, height: float, share: bool = False) -> tuple[Figure, list[Axes]]:
+    """Make a figure with some panels [inch], in rows."""
     title_height = 0.35  # [inch]
     n_rows = -(-n_panels // MAX_COLUMNS)
     n_columns = -(-n_panels // n_rows)
@@ -103,12 +69,7 @@ def _make_panels(n_panels: int, width: float, height: float, share: bool = False
 
 
 def skill_colors(n_skills: int) -> list[str]:
-    """
-    Choose a colour for each skill.
-
-    :param n_skills: number of skills
-    :return: different colours, e.g. ``"#1f77b4"``: those of Matplotlib for up to 20 skills, else hues in light and dark
-    """
+    """Choose different colours: those of Matplotlib for up to 20 skills, else hues in light and dark."""
     if n_skills <= 20:
         colors = colormaps["tab10" if n_skills <= 10 else "tab20"].colors  # type: ignore[attr-defined]
     else:
@@ -118,14 +79,8 @@ def skill_colors(n_skills: int) -> list[str]:
     return [to_hex(color) for color in colors[:n_skills]]
 
 
-def _draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
-    """
-    Draw the paths of all skills.
-
-    :param axes: where to draw
-    :param states: shape ``(n_skills, n_rollouts, n_steps + 1, 2)``
-    :param alpha: opacity of a path, from 0 to 1
-    """
+def draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
+    """Draw the paths of all skills, shape ``(n_skills, n_rollouts, n_steps + 1, 2)``."""
     n_skills, n_rollouts = states.shape[:2]
     # The first rollout of each skill, then the second of each, ..., so that no skill hides the others
     paths = [path for paths in states.swapaxes(0, 1) for path in paths]
@@ -134,14 +89,12 @@ def _draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
     axes.autoscale_view()
 
 
-def _add_legend(figure: Figure, panels: Mapping[str, np.ndarray], labels: Sequence[str] | None = None) -> None:
-    n_skills = max(len(states) for states in panels.values())
-    if labels is None:
-        labels = [str(skill) for skill in range(n_skills)]
-    colors = skill_colors(n_skills)
-    handles = [Line2D([], [], color=color, linewidth=2, label=label) for color, label in zip(colors, labels, strict=False)]
-    is_short = max(map(len, labels)) <= SHORT_LABEL
-    n_columns = min(n_skills, (LEGEND_COLUMNS if is_short else LEGEND_COLUMNS // 2) * min(len(panels), MAX_COLUMNS))
+def _add_legend(figure: Figure, labels: Sequence[str], n_panels: int) -> None:
+    """Add a legend of the skills below the panels of a row."""
+    colors = skill_colors(len(labels))
+    handles = [Line2D([], [], color=color, linewidth=2, label=label) for color, label in zip(colors, labels, strict=True)]
+    per_panel = LEGEND_COLUMNS if max(map(len, labels)) <= SHORT_LABEL else LEGEND_COLUMNS // 2
+    n_columns = min(len(labels), per_panel * n_panels)
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.25 + 0.15 * -(-n_skills // n_columns))
+    figure.set_size_inches(width, height + 0.25 + 0.15 * -(-len(labels) // n_columns))
     figure.legend(handles=handles, title="skill", loc="outside lower center", ncols=n_columns, fontsize=7, title_fontsize=7)

@@ -1,24 +1,26 @@
-"""All metrics of the skills of a model at once."""
+"""All metrics of the skills of a model at once, and their score: the objective of tuning and of ``best_model.zip``."""
 
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import PositiveInt, checked
+from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.observations import moving_averages
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.envs.mazes.layouts import MazeLayout
-from sb3_cesd.metrics.clusters import cluster_size_entropy, on_cluster_share
-from sb3_cesd.metrics.coverage import maze_coverage, torso_coverage
-from sb3_cesd.metrics.distinguishability import distinguishability
-from sb3_cesd.metrics.motion import gripper_shares, measure_motion, robot_name
-from sb3_cesd.metrics.mutual_information import plug_in_mutual_information
-from sb3_cesd.metrics.normalization import raw_observations
-from sb3_cesd.metrics.particle_entropy import particle_entropy
-from sb3_cesd.metrics.places import env_positions, has_places_to_play
-from sb3_cesd.metrics.rollouts import SkillRollouts, as_model_observes, collect_rollouts, prepare_to_play
-from sb3_cesd.metrics.training_env import has_wrappers
+from sb3_cesd.metrics.coverage import cell_coverage, maze_coverage, observation_coverage, torso_coverage
+from sb3_cesd.metrics.distinguishability import (
+    cluster_size_entropy,
+    distinguishability,
+    on_cluster_share,
+    particle_entropy,
+    plug_in_mutual_information,
+)
+from sb3_cesd.metrics.environments import env_layout, robot_name
+from sb3_cesd.metrics.motion import measure_motion
+from sb3_cesd.metrics.rollouts import RandomActions, SkillRollouts, as_model_observes, collect_rollouts, play_places
 
 #: Side of the bins of the mutual information in a maze, in cells
 MAZE_BIN = 0.25
@@ -28,56 +30,12 @@ ROBOT_BIN, ARM_BIN = 1.0, 0.1
 N_STATES = 51
 #: Number of nearest neighbours for the accuracy, and for the entropy
 N_VOTES, N_NEIGHBORS = 5, 16
-
-
-def env_layout(env: VecEnv) -> MazeLayout | None:
-    """
-    Return the layout of environments that are mazes.
-
-    :param env: any environments
-    :return: the layout; ``None`` for other environments
-    """
-    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
-    return layout if isinstance(layout, MazeLayout) else None
-
-
-def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
-    """
-    Play all skills and record their paths: positions (x, y) in a maze or of a robot's torso, positions (x, y, z) of the arm's
-    hand, or observations of any other environment.
-
-    :param model: a model
-    :param env: environments without skill observations, normalised as the model expects
-    :param seed: seed of the rollouts
-    :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: the rollouts
-    """
-    check_arguments("play_places", locals())
-    return _play(model, env, seed, **kwargs)[0]
-
-
-def _play(model: SkillModel, env: VecEnv, seed: int | None, **kwargs: Any) -> tuple[SkillRollouts, bool]:
-    """
-    Play all skills.
-
-    :param model: a model
-    :param env: environments
-    :param seed: seed of the rollouts
-    :param kwargs: see :func:`play_places`
-    :return: the rollouts, and whether their states are positions
-    :raises ValueError: if the environments are not normalised as the model expects, or it learns in them at the moment
-    """
-    # Before has_places_to_play resets the environments, in which the model may be learning
-    prepare_to_play(model, env)
-    # In an unwrapped maze observations are positions, and include those at the end of episodes
-    sees_place = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
-    has_position = has_places_to_play(env)
-    position_fn = env_positions if has_position and not sees_place else None
-    rollouts = collect_rollouts(model, env, seed=seed, position_fn=position_fn, **kwargs)
-    if not has_position:
-        return rollouts, False
-    states = rollouts.states if robot_name(env) == "jaco" else rollouts.states[..., :2]
-    return rollouts._replace(states=states, positions=rollouts.states if position_fn else None), True
+#: Number of episodes of a score, whatever the number of skills, and steps of each
+N_EPISODES, N_SCORE_STEPS = 64, 200
+#: Standard deviation of the action noise for a score, whatever the exploration noise of the model
+NOISE_STD = 0.2
+#: Episodes of random actions that determine the scale of observations
+N_RANDOM_EPISODES = 8
 
 
 def play_and_measure(
@@ -91,29 +49,25 @@ def play_and_measure(
     :param env: environments without skill observations, normalised as the model expects
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: metrics by name (see :func:`skill_metrics`), outside mazes also ``moving_share``, for a robot ``torso_speed`` (for
-        the arm ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`), and for the
-        arm ``gripper_closing`` and ``gripper_opening``; and the rollouts
+    :return: metrics by name (see :func:`skill_metrics`), outside mazes also ``moving_share``, and for a robot ``torso_speed``
+        (for the arm ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`); and the
+        rollouts
     """
-    check_arguments("play_places", locals())
     # Random actions are compared with the skills, too
     env = as_model_observes(env, model)
-    rollouts, are_places = _play(model, env, seed, **kwargs)
+    rollouts = play_places(model, env, seed, **kwargs)
     clusters = None
     if hasattr(model, "predict_clusters"):
-        seen = rollouts.as_seen()
-        averages = seen._replace(states=moving_averages(seen.states, getattr(model, "cluster_window", 1)))
-        clusters = model.predict_clusters(averages.per_state()[0])
-    layout, robot = env_layout(env), robot_name(env)
-    bin_size = ARM_BIN if robot == "jaco" else ROBOT_BIN
-    metrics = skill_metrics(rollouts, clusters, are_places, layout, bin_size)
+        averages = moving_averages(rollouts.observations, getattr(model, "cluster_window", 1))
+        clusters = model.predict_clusters(rollouts._replace(states=averages).per_state()[0])
+    layout = env_layout(env)
+    bin_size = ARM_BIN if robot_name(env) == "jaco" else ROBOT_BIN
+    metrics = skill_metrics(rollouts, clusters, rollouts.positions is not None, layout, bin_size)
     if layout is None:
         motion = measure_motion(env, rollouts, seed=seed or 0)
         metrics["moving_share"] = motion.moving_share
         parts = [part for part in ("torso", "hand") if part in motion.speeds]
         metrics |= {f"{part}_speed": float(np.median(motion.speeds[part])) for part in parts}
-    if robot == "jaco" and not has_wrappers(env):
-        metrics |= gripper_shares(raw_observations(env, rollouts))
     return metrics, rollouts
 
 
@@ -134,39 +88,93 @@ def skill_metrics(
     :param bin_size: side of the bins of positions outside mazes [m]
     :return: ``knn_accuracy`` and ``particle_entropy`` of observations, and outside mazes ``knn_accuracy_standardized``; for
         positions also ``policy_coverage`` (share of the free bins of a maze, or number of bins of ``bin_size``),
-        ``mutual_information`` [nats], ``knn_accuracy_places`` and ``particle_entropy_places``; for a model with clusters also
-        ``on_cluster_share`` and ``cluster_size_entropy`` [nats]
+        ``mutual_information`` [nats] and ``knn_accuracy_places``; for a model with clusters also ``on_cluster_share`` and
+        ``cluster_size_entropy`` [nats]
     """
-    check_arguments("skill_metrics", locals())
     states, skills = rollouts.per_state()
-    n_skills = len(rollouts.states)
     thinned = rollouts.thinned(N_STATES)
-    seen = thinned if thinned.observations is None else thinned.as_seen()
+    seen = thinned.as_seen()
+    # Fewer neighbours than usual if there are fewer states
+    particles = seen.per_state()[0]
     metrics = {"knn_accuracy": _accuracy(seen)}
+    metrics["particle_entropy"] = particle_entropy(particles, min(N_NEIGHBORS, len(particles)))
     if layout is None:
         metrics["knn_accuracy_standardized"] = _accuracy(seen, standardize=True)
-    metrics["particle_entropy"] = _entropy(seen.per_state()[0])
     if in_the_plane:
-        are_seen = np.array_equal(seen.states, thinned.states)
-        metrics = {
-            **metrics,
-            "knn_accuracy_places": metrics["knn_accuracy"] if are_seen else _accuracy(thinned),
-            "particle_entropy_places": metrics["particle_entropy"] if are_seen else _entropy(thinned.per_state()[0]),
-            "policy_coverage": float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout),
-            "mutual_information": plug_in_mutual_information(states, skills, bin_size if layout is None else MAZE_BIN),
-        }
+        metrics["knn_accuracy_places"] = _accuracy(thinned)
+        coverage = float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout)
+        metrics["policy_coverage"] = coverage
+        bin_size = bin_size if layout is None else MAZE_BIN
+        metrics["mutual_information"] = plug_in_mutual_information(states, skills, bin_size)
     if clusters is not None:
         metrics["on_cluster_share"] = on_cluster_share(clusters, skills)
-        metrics["cluster_size_entropy"] = cluster_size_entropy(clusters, n_skills)
+        metrics["cluster_size_entropy"] = cluster_size_entropy(clusters)
     return metrics
 
 
 def _accuracy(rollouts: SkillRollouts, standardize: bool = False) -> float:
-    """Measure the accuracy, with fewer neighbours than usual if there are fewer states."""
     n_known = int((rollouts.lengths[:, : rollouts.lengths.shape[1] // 2] + 1).sum())
     return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths, standardize)
 
 
-def _entropy(states: np.ndarray) -> float:
-    """Estimate the entropy of states, with fewer neighbours than usual if there are fewer states."""
-    return particle_entropy(states, min(N_NEIGHBORS, len(states)))
+def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
+    """
+    Combine how distinguishable skills are with how much they cover.
+
+    The product requires both: an untrained network covers little, random actions are indistinguishable, and neither makes up
+    for the other.
+
+    :param knn_accuracy: share of states whose skill is predicted correctly, see
+        :func:`~sb3_cesd.metrics.distinguishability.distinguishability`
+    :param coverage: joint coverage of all skills
+    :param n_skills: number of skills; the accuracy by chance, 1 / n_skills, counts as 0
+    :return: the coverage times the accuracy beyond chance, from 0 to ``coverage``
+    """
+    chance = 1 / n_skills
+    return coverage * max(0.0, (knn_accuracy - chance) / (1 - chance))
+
+
+def n_rollouts_for(n_episodes: int, n_skills: int) -> int:
+    """Share episodes among skills: rollouts of each skill, rounded up, at least 2."""
+    return max(2, -(-n_episodes // n_skills))
+
+
+@checked
+def play_and_score(
+    model: SkillModel,
+    env: VecEnv,
+    n_episodes: PositiveInt = N_EPISODES,
+    n_steps: PositiveInt = N_SCORE_STEPS,
+    seed: int = 0,
+    deterministic: bool = True,
+) -> tuple[dict[str, float], SkillRollouts]:
+    """
+    Play all skills and score them.
+
+    All models play the same number of episodes with the same action noise, so that the number of skills and the exploration
+    noise that a trial draws don't affect the evaluation.
+
+    :param model: a model
+    :param env: environments without skill observations, normalised as the model expects
+    :param n_episodes: number of episodes, shared among the skills; rounded up to a multiple of ``n_skills``, at least 2 each
+    :param n_steps: length of an episode; shorter if it ends
+    :param seed: seed of the rollouts
+    :param deterministic: take the mean action of a stochastic policy
+    :return: ``skill_score``, its factor ``coarse_coverage`` (share of the half cells of a maze, else see
+        :func:`~sb3_cesd.metrics.coverage.observation_coverage`) and all metrics of :func:`play_and_measure`; and the rollouts
+    """
+    # Of the random actions, too
+    env = as_model_observes(env, model)
+    n_steps = min(n_steps, episode_length(env) or n_steps)
+    play = {"n_steps": n_steps, "seed": seed, "deterministic": deterministic}
+    n_rollouts = n_rollouts_for(n_episodes, model.n_skills)
+    metrics, rollouts = play_and_measure(model, env, n_rollouts=n_rollouts, noise_std=NOISE_STD, **play)
+    layout = env_layout(env)
+    if layout is not None:
+        coverage = cell_coverage(rollouts.per_state()[0], layout)
+    else:
+        actions = RandomActions(env.action_space, seed)
+        random = collect_rollouts(actions, env, N_RANDOM_EPISODES // actions.n_skills, **play)
+        coverage = observation_coverage(rollouts.as_seen().per_state()[0], random.per_state()[0])
+    score = skill_score(metrics["knn_accuracy"], coverage, model.n_skills)
+    return {"skill_score": score, "coarse_coverage": coverage, **metrics}, rollouts

@@ -1,13 +1,13 @@
 """Returns of skills in the tasks of a robot, without further training."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.common.rules import shown
 from sb3_cesd.common.vec_normalize import check_statistics_fit, normalize_like_training
 from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
 from sb3_cesd.envs.robots.vec_env import make_batched
@@ -31,28 +31,23 @@ EXPERT_RETURNS = {
 
 
 def tasks_of(env_id: str) -> dict[str, str]:
-    """
-    List the tasks of a robot.
-
-    :param env_id: id of a robot, for pre-training or with one of its tasks
-    :return: task -> id of the environment
-    :raises ValueError: if the environment is not a robot with tasks
-    """
-    env_id = env_id.rpartition(":")[2] if isinstance(env_id, str) else env_id  # without the module that registers it
+    """List the tasks of a robot: task -> id of the environment."""
+    env_id = env_id.rpartition(":")[2]  # without the module that registers it
     if env_id not in ROBOTS:
         known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
-        raise ValueError(f"The environment {shown(env_id)} is not a robot with tasks: pass one of {known}.")
+        raise ValueError(f"The environment {env_id!r} is not a robot with tasks: pass one of {known}.")
     domain, _ = ROBOTS[env_id]
     return {ROBOTS[name][1]: name for name in EXPERT_RETURNS if ROBOTS[name][0] == domain}
 
 
+@checked
 def task_returns(
     model: SkillModel,
     env_id: str,
-    n_episodes: int = 2,
+    n_episodes: PositiveInt = 2,
     seed: int = 0,
     vec_normalize: VecNormalize | None = None,
-    n_threads: int | None = None,
+    n_threads: PositiveInt | None = None,
 ) -> dict[str, np.ndarray]:
     """
     Play all skills of a robot in all of its tasks, without learning.
@@ -64,10 +59,9 @@ def task_returns(
     :param vec_normalize: training statistics, if observations were normalised
     :param n_threads: threads of the simulation; ``None`` for one per core
     :return: task -> returns of the skills, shape ``(n_skills, n_episodes)``
-    :raises ValueError: if the environment is not a robot with tasks, observations were normalised and the statistics are
-        missing, or they were not and there are statistics
+    :raises ValueError: if the environment is not a robot with tasks, or observations were normalised and the statistics are
+        missing
     """
-    check_arguments("task_returns", locals())
     check_statistics_fit(model, vec_normalize, "pass its statistics as vec_normalize.")
     returns = {}
     for task, task_id in tasks_of(env_id).items():
@@ -78,10 +72,11 @@ def task_returns(
     return returns
 
 
+@checked
 def best_skill_scores(
     model: SkillModel,
     env_id: str,
-    n_episodes: int = 2,
+    n_episodes: Annotated[int, Range(2)] = 2,
     seed: int = 0,
     vec_normalize: VecNormalize | None = None,
     n_threads: int | None = None,
@@ -101,28 +96,16 @@ def best_skill_scores(
     :return: ``best_skill_<task>`` by name: the return as a share of an expert's (URLB's normalisation)
     :raises ValueError: if the environment is not a robot with tasks
     """
-    check_arguments("best_skill_scores", locals())
     return score_best_skills(task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads), env_id)
 
 
 def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[str, float]:
-    """
-    Score the best skill in each task, see :func:`best_skill_scores`.
-
-    :param returns: task -> returns of the skills, shape ``(n_skills, n_episodes)``, see :func:`task_returns`
-    :param env_id: see :func:`task_returns`
-    :return: ``best_skill_<task>`` by name: the return as a share of an expert's
-    """
+    """Score the best skill in each task, from the results of :func:`task_returns`, see :func:`best_skill_scores`."""
     experts = {task: EXPERT_RETURNS[task_id] for task, task_id in tasks_of(env_id).items()}
     return {f"best_skill_{task}": held_out_best(of_task) / experts[task] for task, of_task in returns.items()}
 
 
 def held_out_best(returns: np.ndarray) -> float:
-    """
-    Choose the best skill by the first half of the episodes, and measure it in the second.
-
-    :param returns: returns of skills, shape ``(n_skills, n_episodes)``
-    :return: mean return of this skill in the second half of the episodes
-    """
+    """Choose the best skill by the first half of the episodes, ``(n_skills, n_episodes)``, and measure it in the second."""
     chosen, measured = np.split(returns, [returns.shape[1] // 2], axis=1)
     return float(measured[chosen.mean(axis=1).argmax()].mean())

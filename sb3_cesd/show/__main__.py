@@ -75,7 +75,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--video", choices=["gif", "mp4", "none"], help="video of all skills side by side (default: gif, none in mazes)"
     )
-    parser.add_argument("--mine", action="store_true", help="in a maze, also measure mutual information by MINE (two minutes)")
     parser.add_argument(
         "--trajectories",
         type=at_least(0),
@@ -189,7 +188,6 @@ def show_model(args: argparse.Namespace, path: Path) -> SkillShow:
         "n_untrained": args.untrained,
         "n_frames": args.frames,
         "video": None if args.video is None else args.video != "none",
-        "mine": args.mine,
         "n_trajectories": args.trajectories,
         "goal_range": args.goal_range,
         "seed": args.seed,

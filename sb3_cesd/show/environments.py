@@ -24,14 +24,15 @@ from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import NORMALIZATION, normalize_like_training, transpose_like_training
 from sb3_cesd.envs.robots.gl import choose_gl_backend
-from sb3_cesd.metrics import make_env, make_play_env
-from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.summary import env_layout
-from sb3_cesd.metrics.training_env import (
+from sb3_cesd.metrics.environments import (
     VEC_RECORDERS,
     changing_wrappers,
+    env_layout,
+    make_env,
     make_env_like_training,
     make_frozen,
+    make_play_env,
+    robot_name,
     wrapper_statistics,
 )
 from sb3_cesd.show.choice import ShownModel

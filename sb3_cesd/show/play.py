@@ -9,7 +9,7 @@ from PIL import Image
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.metrics.places import env_positions, has_places_to_play
+from sb3_cesd.metrics.environments import has_positions_to_play
 from sb3_cesd.metrics.rollouts import record
 
 #: Longest side of an image [pixels] for up to 16 skills, and for more
@@ -71,13 +71,13 @@ def play_skill(
         env,
         skill,
         n_steps,
-        position_fn=env_positions if has_places else None,
+        with_positions=has_places,
         frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
     )
     n_states = recording.lengths[0] + 1
     positions = None
-    if recording.places is not None:
-        places = recording.places[0, :n_states]
+    if recording.positions is not None:
+        places = recording.positions[0, :n_states]
         # Positions in the plane have no height
         positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
     return SkillRollout(
@@ -110,7 +110,7 @@ def play_all(
     side = LONGEST_SIDE if len(skills) <= MANY else LONGEST_SIDE_OF_MANY
     with closing(make(n_frames > 0)) as env:
         rollouts = []
-        has_places = has_places_to_play(env)
+        has_places = has_positions_to_play(env)
         for skill in skills:
             rollout = play_skill(model, env, skill, n_steps, seed, n_frames, has_places)
             rollouts.append(rollout._replace(frames=[shrunk(frame, side) for frame in rollout.frames]))

@@ -7,11 +7,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import draw_goals, policy_coverage, zero_shot_goals
-from sb3_cesd.metrics.goals import GOAL_RANGES, N_GOALS
-from sb3_cesd.metrics.motion import robot_name
-from sb3_cesd.metrics.places import has_places_to_play, why_no_reach
-from sb3_cesd.metrics.policy_coverage import N_STEPS, N_TRAJECTORIES
-from sb3_cesd.metrics.summary import env_layout
+from sb3_cesd.metrics.environments import check_positions, env_layout, has_positions_to_play, robot_name
+from sb3_cesd.metrics.goals import GOAL_RANGES, N_GOALS, N_STEPS, N_TRAJECTORIES
 from sb3_cesd.show.environments import PlayEnvs
 
 #: METRA's robots, for which this is measured by default
@@ -52,8 +49,8 @@ def choose_reach(
     :return: what to measure
     :raises ValueError: if trajectories or goals are requested for an environment that is not a robot with a position
     """
-    if (n_trajectories or goal_range) and (env_layout(env) is not None or not has_places_to_play(env)):
-        raise ValueError(why_no_reach(env))
+    if n_trajectories or goal_range:
+        check_positions(env_layout(env) is None and has_positions_to_play(env), "n_trajectories or goal_range")
     robot = robot_name(env)
     is_far = by_default and robot in FAR_ROBOTS
     if n_trajectories is None:

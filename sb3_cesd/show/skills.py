@@ -18,10 +18,9 @@ from sb3_cesd.common.skills import SkillName, check_skill
 from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.vec_normalize import lacks_statistics, what_lacks
 from sb3_cesd.envs.mazes.layouts import MazeLayout
-from sb3_cesd.metrics import collect_rollouts, mine_mutual_information, play_and_measure, play_places
+from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_places
+from sb3_cesd.metrics.environments import env_layout, has_new_statistics
 from sb3_cesd.metrics.plots import draw_maze_panels
-from sb3_cesd.metrics.summary import env_layout
-from sb3_cesd.metrics.training_env import has_new_statistics
 from sb3_cesd.show.choice import ChosenSkills, ShownModel, UntrainedSkills, method_name
 from sb3_cesd.show.environments import PlayEnvs, ShownEnv, envs_to_play, kind_of
 from sb3_cesd.show.labels import CHANCE, UNTRAINED, by_chance, name_label
@@ -34,8 +33,6 @@ from sb3_cesd.show.strips import draw_strips
 N_MAZE_STEPS, N_STEPS = 50, 250
 #: Rollouts per skill for picture and metrics of a maze, and for the metrics of other environments
 N_MAZE_ROLLOUTS, N_ROLLOUTS = 20, 4
-#: Rollouts per skill for MINE, as in the published comparison
-N_MINE_ROLLOUTS = 100
 #: Images per skill in a video
 N_VIDEO_FRAMES = 50
 
@@ -49,7 +46,6 @@ def show_skills(
     n_untrained: int = 1,
     n_frames: int = 6,
     video: bool | None = None,
-    mine: bool = False,
     n_trajectories: int | None = None,
     goal_range: float | None = None,
     seed: int = 0,
@@ -75,7 +71,6 @@ def show_skills(
     :param n_untrained: number of untrained networks, whose metrics are averaged, 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
     :param video: whether to record images for a video; ``None`` for a video outside mazes
-    :param mine: in a maze, also estimate the mutual information by MINE (about two minutes)
     :param n_trajectories: for a robot, measure the policy coverage of this many deterministic trajectories, as METRA (Park et
         al., 2024) does, 0 for none; ``None`` for 48 with METRA's robots (``SkillAnt-v0``, ``SkillHalfCheetah-v0``) and none
         elsewhere
@@ -92,9 +87,7 @@ def show_skills(
     if vec_normalize is not None and not isinstance(vec_normalize, VecNormalize):
         vec_normalize = load_statistics(Path(vec_normalize))
     envs = envs_to_play(env, model, vec_normalize)
-    return show_in(
-        envs, model, skills, n_steps, n_rollouts, n_untrained, n_frames, video, mine, n_trajectories, goal_range, seed
-    )
+    return show_in(envs, model, skills, n_steps, n_rollouts, n_untrained, n_frames, video, n_trajectories, goal_range, seed)
 
 
 def show_in(
@@ -106,7 +99,6 @@ def show_in(
     n_untrained: int = 1,
     n_frames: int = 6,
     video: bool | None = None,
-    mine: bool = False,
     n_trajectories: int | None = None,
     goal_range: float | None = None,
     seed: int = 0,
@@ -121,9 +113,9 @@ def show_in(
     """
     seed = int(seed)
     is_task = model.reward == "extrinsic"
-    if is_task and (n_trajectories or goal_range or mine):
+    if is_task and (n_trajectories or goal_range):
         raise ValueError(
-            "n_trajectories, goal_range and mine measure all skills, but the model learned a task with one: leave them "
+            "n_trajectories and goal_range measure all skills, but the model learned a task with one: leave them "
             "out, or show the pre-trained model."
         )
     if not is_task:
@@ -140,8 +132,6 @@ def show_in(
             goal_range = 0.0
         horizon = episode_length(env)
         reach = choose_reach(env, n_trajectories, goal_range, n_steps, by_default=not is_task and n_rollouts != 0)
-    if mine and layout is None:
-        raise ValueError("mine is only for mazes, since robots would need many more rollouts: leave it out.")
     names = _names(model, skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
@@ -169,10 +159,6 @@ def show_in(
     metrics, baselines = _measure(envs, model, chosen, measured, reach, n_untrained)
     if UNTRAINED in baselines and n_untrained == 1:
         notes.append("Untrained networks vary, and only one was measured: --untrained 5 (n_untrained=5) averages five.")
-    if mine and metrics:
-        estimate, by_memory = _measure_mine(envs, model, play)
-        metrics["mutual_information_mine"] = estimate
-        baselines[CHANCE]["mutual_information_mine"] = by_memory
     method = method_name(model)
     title = f"{method} on {envs.name}, {model.num_timesteps} steps of training"
     if layout is None:
@@ -263,23 +249,6 @@ def _measure_task(envs: PlayEnvs, model: SkillModel, play: dict[str, Any]) -> di
     with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
         rollouts = collect_rollouts(model, env, **play)
     return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
-
-
-def _measure_mine(envs: PlayEnvs, model: ShownModel, play: dict[str, Any]) -> tuple[float, float]:
-    """
-    Estimate the mutual information by MINE.
-
-    :param envs: a maze
-    :param model: the model
-    :param play: arguments of the rollouts
-    :return: the estimate [nats], and that of the same paths with shuffled skills, which the network can only memorise
-    """
-    with closing(envs.many(model.n_skills, play["n_rollouts"])) as env:
-        rollouts = play_places(model, env, **{**play, "n_rollouts": N_MINE_ROLLOUTS})
-    paths, skills = rollouts.per_rollout()
-    shuffled = np.random.default_rng(play["seed"]).permutation(skills)
-    estimate, by_memory = (mine_mutual_information(paths, each).mutual_information for each in (skills, shuffled))
-    return estimate, by_memory
 
 
 def _draw_maze(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sb3_cesd.eval_callback import FEW_EPISODES, SkillEvalCallback
-from sb3_cesd.metrics.objective import N_EPISODES
+from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
+from sb3_cesd.metrics.summary import N_EPISODES
 
 
 class ZooSkillEvalCallback(SkillEvalCallback):

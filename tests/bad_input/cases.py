@@ -127,8 +127,4 @@ CASES = [
     Case("SkillTurns", "then", "best", "then='best' must be the index or the vector of a skill or None: pass an index"),
     Case("export_policy", "model", "model.zip", "model='model.zip' must be a SkillDDPG: pass an object"),
     Case("SkillOptions", "gamma", 3, "gamma=3 must be above 0 and at most 1: set gamma above 0, up to 1"),
-    Case("SkillMetricsCallback", "eval_freq", NAN, "eval_freq=nan must be an integer"),
-    Case("SkillMetricsCallback", "n_rollouts", 1, "n_rollouts=1 .*: play at least 2 per skill"),
-    Case("knn_accuracy", "k", 0, "set k above 0"),
-    Case("particle_entropy", "states", [[1.0]], r"states=.* must be a numpy array of finite numbers of shape \(n, d\)"),
 ]

@@ -5,7 +5,6 @@ import io
 import tempfile
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -21,11 +20,9 @@ from sb3_cesd import (
     SkillDDPG,
     SkillOptions,
     VecSkillObservation,
-    metrics,
     preset,
     show_skills,
 )
-from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy
@@ -35,9 +32,6 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills, make_skill_space
-from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.envs.robots.ids import HORIZONS
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder, TemporalEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
@@ -82,30 +76,6 @@ def on_a_circle() -> CIC:
 def with_directions() -> METRA:
     """A model whose skills lead to goals."""
     return make(METRA)
-
-
-@cache
-def of_a_maze() -> CeSD:
-    """A model of a maze, where skills have places."""
-    return make(CeSD, env="MazeTree-v0")
-
-
-@cache
-def maze() -> VecEnv:
-    """Environments that nobody changes, with places."""
-    return MazeVecEnv("tree", 2)
-
-
-@cache
-def of_a_robot() -> CeSD:
-    """A model of a robot with tasks."""
-    return make(CeSD, env="Walker-v0", n_skills=2)
-
-
-@cache
-def rollouts() -> metrics.SkillRollouts:
-    """What a model did."""
-    return metrics.collect_rollouts(model(), make_vec_env("Pendulum-v1"), n_rollouts=2, n_steps=12)
 
 
 @cache
@@ -198,27 +168,6 @@ def nested(group):
     return call
 
 
-def played(function):
-    def call(**changed):
-        return function(**{"model": model(), "env": make_vec_env("Pendulum-v1"), **ROLLOUTS, **changed})
-
-    return call
-
-
-def in_a_maze(function, **arguments):
-    return lambda **changed: function(**{"model": of_a_maze(), "env": maze(), "n_steps": 3, **arguments, **changed})
-
-
-def in_tasks(function):
-    """Tasks whose episodes take two steps."""
-
-    def call(**changed):
-        with mock.patch.dict(HORIZONS, walker=2):
-            return function(**{"model": of_a_robot(), "env_id": "Walker-v0", "n_threads": 1, **changed})
-
-    return call
-
-
 def with_defaults(function, **arguments):
     return lambda **changed: function(**{**arguments, **changed})
 
@@ -301,34 +250,6 @@ TARGETS = {
         SkillOptions.__init__,
         lambda **changed: SkillOptions(**{"env": gym.make("Pendulum-v1"), "model": on_a_circle(), "duration": 2, **changed}),
     ),
-    "SkillMetricsCallback": (SkillMetricsCallback.__init__, SkillMetricsCallback),
-    "collect_rollouts": (metrics.collect_rollouts, played(metrics.collect_rollouts)),
-    "play_places": (metrics.play_places, played(metrics.play_places)),
-    "CumulativeMazeCoverage": (metrics.CumulativeMazeCoverage.__init__, metrics.CumulativeMazeCoverage),
-    "play_and_measure": (
-        metrics.play_and_measure,
-        lambda **changed: metrics.play_and_measure(
-            **{"model": model(), "env": make_vec_env("Pendulum-v1"), "n_rollouts": 4, "n_steps": 5, **changed}
-        ),
-    ),
-    "mean_speeds": (
-        metrics.mean_speeds,
-        with_defaults(metrics.mean_speeds, paths=STATES.reshape(2, 2, 10, 2), lengths=np.full((2, 2), 9)),
-    ),
-    "measure_motion": (
-        metrics.measure_motion,
-        lambda **changed: metrics.measure_motion(**{"env": pendulum(), "rollouts": rollouts(), **changed}),
-    ),
-    "skill_motion": (
-        metrics.skill_motion,
-        lambda **changed: metrics.skill_motion(**{"rollouts": rollouts(), "random_rollouts": rollouts(), **changed}),
-    ),
-    "skill_metrics": (
-        metrics.skill_metrics,
-        lambda **changed: metrics.skill_metrics(
-            **{"rollouts": rollouts(), "clusters": None, "in_the_plane": False, "layout": None, **changed}
-        ),
-    ),
     "show_skills": (
         show_skills,
         lambda **changed: show_skills(
@@ -345,75 +266,16 @@ TARGETS = {
         ),
     ),
     "preset": (preset, preset),
-    "make_env_like_training": (
-        metrics.make_env_like_training,
-        lambda **changed: metrics.make_env_like_training(
-            **{"training_env": pendulum(), "n_skills": 2, "n_rollouts": 2, **changed}
-        ),
-    ),
-    "play_paths": (metrics.play_paths, in_a_maze(metrics.play_paths, skills=np.arange(3))),
-    "policy_coverage": (metrics.policy_coverage, in_a_maze(metrics.policy_coverage, n_trajectories=3)),
-    "zero_shot_goals": (metrics.zero_shot_goals, in_a_maze(metrics.zero_shot_goals, goals=np.zeros((3, 2)))),
-    "task_returns": (metrics.task_returns, in_tasks(metrics.task_returns)),
-    "best_skill_scores": (metrics.best_skill_scores, in_tasks(metrics.best_skill_scores)),
-    "TrainingCoverage": (metrics.TrainingCoverage.__init__, metrics.TrainingCoverage),
-    "draw_goals": (metrics.draw_goals, with_defaults(metrics.draw_goals, env=MazeVecEnv("tree", 2), goal_range=1.0)),
-    "skill_score": (metrics.skill_score, with_defaults(metrics.skill_score, knn_accuracy=0.5, coverage=0.5, n_skills=4)),
-    "play_and_score": (
-        metrics.play_and_score,
-        lambda **changed: metrics.play_and_score(
-            **{"model": model(), "env": make_vec_env("Pendulum-v1"), "n_episodes": 16, "n_steps": 5, **changed}
-        ),
-    ),
-    "cell_coverage": (metrics.cell_coverage, with_defaults(metrics.cell_coverage, states=STATES, layout=LAYOUTS["tree"])),
-    "observation_coverage": (
-        metrics.observation_coverage,
-        with_defaults(metrics.observation_coverage, observations=STATES, random_observations=STATES),
-    ),
-    "make_env": (metrics.make_env, with_defaults(metrics.make_env, env_id="Pendulum-v1")),
-    "make_play_env": (
-        metrics.make_play_env,
-        with_defaults(metrics.make_play_env, env_id="Pendulum-v1", n_skills=2, n_rollouts=2),
-    ),
-    "on_cluster_share": (metrics.on_cluster_share, with_defaults(metrics.on_cluster_share, clusters=LABELS, skills=LABELS)),
-    "cluster_size_entropy": (
-        metrics.cluster_size_entropy,
-        with_defaults(metrics.cluster_size_entropy, clusters=LABELS, n_clusters=4),
-    ),
-    "maze_coverage": (metrics.maze_coverage, with_defaults(metrics.maze_coverage, states=STATES, layout=LAYOUTS["tree"])),
-    "torso_coverage": (metrics.torso_coverage, with_defaults(metrics.torso_coverage, positions=STATES)),
-    "plug_in_mutual_information": (
-        metrics.plug_in_mutual_information,
-        with_defaults(metrics.plug_in_mutual_information, states=STATES, skills=LABELS),
-    ),
-    "particle_entropy": (metrics.particle_entropy, with_defaults(metrics.particle_entropy, states=STATES)),
-    "knn_accuracy": (
-        metrics.knn_accuracy,
-        with_defaults(metrics.knn_accuracy, states=STATES, skills=LABELS, held_out_states=STATES, held_out_skills=LABELS),
-    ),
-    "distinguishability": (
-        metrics.distinguishability,
-        with_defaults(metrics.distinguishability, states=STATES.reshape(2, 2, 10, 2)),
-    ),
-    "mine_mutual_information": (
-        metrics.mine_mutual_information,
-        with_defaults(metrics.mine_mutual_information, states=STATES, skills=LABELS, n_iterations=2, batch_size=4),
-    ),
 }
 #: Public names that are no targets, and why
 NO_TARGETS = {
     "METHODS": "a table",
     "__version__": "a text",
-    "GoalResults": "what zero_shot_goals returns",
-    "MineEstimate": "what mine_mutual_information returns",
-    "SkillMotion": "what skill_motion returns",
-    "SkillRollouts": "what collect_rollouts returns",
     "SkillShow": "what show_skills returns",
     "make_batched": "checked by its signature",
     "batch_envs": "takes functions that make environments, as SB3's VecEnvs do",
     "register_envs": "takes nothing",
     "remaining_timesteps": "takes what resume returns",
-    "env_positions": "passed to collect_rollouts, which checks the environments once and calls it at each step",
 }
 
 #: Not the user's to choose, or tested with the spaces of environments

@@ -5,6 +5,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+from sb3_cesd.metrics.policy_coverage import trajectory_skills
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -15,7 +16,6 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import TrainingCoverage, best_skill_scores, draw_goals, policy_coverage, task_returns, zero_shot_goals
 from sb3_cesd.metrics.goals import GoalResults
-from sb3_cesd.metrics.policy_coverage import trajectory_skills
 from sb3_cesd.metrics.tasks import EXPERT_RETURNS, held_out_best, tasks_of
 
 DIRECTIONS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], dtype=np.float32)

@@ -6,6 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control import PendulumEnv
+from sb3_cesd.metrics.normalization import raw_observations
+from sb3_cesd.metrics.random_actions import RandomActions
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecNormalize
@@ -14,8 +16,6 @@ from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.envs.robots.env import RobotEnv
 from sb3_cesd.metrics import collect_rollouts, env_positions, mean_speeds, measure_motion, play_and_measure, skill_motion
 from sb3_cesd.metrics.motion import gripper_shares, robot_name
-from sb3_cesd.metrics.normalization import raw_observations
-from sb3_cesd.metrics.random_actions import RandomActions
 from sb3_cesd.metrics.rollouts import SkillRollouts
 from sb3_cesd.metrics.summary import env_layout
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sb3_cesd.metrics.normalization import normalize, unnormalize
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -10,7 +11,6 @@ from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.envs.robots.observation_scale import SCALES
 from sb3_cesd.metrics import zero_shot_goals
 from sb3_cesd.metrics.motion import measure_motion
-from sb3_cesd.metrics.normalization import normalize, unnormalize
 from sb3_cesd.metrics.rollouts import collect_rollouts, env_positions
 
 

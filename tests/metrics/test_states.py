@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 from sb3_cesd.metrics import cluster_size_entropy, distinguishability, knn_accuracy, on_cluster_share, particle_entropy
-from sb3_cesd.metrics.neighbors import nearest_neighbors
 
 
 def brute_force_neighbors(queries, points, k):

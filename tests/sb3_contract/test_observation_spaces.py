@@ -187,7 +187,7 @@ def test_skills_and_random_actions_are_compared_in_images_of_one_layout():
 
 @images_with_channels_last
 def test_evaluations_are_of_images_as_the_model_observes_them(name, monkeypatch):
-    monkeypatch.setattr("sb3_cesd.eval_callback.play_and_score", partial(play_and_score, n_steps=5))
+    monkeypatch.setattr("sb3_cesd.callbacks.play_and_score", partial(play_and_score, n_steps=5))
     model = make_small(CeSD, make_env(name), **TINY).learn(60)
     env, transposed = make_env(name), VecTransposeImage(make_env(name))
     callbacks = [SkillEvalCallback(each, eval_freq=10, n_eval_episodes=8, verbose=0) for each in (env, transposed)]

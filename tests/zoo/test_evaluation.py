@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
-from sb3_cesd.eval_callback import FEW_EPISODES
+from sb3_cesd.callbacks import FEW_EPISODES
 from sb3_cesd.metrics import play_and_score
 
 METRICS = {"skill_score", "coarse_coverage", "knn_accuracy", "particle_entropy", "mean_reward", "on_cluster_share"}
@@ -34,7 +34,7 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         return {**metrics, "skill_score": next(scores)}, rollouts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sb3_cesd.eval_callback.play_and_score", score)
+        patch.setattr("sb3_cesd.callbacks.play_and_score", score)
         model.learn(150, callback=callback)
     output = capsys.readouterr().out
     assert output.count("New best skill score!") == 2 and "New best mean reward" not in output

@@ -1,3 +1,5 @@
+"""Mutual information of paths and skills by MINE."""
+
 import warnings
 from itertools import pairwise
 from typing import NamedTuple
@@ -6,9 +8,6 @@ import numpy as np
 import torch as th
 from torch import nn
 from torch.nn import functional as F
-
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import check_lengths
 
 
 class MineEstimate(NamedTuple):
@@ -43,7 +42,7 @@ def mine_mutual_information(
         I(S; Z) >= E[T(s, z)] - log E[exp T(s, z')],  z' drawn independently of s.
 
     In the published comparison a sample is a whole rollout, not a state: 51 concatenated states of 2 coordinates, 100 rollouts
-    of each of 10 skills (:meth:`~sb3_cesd.metrics.rollouts.SkillRollouts.per_rollout`). A network can memorise so few samples:
+    of each of 10 skills. A network can memorise so few samples:
     with enough iterations, the bound approaches log(n_skills) for any skills. Compare it with the estimate for the same states
     and shuffled skills, whose mutual information is 0. Noise of the batches may even push it above the maximum, which raises a
     warning.
@@ -60,8 +59,6 @@ def mine_mutual_information(
     :return: the estimate
     :raises ValueError: if all samples have the same skill, or the estimate is not finite
     """
-    check_arguments("mine_mutual_information", locals())
-    check_lengths(states=states, skills=skills)
     names, skills = np.unique(skills, return_inverse=True)
     if len(names) < 2:
         raise ValueError(
