@@ -243,7 +243,7 @@ def test_number_of_episodes_of_an_evaluation_by_skills(make_model, tmp_path, giv
 
 
 def test_an_evaluation_has_episodes():
-    with pytest.raises(ValueError, match=r"n_eval_episodes=0 must be .*: set n_eval_episodes above 0"):
+    with pytest.raises(ValueError, match="n_eval_episodes"):
         SkillEvalCallback(make_vec_env("Pendulum-v1"), n_eval_episodes=0)
 
 

@@ -12,7 +12,6 @@ def test_skills_that_learned_nothing(monkeypatch, capsys):
     rows = {name.strip(" `"): values for name, *values in (line.strip("|").split("|") for line in lines)}
     random, none, constant = (float(value) for value in rows["policy_coverage"][:3])
     assert 0 < none < constant and none < random
-    assert rows["particle_entropy"] != rows["particle_entropy_places"], "as rows of mazes have it, of fewer rollouts"
     assert float(rows["particle_entropy"][1]) == 0 < float(rows["particle_entropy"][0])
     assert [value.strip() == "" for value in rows["on_cluster_share"]] == [True] * 3 + [False] * 2
 

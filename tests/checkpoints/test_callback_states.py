@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import (
 )
 
 from sb3_cesd import CeSD
-from sb3_cesd.callbacks import ResumableCheckpoint, SkillEvalCallback
+from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints import resume
 from sb3_cesd.checkpoints.callback_states import get_callback_states, set_callback_states
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -98,27 +98,6 @@ def test_evaluations_go_on(tmp_path, has_best):
     assert (after[0].best_mean_reward == 1e9) == has_best
     assert (folder / "best_model.zip").read_bytes() == best and (new_folder / "best_model.zip").is_file()
     assert np.load(new_folder / "evaluations.npz")["timesteps"].tolist() == [20, 40, 60, 80, 100]
-
-
-@pytest.mark.parametrize("kind", [EvalCallback, SkillEvalCallback])
-def test_evaluations_go_on_with_as_many_episodes(tmp_path, kind):
-    """``evaluations.npz`` holds them as one array."""
-
-    def evaluation(n_episodes):
-        return kind(MazeVecEnv("square_a", 2), n_eval_episodes=n_episodes, eval_freq=10, log_path=str(tmp_path / "log"))
-
-    first = evaluation(16)
-    make_small(CeSD, MazeVecEnv("square_a", 2)).learn(60, [first, ResumableCheckpoint(tmp_path / "checkpoints")])
-    model = resume(tmp_path / "checkpoints", MazeVecEnv("square_a", 2), device="cpu")
-    with pytest.raises(ValueError, match=r"had 16 episodes so far, the next ones have 8, .*: pass n_eval_episodes"):
-        model.learn(40, evaluation(8), reset_num_timesteps=False)
-    again = evaluation(16)
-    model = resume(tmp_path / "checkpoints", MazeVecEnv("square_a", 2), device="cpu")
-    model.learn(40, again, reset_num_timesteps=False)
-    assert np.load(tmp_path / "log" / "evaluations.npz")["results"].shape == (5, 16)
-    if kind is SkillEvalCallback:
-        with pytest.raises(ValueError, match=r"had 16 episodes so far, the next ones have 18, .*or another callback"):
-            make_small(CeSD, MazeVecEnv("square_a", 2), n_skills=6).learn(40, again)
 
 
 def test_a_run_does_not_go_on_with_another_reward(tmp_path):
