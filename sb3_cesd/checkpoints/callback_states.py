@@ -1,25 +1,21 @@
-"""State of callbacks in a run."""
+"""What callbacks have counted in a run."""
 
-from collections import defaultdict, deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
     EvalCallback,
-    EventCallback,
     EveryNTimesteps,
     StopTrainingOnMaxEpisodes,
     StopTrainingOnNoModelImprovement,
 )
 
-from sb3_cesd.checkpoints.environments import offers_state
-
-#: SB3's callbacks with a state -> prefixes of the names of its attributes
-GATHERED = {
+#: SB3's callbacks with a state -> beginnings of the names of its attributes
+COUNTED = {
     EvalCallback: ("evaluations_", "best_mean_reward", "last_mean_reward"),
     EveryNTimesteps: ("last_time_trigger",),
     StopTrainingOnMaxEpisodes: ("n_episodes",),
@@ -27,54 +23,44 @@ GATHERED = {
 }
 
 
-class CallbackState(NamedTuple):
+def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any], Any]]:
     """
-    State of a callback in a run.
-
-    :param name: name of its class
-    :param n_calls: how often it was called, on which the frequency of SB3's callbacks depends
-    :param state: what else it has counted; ``None`` for nothing
-    """
-
-    name: str
-    n_calls: int
-    state: Any
-
-
-def get_callback_states(callback: BaseCallback) -> list[CallbackState]:
-    """
-    Read the state of SB3's callbacks, and of those that have ``get_state()`` and ``set_state(state)``.
+    Read what SB3's callbacks have counted, and the state of those that have ``get_state()`` and ``set_state(state)``.
 
     :param callback: callback passed to ``learn``
-    :return: states of all callbacks, also of those within others, for :func:`set_callback_states`
+    :return: class, attributes and state of all callbacks, also of those within others
     """
-    return [CallbackState(type(each).__name__, each.n_calls, _state_of(each)) for each in _all_callbacks(callback)]
+    states = []
+    for each in _all_callbacks(callback):
+        names = tuple(name for kind, names in COUNTED.items() if isinstance(each, kind) for name in names)
+        counted = {name: value for name, value in vars(each).items() if name.startswith(("n_calls", *names))}
+        states.append((type(each).__name__, counted, each.get_state() if hasattr(each, "get_state") else None))
+    return states
 
 
-def set_callback_states(callback: BaseCallback, states: list[CallbackState], n_calls: int) -> None:
+def set_callback_states(callback: BaseCallback, states: list[tuple[str, dict[str, Any], Any]]) -> None:
     """
-    Continue callbacks from the states of those of another run. Callbacks of the same class are matched by their order; one
-    that the other run did not have starts anew, but counts steps as if it had been there.
+    Continue callbacks from those of another run. Callbacks of the same class are matched by their order.
 
     :param callback: callback passed to ``learn``
-    :param states: states that :func:`get_callback_states` returned
-    :param n_calls: number of steps of the other run
+    :param states: what :func:`get_callback_states` returned
     """
-    waiting: dict[str, deque[CallbackState]] = defaultdict(deque)
-    for each in states:
-        waiting[each.name].append(each)
-    for own in _all_callbacks(callback):
-        if waiting[type(own).__name__]:
-            _, own.n_calls, state = waiting[type(own).__name__].popleft()
-            if state is not None:
-                _set_state(own, state)
-        elif not isinstance(own.parent, EventCallback):
-            own.n_calls = n_calls
+    waiting = list(states)
+    for each in _all_callbacks(callback):
+        found = [idx for idx, (name, _, _) in enumerate(waiting) if name == type(each).__name__]
+        if not found:
+            continue
+        _, counted, state = waiting.pop(found[0])
+        vars(each).update(counted)
+        if state is not None:
+            each.set_state(state)
+        folder = getattr(each, "best_model_save_path", None)
+        if folder is not None and not (Path(folder) / "best_model.zip").is_file():
+            each.best_mean_reward = -np.inf  # a resumed run in another folder has no best model yet
 
 
 def _all_callbacks(callback: BaseCallback) -> Iterator[Any]:
     """List callbacks, also those within others, without the lists that hold them."""
-    children: list[Any]
     if isinstance(callback, CallbackList):
         children = callback.callbacks
     else:
@@ -83,23 +69,3 @@ def _all_callbacks(callback: BaseCallback) -> Iterator[Any]:
     for child in children:
         if isinstance(child, BaseCallback):
             yield from _all_callbacks(child)
-
-
-def _state_of(callback: Any) -> Any:
-    if offers_state(callback):
-        return callback.get_state()
-    if not isinstance(callback, tuple(GATHERED)):
-        return None
-    beginnings = tuple(name for kind, names in GATHERED.items() if isinstance(callback, kind) for name in names)
-    return {name: value for name, value in vars(callback).items() if name.startswith(beginnings)}
-
-
-def _set_state(callback: Any, state: Any) -> None:
-    if offers_state(callback):
-        callback.set_state(state)
-        return
-    vars(callback).update(state)
-    folder = getattr(callback, "best_model_save_path", None)
-    if folder is not None and not (Path(folder) / "best_model.zip").is_file():
-        # A resumed run in another folder has no best model yet
-        callback.best_mean_reward = -np.inf

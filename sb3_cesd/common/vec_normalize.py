@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
-from sb3_cesd.common.files import AnyPath, dump_with_checksum, written_whole
+from sb3_cesd.common.files import AnyPath, dump_whole, load_pickle
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
 #: What :func:`normalize_like_training` changes of a ``VecNormalize``
@@ -179,14 +179,24 @@ def has_seen_observations(normalize: VecNormalize) -> bool:
 
 def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
     """
-    Save statistics as models are saved: a killed process leaves the previous file, and a checksum detects damage.
+    Save statistics as models are saved: a killed process leaves the previous file.
 
     :param statistics: the statistics
     :param path: the file, which ``VecNormalize.load`` can load
     :raises OSError: if it can't be written
     """
-    with written_whole(path) as file:
-        dump_with_checksum(statistics, file)
+    dump_whole(statistics, path)
+
+
+def load_statistics(path: AnyPath) -> VecNormalize:
+    """
+    Load the statistics of a ``VecNormalize``, without environments. A pickle can run any code.
+
+    :param path: what ``VecNormalize.save`` wrote
+    :return: the statistics
+    :raises ValueError: if the file is damaged, or holds something else
+    """
+    return load_pickle(path, VecNormalize)
 
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

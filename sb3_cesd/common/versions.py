@@ -4,29 +4,16 @@ import platform
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
-#: Packages that a saved model names
-PACKAGES = ("stable_baselines3", "torch", "mujoco")
 
-#: Each call of ``version`` reads a file of a hundred kilobytes
-version_of = cache(version)
-
-
+@cache
 def installed_versions() -> dict[str, str]:
-    """
-    Get the versions of this package, of what it depends on, and of Python.
-
-    :return: versions by name; without those of packages that are not installed
-    """
-    versions = {"sb3_cesd": (Path(__file__).parents[1] / "version.txt").read_text().strip()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version_of(package)
-        except PackageNotFoundError:
-            continue
-    return {**versions, "python": platform.python_version()}
+    """Versions of this package, of what it depends on, and of Python, by name."""
+    versions = {package: version(package) for package in ("stable_baselines3", "torch", "mujoco")}
+    own = (Path(__file__).parents[1] / "version.txt").read_text().strip()
+    return {"sb3_cesd": own, **versions, "python": platform.python_version()}
 
 
 def warn_of_other_versions(name: object, saved_with: Mapping[str, str]) -> None:

@@ -11,8 +11,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint
 from sb3_cesd.common.env_specs import without_rendering
-from sb3_cesd.common.untrusted_statistics import load_statistics
 from sb3_cesd.common.untrusted_yml import read_entry
+from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.registry import METHODS
 from sb3_cesd.show.page_names import model_name

@@ -15,8 +15,7 @@ from sb3_cesd.common.files import AnyPath
 from sb3_cesd.common.playing import SkillModel, check_play_spaces
 from sb3_cesd.common.rules import is_whole
 from sb3_cesd.common.skills import SkillName, check_skill
-from sb3_cesd.common.untrusted_statistics import load_statistics
-from sb3_cesd.common.vec_normalize import lacks_statistics, what_lacks
+from sb3_cesd.common.vec_normalize import lacks_statistics, load_statistics, what_lacks
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_places
 from sb3_cesd.metrics.environments import env_layout, has_new_statistics

@@ -29,7 +29,7 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_sp
 from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
 from sb3_cesd.common.vec_normalize import unnormalize_entries
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.skill_ddpg import checks, load_errors, normalization
+from sb3_cesd.skill_ddpg import checks, normalization, saved_files
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saving import SavedSkillModel
 from sb3_cesd.skill_ddpg.skill_states import expected_rewards
@@ -118,7 +118,7 @@ class ActingSkillModel(SavedSkillModel):
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         check_arguments("set_env", locals())
         checks.check_env_spaces(env.observation_space, env.action_space)
-        with load_errors.explain_other_spaces():
+        with saved_files.explain_other_spaces():
             given = self._wrap_env(env, self.verbose)
             normalization.check_order_of_wrappers(given)
             with_skills = self._add_skills(given)

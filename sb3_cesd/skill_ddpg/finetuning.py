@@ -25,7 +25,6 @@ from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.vec_normalize import frozen_statistics, lacks_statistics, normalizes_observations, what_lacks
 from sb3_cesd.skill_ddpg.arguments import constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, make_training_env
-from sb3_cesd.skill_ddpg.load_errors import without_bounds
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
@@ -307,7 +306,7 @@ def check_task_env(env: VecEnv, pretrained: Any) -> None:
                 "The model was pre-trained in another domain: choose a task with the same observations and actions, or "
                 "pre-train a model in the domain of the task."
             )
-        raise ValueError(f"{without_bounds(str(error))}. {remedy}") from error
+        raise ValueError(f"{error}. {remedy}") from error
     vec_normalize = unwrap_vec_normalize(env)
     if lacks_statistics(pretrained, vec_normalize):
         lacking = what_lacks(vec_normalize, "the task")

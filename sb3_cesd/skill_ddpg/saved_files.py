@@ -1,4 +1,4 @@
-"""Reading saved models and replay buffers, and checks that they fit."""
+"""Saved models and replay buffers: reading them, and the errors of those that do not fit."""
 
 import inspect
 import io
@@ -6,44 +6,21 @@ import json
 import pathlib
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import torch as th
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.save_util import json_to_data, open_path
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.env_specs import env_spec
+from sb3_cesd.common.files import explained
 from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import SKILL
-from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.skill_ddpg.load_errors import explain_no_file
-
-#: What to do if a replay buffer can't be loaded
-BUFFER_REMEDY = "Save it again with save_replay_buffer, load that of another checkpoint, or go on without a replay buffer."
-#: What ``None`` stands for in the constructor
-DEFAULTS = {"policy_kwargs": {}, "replay_buffer_kwargs": {}, "replay_buffer_class": SkillReplayBuffer}
-#: Attributes of a saved model that are read before it is built
-NEEDED = (
-    "n_skills",
-    "skill_type",
-    "skill_dim",
-    "skill",
-    "skill_duration",
-    "intrinsic_kwargs",
-    "buffer_size",
-    "policy_class",
-    "verbose",
-)
 
 
-def lineage(model_class: type[BaseAlgorithm]) -> list[str]:
-    """
-    List the names of a method and of those it is a variant of.
-
-    :param model_class: class of a method
-    :return: names of the class and its bases below ``SkillDDPG``, or that one alone
-    """
+def lineage(model_class: type) -> list[str]:
+    """Names of a method and of those it is a variant of; ``SkillDDPG`` itself is only named if it is the method."""
     names = [ancestor.__name__ for ancestor in model_class.__mro__]
     return names[: names.index("SkillDDPG")] or ["SkillDDPG"]
 
@@ -56,21 +33,12 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
     :return: attributes by name; those that JSON can't express are left as SB3 stored them
     :raises ValueError: if it is not a saved model
     """
-    with explain_no_file(path, "of a model"):
-        file = open_path(path, "r", verbose=0, suffix="zip")
+    file = open_path(path, "r", verbose=0, suffix="zip")
     try:
-        with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
-            if archive.testzip() is not None:
-                raise zipfile.BadZipFile
-            data = json.loads(archive.read("data").decode())
-            if not isinstance(data, dict):
-                raise TypeError
-            return data
-    except Exception as error:  # a changed byte may be taken for another kind of compression, a password, ...
-        raise ValueError(
-            f"{path} is not a complete saved model (truncated, or not written by model.save): "
-            "save it again, or load another checkpoint."
-        ) from error
+        with explained(path, "saved model"), zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+            if (damaged := archive.testzip()) is not None:
+                raise zipfile.BadZipFile(damaged)
+            return dict(json.loads(archive.read("data")))
     finally:
         if file is path:
             file.seek(0)  # type: ignore[union-attr]
@@ -78,18 +46,17 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             file.close()
 
 
-def share_equal_tensors(parameters: dict[str, Any], copies: str, originals: str) -> None:
-    """
-    Replace tensors of one network by those of another where they are equal, so that both share them.
-
-    :param parameters: tensors by name, changed in place
-    :param copies: prefix of the names of the tensors to replace
-    :param originals: prefix of the names of the tensors that replace them
-    """
-    for name, value in parameters.items():
-        original = parameters.get(originals + name.removeprefix(copies)) if name.startswith(copies) else None
-        if original is not None and value.dtype == original.dtype and th.equal(value, original):
-            parameters[name] = original
+@contextmanager
+def explain_other_spaces() -> Iterator[None]:
+    """Add the remedy to SB3's error about the spaces of an environment."""
+    try:
+        yield
+    except ValueError as error:
+        if "spaces do not match" not in str(error):
+            raise
+        raise ValueError(
+            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
+        ) from error
 
 
 def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
@@ -102,24 +69,15 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
     :param arguments: arguments that the user passed
     :raises ValueError: if another class saved it, or an argument would change what a saved model keeps
     """
-    ours, theirs = lineage(model_class), saved.get("lineage", [])
+    ours, theirs = lineage(model_class), saved.get("lineage", ["another algorithm"])
     # A variant of a method may load what the method saved, and the other way round
-    if not (set(ours[:1]) & set(theirs) or set(theirs[:1]) & set(ours)):
-        saved_by = theirs[0] if theirs else "another algorithm"
+    if ours[0] not in theirs and theirs[0] not in ours:
         raise ValueError(
-            f"{path} was not saved by {model_class.__name__} but by {saved_by}: load it with the class that saved it"
-            + (f", {theirs[0]}.load(path)." if theirs else ".")
-        )
-    missing = [name for name in (*NEEDED, *model_class.fixed_by_save) if name not in saved]
-    if missing:
-        raise ValueError(
-            f"{path} lacks {', '.join(dict.fromkeys(missing))}, which every saved model has: save it again, without excluding "
-            "that, or load another checkpoint."
+            f"{path} was not saved by {ours[0]} but by {theirs[0]}: load it with the class that saved it, {theirs[0]}.load."
         )
     for name in ("reward", *model_class.fixed_by_save):
-        kept = saved.get(name, "intrinsic") if name == "reward" else saved[name]
         if name in arguments:
-            _check_kept(path, name, arguments[name], kept)
+            _check_kept(path, name, arguments[name], saved.get(name, "intrinsic" if name == "reward" else None))
 
 
 def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
@@ -143,44 +101,14 @@ def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any
 
 
 def restored(kept: Any) -> Any:
-    """
-    Restore arguments that something in them, such as a class, kept from being saved as JSON.
-
-    :param kept: arguments of a saved model, as :func:`read_saved_data` returns them
-    :return: the arguments
-    """
+    """Arguments as :func:`read_saved_data` returns them, restored if a class in them kept them from being saved as JSON."""
     return json_to_data(json.dumps({"kept": kept}))["kept"] if isinstance(kept, dict) and ":serialized:" in kept else kept
 
 
 def adds_nothing(arguments: dict[str, Any] | None, kept: Any) -> bool:
-    """
-    Check whether arguments are among those of a saved model.
-
-    :param arguments: arguments by name
-    :param kept: those of a saved model, as :func:`read_saved_data` returns them
-    :return: whether they are the same there; a tuple is the same as the list that is saved of it
-    """
+    """Whether arguments are among those of a saved model, as :func:`read_saved_data` returns them."""
     kept = with_lists(restored(kept or {}))
     return merge(kept, with_lists(arguments or {})) == kept
-
-
-def check_warm_up(path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """
-    Check that arguments do not change the warm-up of a task once skills act in it, or leave out one that chooses a skill.
-
-    :param path: the file
-    :param saved: what is saved in it
-    :param arguments: what to change when it is loaded
-    :raises ValueError: if they do
-    """
-    changed = [name for name in ("warm_up", "learning_starts") if name in arguments]
-    turns = restored(saved.get("skill_turns") or {}) if changed else {}
-    if not isinstance(turns, SkillTurns) or turns.over:
-        return
-    if turns.n_done == 0:
-        changed = ["warm_up"] if "warm_up" in arguments and turns.then is None else []
-    for name in changed:
-        _check_kept(path, name, arguments[name], saved[name])
 
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
@@ -192,12 +120,7 @@ def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
 
 
 def with_lists(value: Any) -> Any:
-    """
-    Convert tuples to lists, as JSON does.
-
-    :param value: anything
-    :return: the same, or a copy with lists
-    """
+    """Convert tuples to lists, at any depth, as JSON does."""
     if isinstance(value, list | tuple):
         return [with_lists(entry) for entry in value]
     if isinstance(value, dict):
@@ -205,92 +128,48 @@ def with_lists(value: Any) -> Any:
     return value
 
 
-def without_none(arguments: dict[str, Any]) -> dict[str, Any]:
-    """
-    Replace ``None`` by the default it stands for, as the constructor does not see arguments that are changed by loading.
-
-    :param arguments: arguments of the constructor by name
-    :return: the arguments, with defaults in place of ``None`` where there are any
-    """
-    return {name: DEFAULTS.get(name) if value is None else value for name, value in arguments.items()}
-
-
 def task_of(model: Any) -> str | None:
-    """
-    Return the task that a model learns.
-
-    :param model: the model
-    :return: id of its environment; ``None`` if it learns no task, or the id is not known
-    """
+    """Id of the environment of a model that learns a task, if it is known."""
     if model.reward != "extrinsic" or model.env is None:
         return None
     spec = env_spec(model.env)
     return None if spec is None else spec.id
 
 
-def is_of_other_rewards(model: Any, path: object, loaded: object) -> bool:
-    """
-    Check whether a replay buffer of the pre-training, or of another task, is loaded for a model that learns a task, and warn.
-
-    :param model: the model
-    :param path: file of the replay buffer
-    :param loaded: the replay buffer
-    :return: whether it is one, which the model should not use
-    """
-    if model.reward != "extrinsic" or not isinstance(loaded, SkillReplayBuffer):
-        return False
+def is_of_other_rewards(model: Any, path: object, buffer: SkillReplayBuffer) -> bool:
+    """Whether a model that learns a task is given the replay buffer of its pre-training, or of another task; warns then."""
     task = task_of(model)
-    if loaded.reward != "extrinsic":
-        what = "the pre-training, not the task"
-    elif task is not None and loaded.task not in (None, task):
-        what = f"the task {loaded.task}, not {task}"
-    else:
+    if model.reward != "extrinsic" or (buffer.reward == "extrinsic" and (task is None or buffer.task in (None, task))):
         return False
     # RL Zoo loads whatever lies beside a model
-    warnings.warn(
-        f"The replay buffer {path} holds {what}: it was not loaded, the buffer stays "
-        "empty. Move the file away to silence this."
-    )
+    warnings.warn(f"The replay buffer {path} was not loaded: it is of {buffer.task or 'the pre-training'}, not of this task.")
     return True
 
 
-def check_buffer_fits(model: Any, path: object, loaded: object) -> None:
+def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> None:
     """
     Check that a replay buffer fits a model.
 
     :param model: the model
     :param path: file of the replay buffer
-    :param loaded: the replay buffer
+    :param buffer: the replay buffer
     :raises ValueError: if it does not
     """
-    if not isinstance(loaded, SkillReplayBuffer):
-        raise ValueError(
-            f"The replay buffer {path} is a {type(loaded).__name__}, which does not store skills: it was saved by another "
-            f"algorithm. {BUFFER_REMEDY}"
-        )
+    spaces = model.observation_space.spaces
     known = {
-        "class": model.replay_buffer_class.__name__,
-        "skill_space": model.skill_space,
-        "n_envs": model.n_envs,
-        "shapes of observations": {
-            name: space.shape for name, space in model.observation_space.spaces.items() if name != SKILL
-        },
-        "action_dim": model.action_dim,
+        "class": (type(buffer).__name__, model.replay_buffer_class.__name__),
+        "skill_space": (buffer.skill_space, model.skill_space),
+        "n_envs": (buffer.n_envs, model.n_envs),
+        "buffer_size": (buffer.buffer_size * buffer.n_envs, max(model.buffer_size // model.n_envs, 1) * model.n_envs),
+        "observations": (
+            {name: array.shape[2:] for name, array in buffer.observations.items()},
+            {name: space.shape for name, space in spaces.items() if name != SKILL},
+        ),
+        "action_dim": (buffer.action_dim, model.action_dim),
     }
-    found = {name: getattr(loaded, name, None) for name in known}
-    found["class"] = type(loaded).__name__
-    found["shapes of observations"] = {name: array.shape[2:] for name, array in loaded.observations.items()}
-    for name, ours in known.items():
-        if ours != found[name]:
+    for name, (found, ours) in known.items():
+        if found != ours:
             raise ValueError(
-                f"The replay buffer {path} does not fit the model: its {name} is {found[name]}, the model's is {ours}. "
-                "Load the model with the environment the buffer was filled from, or go on without this buffer (in RL Zoo: "
-                "move the file away)."
+                f"The replay buffer {path} does not fit the model: its {name} is {found}, that of the model {ours}. Load the "
+                "model with the arguments and environments of the buffer, or go on without it (in RL Zoo: move it away)."
             )
-    room = max(model.buffer_size // model.n_envs, 1)
-    if loaded.buffer_size != room:
-        raise ValueError(
-            f"The replay buffer {path} has room for {loaded.buffer_size * loaded.n_envs} transitions, that of the model for "
-            f"{room * model.n_envs}: load the model with buffer_size={loaded.buffer_size * loaded.n_envs}, or go on without "
-            "this buffer."
-        )

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, TypeVar
 
 import torch as th
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.save_util import load_from_zip_file, open_path
+from stable_baselines3.common.save_util import load_from_pkl, load_from_zip_file, save_to_pkl
 from stable_baselines3.common.type_aliases import GymEnv, TensorDict
 
 from sb3_cesd.common.allowed import check_arguments
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.choices import Part
 from sb3_cesd.common.cuda import UpdateRunner
-from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, with_suffix, written_whole
+from sb3_cesd.common.files import explained, with_suffix, written_whole
 from sb3_cesd.common.rng import seed_to_go_on
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.skills import SkillName, make_skill_space
@@ -24,7 +24,7 @@ from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.vec_normalize import normalizes_observations
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.skill_ddpg import checks, finetuning, load_errors, saved_files, skill_states
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
 from sb3_cesd.skill_ddpg.networks import SkillActor
 
 #: Attributes that a model has during ``learn`` alone; ``train`` is replaced while another thread learns
@@ -56,8 +56,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
     keeps_reference: bool = False
 
     _update_runner: UpdateRunner
-    #: Whether ``save`` is running, which writes equal tensors only once
-    _is_saving: bool = False
     #: Steps by which ``learning_starts`` exceeds the argument, which is what is saved; see :meth:`learning_later`
     _learns_later_by: int = 0
     #: Parts that :meth:`from_pretrained` loads by default, as in the released code of the method
@@ -139,7 +137,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         check_arguments("load", locals())
         checks.check_changes(cls, "load", kwargs, ("skill", *finetuning.USED_UP))
-        kwargs = saved_files.without_none({name: plain(value) for name, value in kwargs.items()})
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         saved = {**saved_files.read_saved_data(path), **(custom_objects or {})}
         if "gradient_steps" in (custom_objects or {}):
             kwargs.setdefault("gradient_steps", saved["gradient_steps"])
@@ -149,7 +147,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
             return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
         finetuning.check_is_task(path, saved, kwargs)
-        saved_files.check_warm_up(path, saved, kwargs)
         warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}
@@ -170,11 +167,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 kwargs.get("skill", saved["skill"]),
             )
-        with (
-            load_errors.explain_other_spaces(),
-            load_errors.explain_missing_parameters(path),
-            load_errors.explain_other_policy(path, kwargs.get("policy_kwargs")),
-        ):
+        with saved_files.explain_other_spaces():
             model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
@@ -190,8 +183,7 @@ class SavedSkillModel(OffPolicyAlgorithm):
         """
         Save all the attributes of the object and the model parameters in a zip-file.
 
-        If this fails or is killed, the previous file is untouched. Parts of the target critic that equal the critic, such as
-        heads that have not learned yet, take no space.
+        If this fails or is killed, the previous file is untouched.
 
         :param path: path to the file where the rl agent should be saved
         :param exclude: name of parameters that should be excluded in addition to the default ones
@@ -205,7 +197,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if self.num_timesteps == 0 and self.env is not None:
             self._note_normalization()
         self._remember_states()
-        self._is_saving = True
         self.learning_starts -= self._learns_later_by
         try:
             if isinstance(path, str | pathlib.Path):
@@ -214,7 +205,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
             else:
                 super().save(path, exclude, include)
         finally:
-            self._is_saving = False
             self.learning_starts += self._learns_later_by
 
     def _note_normalization(self) -> None:
@@ -251,13 +241,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
         if skill_states.kept_shape(self.replay_buffer, self.skill_duration)[1] == 0:
             self.skill_states = self.skill_states[:0]
 
-    def get_parameters(self) -> dict[str, dict]:
-        parameters = super().get_parameters()
-        if self._is_saving:
-            # torch.save writes a tensor once, however many names it has
-            saved_files.share_equal_tensors(parameters["policy"], "critic_target.", "critic.")
-        return parameters
-
     def set_parameters(
         self,
         load_path_or_dict: str | TensorDict,
@@ -273,23 +256,22 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises ValueError: if they are not those of such a model
         """
         check_arguments("set_parameters", locals())
-        with load_errors.explain_parameters(), load_errors.explain_no_file(load_path_or_dict, "of a model"):
-            parameters = load_path_or_dict
-            if not isinstance(parameters, dict):
-                _, parameters, _ = load_from_zip_file(parameters, device=device, load_data=False)
-            if not self.keeps_reference and "reference_actor" in parameters:
-                if exact_match:
-                    raise ValueError("reference_actor is only part of tasks with bc_coef: exact_match=False leaves it out")
-                parameters = {name: value for name, value in parameters.items() if name != "reference_actor"}
-            # An optimizer keeps the tensors that it loads, which may be those of another model
-            copied = {name: copy.deepcopy(value) for name, value in parameters.items() if "param_groups" in value}
-            super().set_parameters({**parameters, **copied}, exact_match, device)
+        parameters = load_path_or_dict
+        if not isinstance(parameters, dict):
+            _, parameters, _ = load_from_zip_file(parameters, device=device, load_data=False)
+        if not self.keeps_reference and "reference_actor" in parameters:
+            if exact_match:
+                raise ValueError("reference_actor is only part of tasks with bc_coef: exact_match=False leaves it out")
+            parameters = {name: value for name, value in parameters.items() if name != "reference_actor"}
+        # An optimizer keeps the tensors that it loads, which may be those of another model
+        copied = {name: copy.deepcopy(value) for name, value in parameters.items() if "param_groups" in value}
+        super().set_parameters({**parameters, **copied}, exact_match, device)
         # The states of optimizers were replaced
         self._update_runner.forget()
 
     def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
         """
-        Save the replay buffer as a pickle file with a checksum.
+        Save the replay buffer as a pickle file.
 
         If this fails or is killed, the previous file is untouched.
 
@@ -301,9 +283,9 @@ class SavedSkillModel(OffPolicyAlgorithm):
         self.replay_buffer.task = saved_files.task_of(self)
         if isinstance(path, str | pathlib.Path):
             with written_whole(with_suffix(path, ".pkl")) as file:
-                dump_with_checksum(self.replay_buffer, file)
+                save_to_pkl(file, self.replay_buffer, self.verbose)
         else:
-            dump_with_checksum(self.replay_buffer, path)  # type: ignore[arg-type]
+            save_to_pkl(path, self.replay_buffer, self.verbose)
 
     def load_replay_buffer(
         self,
@@ -321,18 +303,15 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises ValueError: if it is damaged, or does not fit the model
         """
         check_arguments("load_replay_buffer", locals())
-        with load_errors.explain_no_file(path, "of a replay buffer"):
-            file = open_path(path, "r", verbose=self.verbose, suffix="pkl")
-        try:
-            loaded = load_with_checksum(file, f"The replay buffer {path}", saved_files.BUFFER_REMEDY)  # type: ignore[arg-type]
-        finally:
-            if file is not path:
-                file.close()
+        with explained(path, SkillReplayBuffer.__name__):
+            loaded = load_from_pkl(path, self.verbose)
+            if not isinstance(loaded, SkillReplayBuffer):
+                raise TypeError(f"it holds a {type(loaded).__name__}")
         if saved_files.is_of_other_rewards(self, path, loaded):
             return
         self._adopt_buffer(loaded, path)
 
-    def _adopt_buffer(self, loaded: object, path: object) -> None:
+    def _adopt_buffer(self, loaded: SkillReplayBuffer, path: object) -> None:
         """
         Take over a loaded replay buffer, with the arguments of the model in place of those it was filled with.
 
@@ -341,7 +320,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
         :raises ValueError: if it does not fit the model
         """
         saved_files.check_buffer_fits(self, path, loaded)
-        assert isinstance(loaded, SkillReplayBuffer)
         arguments = {"handle_timeout_termination": True, **self.replay_buffer_kwargs}
         for name in ("n_steps", "gamma", "one_step", "handle_timeout_termination"):
             setattr(loaded, name, arguments[name])
@@ -371,7 +349,6 @@ class SavedSkillModel(OffPolicyAlgorithm):
             "_seen_until",
             "_ends_episodes",
             "_next_seed",
-            "_is_saving",
             "_learns_later_by",
         ]
 

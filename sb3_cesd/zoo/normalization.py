@@ -10,9 +10,8 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint, read_manifest
-from sb3_cesd.common.untrusted_statistics import check_statistics
-from sb3_cesd.common.vec_normalize import lacks_statistics, save_statistics
+from sb3_cesd.checkpoints.folders import STATISTICS, is_checkpoint
+from sb3_cesd.common.vec_normalize import lacks_statistics, load_statistics, save_statistics
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -106,8 +105,11 @@ def of_checkpoint(path: str) -> dict[str, bool] | None:
     :param path: path of a saved model, or an empty string
     :return: arguments of ``VecNormalize``; ``None`` if they are not normalised, or the model is not that of a checkpoint
     """
-    folder = Path(path).parent
-    return read_manifest(folder)["normalize"] if path and is_checkpoint(folder) else None
+    file = Path(path).parent / STATISTICS
+    if not path or not is_checkpoint(file.parent) or not file.is_file():
+        return None
+    statistics = load_statistics(file)
+    return {"norm_obs": statistics.norm_obs, "norm_reward": statistics.norm_reward}
 
 
 def save_normalize(save_config: Any) -> Any:
@@ -194,10 +196,10 @@ def refuse_damaged_statistics(folder: Path) -> None:
     Refuse statistics that are damaged, before RL Zoo unpickles them.
 
     :param folder: where RL Zoo looks for them
-    :raises ValueError: see :func:`~sb3_cesd.common.untrusted_statistics.check_statistics`
+    :raises ValueError: see :func:`~sb3_cesd.common.vec_normalize.load_statistics`
     """
     if (path := folder / STATISTICS).is_file():
-        check_statistics(path)
+        load_statistics(path)
 
 
 def refuse_without_statistics(path: Path, saved: dict[str, Any], env: VecEnv) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from sb3_cesd.checkpoints.folders import STATISTICS, read_manifest
+from sb3_cesd.checkpoints.folders import STATISTICS
 from sb3_cesd.common.rules import plain
 from sb3_cesd.common.untrusted_yml import read_entry
 from sb3_cesd.registry import METHODS
@@ -113,11 +113,10 @@ def check_same_run(manager: Any) -> None:
     :raises ValueError: if the checkpoint is of another method or environment, or ``-params`` gives other hyperparameters
     """
     folder = Path(manager.trained_agent).parent
-    method, module_and_name = METHODS[manager.algo], read_manifest(folder)["class"]
-    if module_and_name != [method.__module__, method.__qualname__]:
+    method, name = METHODS[manager.algo], read_saved_data(manager.trained_agent)["lineage"][0]
+    if name != method.__name__:
         raise ValueError(
-            f"{folder} is a checkpoint of {module_and_name[1]}, not of {method.__name__}: pass its name in lower case to "
-            "--algo."
+            f"{folder} is a checkpoint of {name}, not of {method.__name__}: pass its name in lower case to --algo."
         )
     run = folder_of_run(manager.trained_agent)
     saved = read_saved_data(manager.trained_agent)
