@@ -9,8 +9,6 @@ from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
 from sb3_cesd import CeSD
-from sb3_cesd.cesd.cesd import CeSDReward
-from sb3_cesd.cesd.type_aliases import CeSDSamples
 from sb3_cesd.common.tensors import minimum
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
@@ -18,18 +16,17 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 class DenseCeSD(CeSD):
     """CeSD in its released setting with the dense, masked ensemble critic; arguments as for CeSD."""
 
-    def critic_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
+    def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         mask = self._mask(replay_data.clusters)  # (n_skills, batch_size, 1)
         with th.no_grad():
-            next_actions = self.actor.act(replay_data.next_observations, replay_data.skills)
-            next_actions = (next_actions + self._clipped_noise(next_actions)).clamp(-1, 1)
+            next_actions, _ = self._sample_actions(replay_data.next_observations, replay_data.skills)
             next_q_values = minimum(self.critic_target.q_values_dense(replay_data.next_observations, next_actions))
             target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
         q_values = self.critic.q_values_dense(replay_data.observations, replay_data.actions)
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
 
-    def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
-        actions, _ = self._improved_actions(replay_data.observations, replay_data.actor_skills)
+    def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+        actions, _ = self._sample_actions(replay_data.observations, replay_data.actor_skills)
         q_values = self.critic.q_values_dense(replay_data.observations, actions)
         return -(minimum(q_values) * self._mask(replay_data.actor_skills)).mean()
 
@@ -40,15 +37,13 @@ class DenseCeSD(CeSD):
 class ReleasedCeSD(DenseCeSD):
     """The dense form with the actor gradient and the Polyak update of the released code."""
 
-    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
-        assert isinstance(self.intrinsic, CeSDReward)
-        self.intrinsic.update(replay_data)
-        batch = self.intrinsic.relabel(replay_data)
+    def _update(self, batches: list[SkillReplayBufferSamples]) -> None:
+        self.intrinsic.update(batches[-1])
+        batch = self.intrinsic.relabel(batches[-1])
         for loss_fn, module in ((self.critic_loss, self.critic), (self.actor_loss, self.actor)):
             loss = loss_fn(batch)
             module.optimizer.zero_grad()  # type: ignore[union-attr, operator]
             loss.backward()  # the actor loss fills the gradients of the critic too
             module.optimizer.step()  # type: ignore[union-attr, operator]
-        assert batch.features is not None
-        self.intrinsic.update_clusters(replay_data, batch.features)
+        self.intrinsic.update_clusters(batch)
         polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)

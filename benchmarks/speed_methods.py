@@ -102,7 +102,7 @@ def constrained_critic(backbone: CeSD, n_pairs: int) -> Callable[[], None]:
     """
     batch_size, critic, target = backbone.batch_size, backbone.critic, backbone.critic_target
     assert backbone.replay_buffer is not None
-    more = backbone._task_batch(backbone.replay_buffer.sample(n_pairs - batch_size))
+    more = backbone.replay_buffer.relabel(backbone.replay_buffer.sample(n_pairs - batch_size))
     trunk_dim = critic.shared_networks[0][0].in_features  # type: ignore[index]
     hidden = th.rand(n_pairs, trunk_dim, requires_grad=True)
 
@@ -128,22 +128,17 @@ def own_arithmetic(model: SkillDDPG, backbone: SkillDDPG) -> Callable[[], None]:
     """
     buffer, intrinsic = model.replay_buffer, model.intrinsic
     assert buffer is not None
-    batches = [model._as_states(buffer.sample(model.batch_size)) for _ in range(intrinsic.n_batches)]
+    batches = [buffer.as_states(buffer.sample(model.batch_size)) for _ in range(intrinsic.n_batches)]
     learn_more = None
     if isinstance(intrinsic, CeSDReward) and intrinsic.is_constrained:
         assert isinstance(backbone, CeSD)
-        learn_more = constrained_critic(backbone, len(intrinsic.relabel(batches[-1]).pairs.rows))
+        learn_more = constrained_critic(backbone, len(intrinsic.relabel(batches[-1]).pairs.skills))
 
     def learn_and_relabel() -> None:
         intrinsic.train()
         for batch in batches:
             intrinsic.update(batch)
-        if isinstance(intrinsic, CeSDReward):
-            features = intrinsic.relabel(batches[-1]).features
-            assert features is not None
-            intrinsic.update_clusters(batches[-1], features)
-        else:
-            intrinsic.relabel(batches[-1])
+        intrinsic.update_clusters(intrinsic.relabel(batches[-1]))
         if learn_more is not None:
             learn_more()
 

@@ -12,7 +12,7 @@ from timing import PHASES, SIZES, Figure, figures_of_times, interleaved_medians
 from sb3_cesd import CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.common.merging import merge
-from sb3_cesd.common.tensors import frozen
+from sb3_cesd.common.tensors import frozen, polyak_update
 
 #: Transitions in the replay buffer
 N_TRANSITIONS = 5000
@@ -122,8 +122,6 @@ def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     assert buffer is not None and isinstance(intrinsic, CeSDReward)
     plain = buffer.sample(model.batch_size)
     relabelled = intrinsic.train().relabel(plain)
-    features = relabelled.features
-    assert features is not None
 
     def sampling() -> None:
         buffer.sample(model.batch_size)
@@ -147,10 +145,10 @@ def parts_of(model: CeSD) -> dict[str, Callable[[], None]]:
     def steps() -> None:
         model.critic.optimizer.step()  # type: ignore[union-attr]
         model.actor.optimizer.step()  # type: ignore[union-attr]
-        model._update_target()
+        polyak_update(model.critic.own_parameters(), model.critic_target.own_parameters(), model.tau)
 
     def prototypes() -> None:
-        intrinsic.update_clusters(plain, features)
+        intrinsic.update_clusters(relabelled)
 
     def waiting(part: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:

@@ -29,9 +29,10 @@ from urlb_run import FIXED, LOST, TAKEN, learn_task, lost_model, model_file, pre
 
 from sb3_cesd import registry
 from sb3_cesd.common.allowed import WARM_UPS
+from sb3_cesd.common.arguments import check_names
 from sb3_cesd.common.choices import Part
 from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.skill_ddpg.arguments import check_argument_names
+from sb3_cesd.skill_ddpg.finetuning import constructor_names
 
 #: Assumed steps per second until a run is finished (one core of an AMD EPYC): of pre-training, and of a task
 STEPS_PER_SECOND = {"laptop": (450.0, 200.0), "published": (3.0, 6.0)}
@@ -125,8 +126,8 @@ def task_params_refused(names: Iterable[str], methods: Sequence[str]) -> str | N
             )
         for algo in filter(None, (METHODS[method].algo for method in methods)):
             try:
-                check_argument_names(registry.METHODS[algo], [name])
-            except TypeError as error:
+                check_names(algo, [name], constructor_names(registry.METHODS[algo]))
+            except ValueError as error:
                 return f"--task-params {name}: {error}"
     return None
 

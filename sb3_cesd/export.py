@@ -25,9 +25,8 @@ from torch.nn.modules import activation
 from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
-from sb3_cesd.common.vec_normalize import observation_statistics
+from sb3_cesd.common.vec_normalize import observation_statistics, statistics_of_training
 from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor

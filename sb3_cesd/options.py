@@ -10,10 +10,9 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
 from sb3_cesd.common.skills import name_in_task
-from sb3_cesd.common.vec_normalize import normalize_entries
+from sb3_cesd.common.vec_normalize import normalize_entries, statistics_of_training
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.normalization import statistics_of_training
 
 
 class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):

@@ -9,6 +9,7 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from learned import parameters_of
+from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -16,7 +17,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import RND, CeSD, registry
 from sb3_cesd.common.cuda import fixed_shapes
-from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
 from sb3_cesd.common.tensors import frozen
 
 NAN_OR_INF = [math.nan, math.inf, -math.inf]

@@ -1,34 +1,23 @@
-from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from sb3_cesd.cesd.constraint import ClusterConstraint
+from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
-from sb3_cesd.cesd.relabelling import CriticRelabelling
-from sb3_cesd.cesd.type_aliases import CeSDSamples, SkillPairs
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.checks import build, check_names
-from sb3_cesd.common.choices import DistanceEncoderName, EncoderName
-from sb3_cesd.common.observations import TensorObservation
-from sb3_cesd.common.progress import step_of
+from sb3_cesd.common.arguments import NonNegative, PositiveInt, Range, build, check_value, checked
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.tensors import minimum, one_hot
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.tensors import one_hot
+from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
 from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
-from sb3_cesd.skill_ddpg import SkillDDPG, normalization
-from sb3_cesd.skill_ddpg.estimate import CostPhase
+from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import ENCODER, Interval, encoder_kwargs
-
-#: Time of a constrained update, as a multiple of that of an exploring one: a rough figure, see docs/costs.md
-COST_OF_CONSTRAINT = 2.5
 
 
 class CeSDReward(IntrinsicReward):
@@ -62,7 +51,7 @@ class CeSDReward(IntrinsicReward):
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
         ("paper"), ``start`` (0.8, a fraction of the training budget; above 1 a number of environment steps),
         ``freeze_clusters`` (False)
-    :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.relabelling.CriticRelabelling`: ``critic`` ("hindsight"),
+    :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
     """
 
@@ -72,49 +61,43 @@ class CeSDReward(IntrinsicReward):
     distance_optimizer: th.optim.Optimizer
     prototype_optimizer: th.optim.Optimizer
 
+    @checked
     def __init__(
         self,
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        alpha: float = 1.0,
-        encoder: EncoderName = "contrastive",
+        alpha: NonNegative = 1.0,
+        encoder: Literal["contrastive", "fourier", "icm", "identity", "temporal"] = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
-        distance_encoder: DistanceEncoderName = "same",
+        distance_encoder: Literal["same", "contrastive", "fourier", "icm", "identity", "temporal"] = "same",
         distance_encoder_kwargs: dict[str, Any] | None = None,
-        cluster_window: int = 1,
+        cluster_window: PositiveInt = 1,
         prototype_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
         constraint_kwargs: dict[str, Any] | None = None,
         relabel_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        check_arguments("CeSDReward", locals())
         super().__init__(obs_dim, action_dim, skill_space)
         self.alpha = alpha
         self.average_window = cluster_window
         self.n_skills = skill_space.n_skills
-        prototype_kwargs = dict(prototype_kwargs or {})
-        given = ("n_prototypes", "features_dim")
-        check_names("prototype_kwargs", Prototypes, prototype_kwargs, given, others=["learning_rate"])
-        check_arguments("prototype_kwargs", prototype_kwargs)
-        self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
         self.distance_encoder: Encoder | None = None
         if distance_encoder != "same":
             self.distance_encoder = make_encoder(
                 distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}, "distance_encoder"
             )
+        prototype_kwargs = dict(prototype_kwargs or {})
+        self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
+        check_value("learning_rate", self.prototype_learning_rate, Range(0, without=0), or_none=True)
         shapes = {"n_prototypes": self.n_skills, "features_dim": self.encoder.features_dim}
-        self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, shapes)
-        self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs or {})
-        self.constraint = build("constraint_kwargs", ClusterConstraint, constraint_kwargs or {})
-        self.relabelling = build("relabel_kwargs", CriticRelabelling, relabel_kwargs or {})
-        #: From 1 (start of training) to 0 (end); set by the algorithm
-        self.progress_remaining = 1.0
-        #: Environment steps of the training so far; set by the algorithm
-        self.num_timesteps = 0
-        #: Whether the constraint had started before training went on; set by the algorithm
-        self.was_constrained = False
+        self.prototypes = build("prototype_kwargs", Prototypes, prototype_kwargs, **shapes)
+        self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
+        self.constraint = build("constraint_kwargs", ClusterConstraint, constraint_kwargs)
+        self.relabelling = build("relabel_kwargs", CriticRelabelling, relabel_kwargs)
+        #: Whether skills are already constrained to their clusters; set by the algorithm
+        self.is_constrained = False
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         if any(True for _ in self.encoder.parameters()):
@@ -130,11 +113,6 @@ class CeSDReward(IntrinsicReward):
         self.entropy.check_batch_size(batch_size)
 
     @property
-    def is_constrained(self) -> bool:
-        """Whether skills are already constrained to their clusters."""
-        return self.was_constrained or self.constraint.is_on(self.progress_remaining, self.num_timesteps)
-
-    @property
     def clusters_learn(self) -> bool:
         """Whether encoder and prototypes still learn."""
         return not (self.constraint.freeze_clusters and self.is_constrained)
@@ -142,30 +120,32 @@ class CeSDReward(IntrinsicReward):
     def update(self, samples: SkillReplayBufferSamples) -> None:
         loss = self.encoder.loss(self._clustered(samples)) if self.clusters_learn else None
         if loss is not None:
-            self.step(self.encoder_optimizer, loss, "encoder loss")
+            self.step(self.encoder_optimizer, loss)
             self.logs["train/encoder_loss"] = loss.detach()
         loss = None if self.distance_encoder is None else self.distance_encoder.loss(samples)
         if loss is not None:
-            self.step(self.distance_optimizer, loss, "distance encoder loss")
+            self.step(self.distance_optimizer, loss)
             self.logs["train/distance_encoder_loss"] = loss.detach()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return self.relabel(samples).rewards.squeeze(1)
 
-    def relabel(self, samples: SkillReplayBufferSamples) -> CeSDSamples:  # type: ignore[override]
+    def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
         Assign clusters and rewards to transitions; in training mode, also update the running statistics of distances.
 
         :param samples: a batch with extrinsic n-step returns
-        :return: the same transitions with rewards, clusters, actor skills and critic pairs
+        :return: the same transitions with rewards, clusters, their features, actor skills and critic pairs
         """
         skills = samples.skills  # S_pe, by the skill that collected each state
         with th.no_grad():
             # u, shape (batch_size, features_dim)
-            features = self.encoder(self._clustered(samples).next_observations)
+            clustered = self._clustered(samples)
+            next_features = self.encoder(clustered.next_observations)
+            features = self.encoder(clustered.observations) if self._predicts_next else next_features
             # z_clu ~ Categorical(p) with p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau) (eq. 3)
-            clusters = self.prototypes.sample(self.prototypes.similarities(features))  # S_clu
-            positions = features if self.distance_encoder is None else self.distance_encoder(samples.next_observations)
+            clusters = self.prototypes.sample(self.prototypes.similarities(next_features))  # S_clu
+            positions = next_features if self.distance_encoder is None else self.distance_encoder(samples.next_observations)
 
         if self.is_constrained:
             # Entropy of each cluster (eq. 5), from distances ||u - NN_k(u)|| within it (eq. 6), u by the distance encoder
@@ -184,34 +164,33 @@ class CeSDReward(IntrinsicReward):
             actor_skills = skills
 
         self._log_rewards(skills, clusters, entropy, bonus)
-        rewards = (entropy + bonus)[:, None]
-        return CeSDSamples.from_batch(
-            samples._replace(rewards=rewards),
-            clusters=clusters,
-            actor_skills=actor_skills,
+        return samples._replace(
+            rewards=(entropy + bonus)[:, None],
             pairs=pairs,
+            actor_skills=actor_skills,
+            clusters=clusters,
             features=features,
+            next_features=next_features,
         )
 
-    def update_clusters(self, samples: SkillReplayBufferSamples, target_features: th.Tensor) -> None:
+    @property
+    def _predicts_next(self) -> bool:
+        return self.clusters_learn and self.prototypes.swap == "next"
+
+    def update_clusters(self, samples: SkillReplayBufferSamples) -> None:
         """
         Update the prototypes by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it.
 
-        :param samples: the batch that was relabelled
-        :param target_features: features of s', shape ``(batch_size, features_dim)``
+        :param samples: the batch that was relabelled, with the features of its clusters
         """
         if not self.clusters_learn:
             for name in ("train/encoder_loss", "train/prototype_loss"):
                 self.logs.pop(name, None)
             return
         self.prototypes.normalize()
-        features = target_features
-        if self.prototypes.swap == "next":
-            with th.no_grad():
-                features = self.encoder(self._clustered(samples).observations)
         # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
-        loss = self.prototypes.loss(self.prototypes.scores(features), self.prototypes.scores(target_features))
-        self.step(self.prototype_optimizer, loss, "prototype loss")
+        loss = self.prototypes.loss(self.prototypes.scores(samples.features), self.prototypes.scores(samples.next_features))
+        self.step(self.prototype_optimizer, loss)
         self.logs["train/prototype_loss"] = loss.detach()
 
     @th.no_grad()
@@ -254,13 +233,17 @@ class CeSD(SkillDDPG):
     :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy, "MultiInputPolicy": MlpPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "MlpPolicy": MlpPolicy,
+        "MultiInputPolicy": MlpPolicy,
+        "CeSDPolicy": CeSDPolicy,
+    }
     policy: CeSDPolicy
     critic: EnsembleCritic
     critic_target: EnsembleCritic
     intrinsic: CeSDReward | ExtrinsicReward
-    #: Whether the constraint had started in an earlier ``learn``: it then stays on, whatever the progress of the next one
-    was_constrained: bool = False
+    #: Whether the constraint has started; it stays on when training continues, whatever the progress of the next ``learn``
+    is_constrained: bool = False
 
     reward_class = CeSDReward
     discrete_because = "as each has a cluster and a critic head of its own"
@@ -286,80 +269,21 @@ class CeSD(SkillDDPG):
         }
     }
 
-    def _skill_policy_kwargs(self) -> dict[str, Any]:
-        return {**super()._skill_policy_kwargs(), "is_task": self.reward == "extrinsic"}
+    def _own_policy_kwargs(self) -> dict[str, Any]:
+        return {**super()._own_policy_kwargs(), "is_task": self.reward == "extrinsic"}
 
-    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
-        """
-        Run Algorithm 1 on a batch of transitions (s, a, s', z), sampled by ``train``.
-
-        :param replay_data: the batch, with extrinsic n-step returns
-        """
-        intrinsic, states = self.intrinsic, self._as_states(replay_data)
-        if isinstance(intrinsic, CeSDReward):
-            # State encoder f, by the contrastive loss
-            intrinsic.update(states)
-            # Cluster of each transition (eq. 3), entropy (eq. 5, 6) and constraint reward (eq. 9)
-            batch = intrinsic.relabel(states)
-        else:
-            # Algorithm 2: the reward of the task
-            batch = self._task_batch(intrinsic.relabel(states))
-        batch = batch._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
-
-        # Ensemble critic: minimise the TD errors (eq. 1) of the head of each pair
-        critic_loss = self.critic_loss(batch)
-        self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
-
-        # Actor: maximise the value of each skill (eq. 2)
-        self._improve_actor(batch)
-
-        # Prototypes, by swapped prediction (eq. 4)
-        if isinstance(intrinsic, CeSDReward) and batch.features is not None:
-            intrinsic.update_clusters(states, batch.features)
-
-        self._update_target()
-        self._log_update(critic_loss)
-
-    def critic_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
-        """
-        Compute the squared TD errors of all (transition, skill) pairs, over all critics (eq. 1, n-step and with twin critics).
-
-        :param replay_data: a relabelled batch
-        :return: ``sum (q1 - t)^2 / (n b) + sum (q2 - t)^2 / (n b)`` for n heads and batch size b
-        """
-        pairs = replay_data.pairs
-        with th.no_grad():
-            next_observations = select(replay_data.next_observations, pairs.rows)
-            next_actions, log_densities = self._target_actions(next_observations, pairs.target_skills)
-            # min(Q_i1', Q_i2')(s', pi(s', z)), shape (n_pairs, 1)
-            next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))
-            next_q_values = self._with_entropy(next_q_values, log_densities)
-            discounts = ((1 - replay_data.dones) * replay_data.discounts).index_select(0, pairs.rows)
-            target_q_values = pairs.rewards + discounts * next_q_values
-
-        current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, pairs.skills, pairs.rows)
-        errors = [(pairs.weights * (q_values - target_q_values).square()).sum() for q_values in current_q_values]
-        return th.stack(errors).sum() / (self.policy.n_heads * len(replay_data.actions))
-
-    def actor_loss(self, replay_data: CeSDSamples) -> th.Tensor:  # type: ignore[override]
-        """
-        Compute the actor loss of each skill under its own value function (eq. 2).
-
-        :param replay_data: a relabelled batch
-        :return: ``- sum min(q1, q2) / (n b)`` for n heads and batch size b, plus the loss of ``bc_coef`` in a task
-        """
-        return self._loss_of_actions(replay_data.observations, replay_data.actor_skills, self.policy.n_heads)
-
-    def _task_batch(self, replay_data: SkillReplayBufferSamples) -> CeSDSamples:
-        """
-        Add the pairs of a task to a batch: for the head of the skill that learns it, or for all heads.
-
-        :param replay_data: a batch with extrinsic n-step returns
-        :return: the batch with pairs
-        """
-        skills, rewards = replay_data.skills, replay_data.rewards
-        pairs = SkillPairs.for_all_heads(self.policy.n_heads, skills, rewards)
-        return CeSDSamples.from_batch(replay_data, clusters=skills, actor_skills=skills, pairs=pairs)
+    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+        if isinstance(self.intrinsic, CeSDReward):
+            if self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps):
+                self.is_constrained = True
+            if self.is_constrained != self.intrinsic.is_constrained:
+                self.intrinsic.is_constrained = self.is_constrained
+                # A captured graph would go on as before
+                self._update_runner.forget()
+            # Skills explore with the shared value; heads learn to differ from it once the constraint has started
+            for critic in (self.critic, self.critic_target):
+                critic.use_heads = self.is_constrained or not critic.shared_value
+        super().train(gradient_steps, batch_size)
 
     def _setup_learn(
         self,
@@ -369,53 +293,10 @@ class CeSD(SkillDDPG):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
-        if isinstance(self.intrinsic, CeSDReward):
-            has_started = self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps)
-            self.was_constrained = not reset_num_timesteps and (self.was_constrained or has_started)
+        self.is_constrained = self.is_constrained and not reset_num_timesteps
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-
-    def _warn_of_moving_statistics(self) -> None:
-        super()._warn_of_moving_statistics()
-        if isinstance(self.intrinsic, CeSDReward) and self.intrinsic.constraint.freeze_clusters:
-            normalization.warn_of_moving_statistics(
-                self.get_vec_normalize_env(),
-                "freeze_clusters=True keeps encoder and prototypes, and with them the clusters",
-                "leave one of the two out.",
-            )
-
-    def _follow_progress(self) -> Hashable:
-        if not isinstance(self.intrinsic, CeSDReward):
-            return None
-        self.intrinsic.progress_remaining = self._current_progress_remaining
-        self.intrinsic.num_timesteps = self.num_timesteps
-        self.intrinsic.was_constrained = self.was_constrained
-        # Skills explore with the shared value; heads learn to differ from it once the constraint has started
-        for critic in (self.critic, self.critic_target):
-            critic.use_heads = self.intrinsic.is_constrained or not critic.shared_value
-        return self.intrinsic.is_constrained
-
-    def cost_phases(self) -> list[CostPhase]:
-        phases = super().cost_phases()
-        if isinstance(self.intrinsic, CeSDReward):
-            start = 0 if self.was_constrained else self.intrinsic.constraint.start
-            step = step_of(start, self._total_timesteps)
-            phases.append(CostPhase(step, COST_OF_CONSTRAINT, "the constraint"))
-        return sorted(phases)
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         # Clusters have to learn before they are frozen
         return super().convert_hyperparams({**drawn, "freeze_clusters": drawn["freeze_clusters"] and drawn["start"] > 0})
-
-
-def select(observations: TensorObservation, rows: th.Tensor) -> TensorObservation:
-    """
-    Select rows of observations.
-
-    :param observations: shape ``(n, *obs_shape)``, or a dictionary of such tensors
-    :param rows: shape ``(n_rows,)``
-    :return: shape ``(n_rows, *obs_shape)``, or a dictionary of such tensors
-    """
-    if isinstance(observations, dict):
-        return {name: value.index_select(0, rows) for name, value in observations.items()}
-    return observations.index_select(0, rows)

@@ -1,9 +1,13 @@
+"""The constraint that keeps skills in their clusters, and the (transition, skill) pairs that learn from it."""
+
+from typing import Literal
+
 import torch as th
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import Count
-from sb3_cesd.common.progress import has_come
+from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, Positive, Share, ShareOrSteps, checked
+from sb3_cesd.common.cuda import shapes_may_vary
 from sb3_cesd.common.tensors import one_hot
+from sb3_cesd.common.type_aliases import SkillPairs
 
 
 class ClusterConstraint:
@@ -21,10 +25,14 @@ class ClusterConstraint:
     :raises ValueError: if clusters are to be frozen before they have learned
     """
 
+    @checked
     def __init__(
-        self, lambda_: float = 1.0, count: Count = "paper", start: float = 0.8, freeze_clusters: bool = False
+        self,
+        lambda_: Positive = 1.0,
+        count: Literal["paper", "released"] = "paper",
+        start: ShareOrSteps = 0.8,
+        freeze_clusters: bool = False,
     ) -> None:
-        check_arguments("ClusterConstraint", locals())
         if freeze_clusters and start == 0:
             raise ValueError(
                 "freeze_clusters=True with start=0 leaves no time to learn clusters: set start above 0, or freeze_clusters to "
@@ -41,9 +49,8 @@ class ClusterConstraint:
 
         :param progress_remaining: from 1 (start of training) to 0 (end)
         :param num_timesteps: environment steps of the training so far
-        :return: whether skills are already constrained to their clusters
         """
-        return has_come(self.start, progress_remaining, num_timesteps)
+        return (1.0 - progress_remaining if self.start <= 1 else num_timesteps) >= self.start
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
         """
@@ -58,3 +65,94 @@ class ClusterConstraint:
         foreign = (clusters != skills).float()[:, None]  # (batch_size, 1)
         counts = (one_hot(counted, n_skills, th.float32) * foreign).sum(dim=0)
         return 1.0 / (counts + self.lambda_)
+
+
+class CriticRelabelling:
+    """
+    Choose which critic heads learn from a transition, and with which reward.
+
+    - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
+      A head never sees a low reward for leaving its cluster.
+    - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
+      that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, as the paper's desired policy requires).
+    - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, which is possible because rewards are computed
+      when sampling.
+
+    In the last two, the target action is that of the skill whose head learns.
+
+    :param critic: one of the three
+    :param n_random_heads: random heads per transition in ``"hindsight"``
+    :param kappa: fraction of the entropy reward for heads other than that of the cluster
+    :param actor: skill for which the actor is improved: the ``"skill"`` that collected the state (the released code), a
+        ``"random"`` one, or that of its ``"cluster"``
+    :param actor_probability: probability with which ``actor`` replaces the collecting skill
+    """
+
+    @checked
+    def __init__(
+        self,
+        critic: Literal["cluster", "union", "hindsight"] = "hindsight",
+        n_random_heads: NonNegativeInt = 2,
+        kappa: NonNegative = 0.0,
+        actor: Literal["skill", "random", "cluster"] = "random",
+        actor_probability: Share = 0.5,
+    ) -> None:
+        self.critic = critic
+        self.n_random_heads = n_random_heads
+        self.kappa = kappa
+        self.actor = actor
+        self.actor_probability = actor_probability
+
+    def pairs(
+        self,
+        skills: th.Tensor,
+        clusters: th.Tensor,
+        entropy: th.Tensor,
+        bonus: th.Tensor,
+        n_skills: int,
+    ) -> SkillPairs:
+        """
+        Choose the (transition, skill) pairs that the critic learns from.
+
+        :param skills: skill that collected each transition, shape ``(batch_size,)``
+        :param clusters: cluster of each transition, shape ``(batch_size,)``
+        :param entropy: entropy reward of each transition, shape ``(batch_size,)``
+        :param bonus: constraint reward of each transition for its own cluster, shape ``(batch_size,)``
+        :param n_skills: number of skills
+        :return: the critic's (transition, skill) pairs
+        """
+        on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
+        if self.critic == "cluster":
+            return SkillPairs.one_per_transition(clusters, skills, on_cluster)
+
+        n_random = self.n_random_heads if self.critic == "hindsight" else 0
+        batch_size = len(skills)
+        random_skills = th.randint(n_skills, (n_random, batch_size), device=skills.device)
+        trained = th.cat([clusters[None], skills[None], random_skills])  # (2 + n_random, batch_size)
+        weights = th.ones(trained.shape, device=skills.device)
+        weights[1] = (skills != clusters).float()
+        off_cluster = self.kappa * entropy
+        rewards = th.where(trained == clusters, on_cluster.T, off_cluster)
+        rows = th.arange(batch_size, device=skills.device).repeat(len(trained))
+        trained = trained.flatten()
+        rewards, weights = rewards.reshape(-1, 1), weights.reshape(-1, 1)
+        if shapes_may_vary(skills.device):
+            # Drop the padding, which costs as much as pairs that count
+            counts = weights.squeeze(1) > 0
+            return SkillPairs(rows[counts], trained[counts], trained[counts], rewards[counts])
+        return SkillPairs(rows, trained, trained, rewards, weights)
+
+    def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
+        """
+        Choose the skills for which the actor is improved.
+
+        :param skills: skill that collected each transition, shape ``(batch_size,)``
+        :param clusters: cluster of each transition, shape ``(batch_size,)``
+        :param n_skills: number of skills
+        :return: skill for which the actor is improved, shape ``(batch_size,)``
+        """
+        if self.actor == "skill":
+            return skills
+        other = clusters if self.actor == "cluster" else th.randint_like(skills, n_skills)
+        replace = th.rand(skills.shape, device=skills.device) < self.actor_probability
+        return th.where(replace, other, skills)

@@ -76,6 +76,11 @@ class EnsembleCritic(SkillCritic):
         #: If false, heads neither add to the shared value nor learn
         self.use_heads = True
 
+    @property
+    def n_heads(self) -> int:  # type: ignore[override]
+        """Number of heads, over which losses are averaged."""
+        return self.ensemble_size
+
     def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
         ensemble_size, shared_value = self.ensemble_size, self.shared_value
         input_dim = self.features_extractor.features_dim + get_action_dim(self.action_space)

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,12 +59,17 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            for allowed, or_none in _allowed(function).get(name, ()):
-                check_value(name, value, allowed, or_none)
+        check_values(function, signature.bind(*args, **kwargs).arguments)
         return function(*args, **kwargs)
 
     return with_checks  # type: ignore[return-value]
+
+
+def check_values(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Check some arguments of a function as :func:`checked` does, for instance before they replace those of a saved model."""
+    for name, value in arguments.items():
+        for allowed, or_none in _allowed(getattr(function, "__wrapped__", function)).get(name, ()):
+            check_value(name, value, allowed, or_none)
 
 
 def check_value(name: str, value: Any, allowed: Range | tuple[Any, ...], or_none: bool = False) -> None:
@@ -90,7 +95,8 @@ def check_value(name: str, value: Any, allowed: Range | tuple[Any, ...], or_none
 def _allowed(function: Callable[..., Any]) -> dict[str, list[tuple[Range | tuple[Any, ...], bool]]]:
     """Ranges and choices of each argument, and whether it may be ``None``; unions with other types are not checked."""
     found = {}
-    for name, hint in get_type_hints(function, include_extras=True).items():
+    # As they stand: types of SB3 refer to names of its modules
+    for name, hint in inspect.get_annotations(function).items():
         members = [member for member in (get_args(hint) if _is_union(hint) else (hint,)) if member is not type(None)]
         or_none = _is_union(hint) and type(None) in get_args(hint)
         if len(members) == 1:

@@ -12,7 +12,7 @@ from sb3_cesd.common.arguments import PositiveInt, Share, checked
 from sb3_cesd.common.choices import Reward
 from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
-from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space
+from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space, to_states
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
@@ -47,6 +47,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
     :param reward: ``"intrinsic"`` or ``"extrinsic"``: what the transitions were collected for
     """
 
+    #: Computes the rewards of sampled batches: an intrinsic reward, or that of the task. Set by the model, and not saved
+    reward_module: Any = None
     #: Id of the environment of the task, as far as it was known when the buffer was saved
     task: str | None = None
 
@@ -164,6 +166,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer
         state = self.__dict__.copy()
+        state.pop("reward_module", None)
         for name in ("_tensors", "_normalization", "_last_normalization", "_wrapped"):
             del state[name]
         for name in self.ARRAYS:
@@ -287,6 +290,31 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """
         self.prepare(env)
         return self.gather(self.draw(batch_size))
+
+    def as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+        """
+        Flatten the observations of a batch to state vectors, as intrinsic rewards take them.
+
+        :param replay_data: a batch of transitions
+        :return: the same, with observations of shape ``(batch_size, obs_dim)``
+        """
+        observations = {
+            name: to_states(value, self.observation_space)
+            for name, value in replay_data._asdict().items()
+            if name.endswith("observations") and value is not None
+        }
+        return replay_data._replace(**observations)
+
+    def relabel(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+        """
+        Replace the rewards of a batch by those of the reward module, as HER's buffer does with its environment, and choose the
+        (transition, skill) pairs that learn from them. Stored rewards stay those of the environment.
+
+        :param replay_data: a batch that was sampled, with extrinsic n-step returns
+        :return: the same transitions with rewards, pairs and the skills of the actor
+        """
+        relabelled = self.reward_module.relabel(self.as_states(replay_data))
+        return relabelled._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         raise NotImplementedError(

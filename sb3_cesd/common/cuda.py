@@ -225,7 +225,7 @@ class UpdateRunner:
         """Have the update captured anew, because tensors that it reads were replaced."""
         self._graphed_update.key = None
 
-    def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None, phase: Hashable) -> None:
+    def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None) -> None:
         """
         Sample batches and learn from them, in one update.
 
@@ -233,7 +233,6 @@ class UpdateRunner:
         :param batch_size: number of transitions of each batch
         :param n_batches: number of batches
         :param env: ``VecNormalize`` for the stored observations and rewards
-        :param phase: changes whenever the update would do something else
         """
         if not self.in_graph:
             self.update([buffer.sample(batch_size, env) for _ in range(n_batches)])
@@ -241,7 +240,7 @@ class UpdateRunner:
         buffer.prepare(env)
         self._buffer = buffer
         drawn = th.stack([buffer.draw(batch_size) for _ in range(n_batches)])  # (n_batches, 2, batch_size)
-        self._graphed_update(drawn, (id(buffer), buffer.generation, phase))
+        self._graphed_update(drawn, (id(buffer), buffer.generation))
 
     def _gather_and_update(self, drawn: th.Tensor) -> None:
         self.update([self._buffer.gather(batch) for batch in drawn])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch as th
 
@@ -17,6 +18,21 @@ def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
     finally:
         for parameter in parameters:
             parameter.requires_grad_(True)
+
+
+def select(observations: Any, rows: th.Tensor | None) -> Any:
+    """
+    Select rows of observations.
+
+    :param observations: shape ``(n, *shape)``, or a dictionary of such tensors
+    :param rows: shape ``(n_rows,)``; ``None`` for all rows, without a copy
+    :return: shape ``(n_rows, *shape)``, or a dictionary of such tensors
+    """
+    if rows is None:
+        return observations
+    if isinstance(observations, dict):
+        return {name: value.index_select(0, rows) for name, value in observations.items()}
+    return observations.index_select(0, rows)
 
 
 def minimum(tensors: list[th.Tensor]) -> th.Tensor:

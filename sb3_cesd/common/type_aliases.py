@@ -5,6 +5,50 @@ from typing import NamedTuple
 import torch as th
 
 
+class SkillPairs(NamedTuple):
+    """
+    The (transition, skill) pairs that the critic learns from; ``n_pairs`` may differ from ``batch_size``.
+
+    :param rows: index of the transition in the batch, shape ``(n_pairs,)``; ``None`` for each transition once
+    :param skills: skill whose value is regressed (in an ensemble, it selects the head), shape ``(n_pairs,)``, or
+        ``(n_pairs, skill_dim)`` for vectors
+    :param target_skills: skill whose policy acts in the TD target, as ``skills``
+    :param rewards: reward of the pair, shape ``(n_pairs, 1)``
+    :param weights: 1 for a pair that counts, 0 for padding, shape ``(n_pairs, 1)``; ``None`` if all count
+    """
+
+    rows: th.Tensor | None
+    skills: th.Tensor
+    target_skills: th.Tensor
+    rewards: th.Tensor
+    weights: th.Tensor | None = None
+
+    @classmethod
+    def one_per_transition(cls, skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
+        """Train only the value of ``skills[j]`` on transition j."""
+        return cls(None, skills, target_skills, rewards)
+
+    @classmethod
+    def for_all_heads(cls, n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
+        """
+        Train all heads on every transition, with the actions of the skill that learns the task (CeSD's released code).
+
+        Head i is paired with skill i, except that the head of the skill that learns the task is paired with that skill, as
+        skills are also an input of the trunk.
+
+        :param n_heads: number of heads
+        :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``
+        :param rewards: shape ``(batch_size, 1)``
+        :return: ``n_heads * batch_size`` pairs
+        """
+        if n_heads == 1:
+            return cls.one_per_transition(skills, skills, rewards)
+        rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
+        heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
+        skills, rewards = skills.repeat(n_heads), rewards.repeat(n_heads, 1)
+        return cls(rows, th.where(heads == skills % n_heads, skills, heads), skills, rewards)
+
+
 class SkillReplayBufferSamples(NamedTuple):
     """
     A batch of n-step transitions with the skill that collected each.
@@ -22,6 +66,11 @@ class SkillReplayBufferSamples(NamedTuple):
     :param average_observations: moving averages up to s, as ``observations``, for rewards that need them
         (:attr:`~sb3_cesd.intrinsic.base.IntrinsicReward.average_window`)
     :param average_next_observations: the same up to s'
+    :param pairs: once relabelled, the pairs that the critic learns from
+    :param actor_skills: once relabelled, the skills for which the actor is improved in s, as ``skills``
+    :param clusters: for rewards with clusters, the cluster of s', shape ``(batch_size,)``
+    :param features: the features of s that are clustered, shape ``(batch_size, features_dim)``
+    :param next_features: the same of s'
     """
 
     observations: th.Tensor
@@ -34,3 +83,8 @@ class SkillReplayBufferSamples(NamedTuple):
     one_step_observations: th.Tensor | None = None
     average_observations: th.Tensor | None = None
     average_next_observations: th.Tensor | None = None
+    pairs: SkillPairs | None = None
+    actor_skills: th.Tensor | None = None
+    clusters: th.Tensor | None = None
+    features: th.Tensor | None = None
+    next_features: th.Tensor | None = None

@@ -11,17 +11,9 @@ from stable_baselines3.common.vec_env import (
 )
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from sb3_cesd.common.allowed import check_arguments
-from sb3_cesd.common.choices import SkillOrder
-from sb3_cesd.common.observations import (
-    OBSERVATION,
-    SKILL,
-    add_skill,
-    shapes_of,
-    short,
-    skill_observation_space,
-)
-from sb3_cesd.common.skill_clock import SkillClock
+from sb3_cesd.common.arguments import PositiveInt, checked
+from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, skill_observation_space
+from sb3_cesd.common.skill_clock import SkillClock, SkillOrder
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
 
 
@@ -37,25 +29,22 @@ class VecSkillObservation(VecEnvWrapper):
     :param venv: the vectorized environment to wrap, with Box observations or a Dict of Boxes (which keeps its keys)
     :param skill_space: space of the skills, or the number of discrete ones
     :param skill_duration: steps after which a new skill is drawn; ``None`` keeps a skill to the end of the episode
-    :param skill: always follow this skill
+    :param skill: always follow this skill; a model that learns here lets its own skills act, see
+        :meth:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG.set_skill`
     :param order: ``"random"``, or ``"cycle"`` to go through the skills in turn (for evaluation)
     """
 
-    #: The skill that the user fixed here, in the form that models store; that of a model is fixed in the clock only
-    own_skill: int | list[float] | None = None
-
+    @checked
     def __init__(
         self,
         venv: VecEnv,
         skill_space: SkillSpace | int,
-        skill_duration: int | None = 50,
+        skill_duration: PositiveInt | None = 50,
         skill: SkillName | None = None,
         order: SkillOrder = "random",
     ) -> None:
-        check_arguments("VecSkillObservation", locals())
         self.skill_space = skill_space if isinstance(skill_space, SkillSpace) else DiscreteSkills(skill_space)
         self.clock = SkillClock(venv.num_envs, self.skill_space, skill_duration, skill, order)
-        self.own_skill = None if skill is None else self.skill_space.name_of(skill)
         super().__init__(venv, observation_space=skill_observation_space(venv.observation_space, self.skill_space))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,37 +57,16 @@ class VecSkillObservation(VecEnvWrapper):
 
     @property
     def skills(self) -> np.ndarray:
-        """
-        The skill each environment is to follow in its next step: its index, shape ``(n_envs,)``, or its vector, shape
-        ``(n_envs, skill_dim)``.
-        """
+        """The skill each environment is to follow in its next step: its index, shape ``(n_envs,)``, or its vector."""
         return self.clock.skills.copy()
 
     def set_skill(self, skill: SkillName | None) -> None:
         """
-        Fix the skill.
+        Follow one skill from the next observation on.
 
-        :param skill: follow this skill from the next observation on, or ``None`` to draw skills again
-        :raises ValueError: if there is no such skill
+        :param skill: index or vector of the skill, or ``None`` to draw skills again
         """
         self.clock.set_skill(skill)
-        self.own_skill = None if skill is None else self.skill_space.name_of(skill)
-
-    def get_state(self) -> dict[str, Any]:
-        """
-        Get the state of the skills: which act, for how long, and which are drawn next; not that of the wrapped environments.
-
-        :return: what :meth:`set_state` takes
-        """
-        return self.clock.get_state()
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """
-        Continue from the skills of another wrapper with the same number of environments.
-
-        :param state: what :meth:`get_state` of the other wrapper returned
-        """
-        self.clock.set_state(state)
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         self.clock.seed(seed)
@@ -134,38 +102,22 @@ def add_skill_observation(
     """
     Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already.
 
-    :param env: vectorized environment, with or without skill observations
-    :param skill_space: space of the skills
-    :param skill_duration: see :class:`VecSkillObservation`
-    :param skill: see :class:`VecSkillObservation`
-    :param order: see :class:`VecSkillObservation`
-    :return: an environment with skill observations
-    :raises ValueError: if it is wrapped for other skills, or changed after the skill was added
+    :raises ValueError: if it is wrapped for other skills, or the skill would be normalised
     """
     wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
     if wrapper is None:
-        wrapper = VecSkillObservation(env, skill_space, skill_duration, skill, order)
-        wrapper.own_skill = None
-        return wrapper
+        return VecSkillObservation(env, skill_space, skill_duration, skill, order)
     if wrapper.skill_space != skill_space:
         raise ValueError(
-            f"The environment is wrapped for {wrapper.skill_space.n_skills} skills ({wrapper.skill_space}), the model has "
-            f"{skill_space.n_skills} ({skill_space}): pass the environment without VecSkillObservation (the model adds it), "
-            "or wrap it for the skills of the model."
+            f"The environment is wrapped for other skills ({wrapper.skill_space}) than those of the model ({skill_space}): "
+            "pass it without VecSkillObservation, which the model adds."
         )
-    outer: VecEnv = env
+    outer: Any = env
     while outer is not wrapper:
         if isinstance(outer, VecNormalize) and outer.norm_obs and SKILL in (outer.norm_obs_keys or [SKILL]):
             raise ValueError(
                 "VecNormalize around VecSkillObservation would normalise the skill: pass VecNormalize(env) alone (the model "
                 f"adds the skill), or norm_obs_keys=[{OBSERVATION!r}] to VecNormalize."
             )
-        assert hasattr(outer, "venv")
         outer = outer.venv
-    if shapes_of(env.observation_space) != shapes_of(wrapper.observation_space):
-        raise ValueError(
-            "A wrapper around VecSkillObservation changes the observation space to "
-            f"{short(env.observation_space)}: apply it before VecSkillObservation, or pass the environment without "
-            "VecSkillObservation (the model adds it)."
-        )
     return env

@@ -1,4 +1,4 @@
-"""Statistics of ``VecNormalize``, their files, and environments that are normalised as those of training."""
+"""Statistics of ``VecNormalize``, and environments that are normalised as those of training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,8 +43,8 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
         shapes = {name: rms.mean.shape for name, rms in trained.items()}
         if {name: known.get(name) for name in shapes} != shapes:
             raise ValueError(
-                f"The statistics of VecNormalize are of observations of shape {_shapes(shapes)}, those to "
-                f"normalise are of shape {_shapes(known)}: pass environments wrapped as those of training."
+                f"The statistics of VecNormalize are of observations of shapes {shapes}, those to normalise are of {known}: "
+                "pass environments wrapped as those of training."
             )
         if isinstance(normalizer.observation_space, spaces.Dict):
             normalizer.obs_rms, normalizer.norm_obs_keys = trained, list(trained)
@@ -56,12 +56,7 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
 
 @contextmanager
 def frozen_statistics(env: VecEnv) -> Iterator[None]:
-    """
-    Keep the statistics of ``VecNormalize`` as they are while something else than training plays.
-
-    :param env: environments, with or without ``VecNormalize``
-    :return: context in which they play
-    """
+    """Keep the statistics of ``VecNormalize``, if there is one, while something else than training plays."""
     normalizer = unwrap_vec_normalize(env)
     if normalizer is None:
         yield
@@ -75,8 +70,7 @@ def frozen_statistics(env: VecEnv) -> Iterator[None]:
 
 def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
     """
-    Put the channels of images first where the model observes them so: Stable-Baselines3 transposes only the environments of
-    training.
+    Put the channels of images first where the model observes them so, as SB3 does with environments of training only.
 
     :param env: environments
     :param space: space that the model observes
@@ -89,102 +83,82 @@ def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
 
 
 def normalizes_observations(vec_normalize: VecNormalize | None) -> TypeGuard[VecNormalize]:
-    """
-    Return whether observations are normalised.
-
-    :param vec_normalize: ``VecNormalize`` of an environment, if there is one
-    :return: whether there is one, and it normalises them
-    """
+    """Return whether there is a ``VecNormalize`` that normalises observations."""
     return vec_normalize is not None and vec_normalize.norm_obs
 
 
 def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
-    """
-    Return whether observations are not normalised for a model, although ``VecNormalize`` normalised them in training.
-
-    :param model: a model, or an exported policy, which holds its statistics itself
-    :param vec_normalize: ``VecNormalize`` of its environment, if there is one
-    :return: whether the statistics of training are missing; those of a model that has learned have seen observations
-    """
+    """Return whether observations are not normalised for a model as in its training, or by statistics that saw nothing yet."""
     if not getattr(model, "trained_normalized", False):
         return False
     has_learned = getattr(model, "num_timesteps", 0) > 0
-    return not (normalizes_observations(vec_normalize) and (has_seen_observations(vec_normalize) or not has_learned))
+    return not normalizes_observations(vec_normalize) or (has_learned and not _has_seen_observations(vec_normalize))
 
 
 def what_lacks(vec_normalize: VecNormalize | None, place: str) -> str:
-    """
-    Describe what an environment lacks, see :func:`lacks_statistics`.
-
-    :param vec_normalize: its ``VecNormalize``, if there is one
-    :param place: what to call the environment
-    :return: a clause
-    """
+    """Describe what an environment lacks, see :func:`lacks_statistics`."""
     is_new = normalizes_observations(vec_normalize)
     return f"the statistics of {place} are new" if is_new else f"those of {place} are not normalised"
 
 
-def check_needs_statistics(model: Any, vec_normalize: VecNormalize | None) -> None:
-    """
-    Check that given statistics do not distort what a model observes.
-
-    :param model: anything with skills; a model that has not learned yet takes any statistics
-    :param vec_normalize: the statistics; ``None`` for none
-    :raises ValueError: if the model takes observations as they are
-    """
-    takes_plain = not getattr(model, "trained_normalized", False) and getattr(model, "num_timesteps", 0) > 0
-    if normalizes_observations(vec_normalize) and takes_plain:
-        raise ValueError(
-            "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
-            "holds its statistics itself: leave vec_normalize out, or pass environments without VecNormalize."
-        )
+def takes_plain_observations(model: Any) -> bool:
+    """Return whether a model has learned from observations as they are, or is an exported policy with own statistics."""
+    return not getattr(model, "trained_normalized", False) and getattr(model, "num_timesteps", 0) > 0
 
 
 def check_statistics_fit(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
     """
     Check that observations are normalised for a model as in training.
 
-    :param model: anything with skills
-    :param vec_normalize: the statistics that normalise them; ``None`` for none
     :param remedy: what to pass if the statistics are missing
     :raises ValueError: if they are missing or new, or the model takes observations as they are
     """
-    check_needs_statistics(model, vec_normalize)
+    if normalizes_observations(vec_normalize) and takes_plain_observations(model):
+        raise ValueError(
+            "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
+            "holds its statistics itself: leave vec_normalize out, or pass environments without VecNormalize."
+        )
     if lacks_statistics(model, vec_normalize):
         raise ValueError(f"The model was trained with VecNormalize: {remedy}")
 
 
-def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
+def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None) -> VecNormalize | None:
     """
-    Read the statistics of observations.
+    Find the statistics that normalised the observations of a model in training.
 
-    :param normalize: the ``VecNormalize``
-    :return: mean and variance by the name of the entry, which is ``"observation"`` for a Box space
+    :param model: the model, or an exported policy, which holds its statistics itself
+    :param vec_normalize: the statistics; ``None`` for those of its environment
+    :return: the statistics; ``None`` if the model was trained on observations that were not normalised
+    :raises ValueError: if they are missing, given for a model that needs none, or of other observations
     """
+    found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
+    check_statistics_fit(model, found, "pass vec_normalize, e.g. VecNormalize.load(path, venv).")
+    if not normalizes_observations(found):
+        return None
+    known = shapes_of(model.plain_space)
+    for name, rms in observation_statistics(found).items():
+        shape = known.get(name)
+        # Channels of an image may come last: SB3 puts them first
+        if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
+            raise ValueError(
+                f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes {known}: pass "
+                "those it was trained with, or apply VecNormalize after all other wrappers."
+            )
+    return found
+
+
+def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
+    """Read mean and variance by the name of the entry, which is ``"observation"`` for a Box space."""
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
 
 
-def has_seen_observations(normalize: VecNormalize) -> bool:
-    """
-    Return whether the statistics of observations include any, or are as initialised.
-
-    :param normalize: the ``VecNormalize``
-    :return: whether each entry has been seen once at least, or its statistics were set by hand
-    """
-    return not any(
-        each.count < 1.0 and (each.mean == 0).all() and (each.var == 1).all()
-        for each in observation_statistics(normalize).values()
-    )
+def _has_seen_observations(normalize: VecNormalize) -> bool:
+    statistics = observation_statistics(normalize).values()
+    return not any(each.count < 1.0 and (each.mean == 0).all() and (each.var == 1).all() for each in statistics)
 
 
 def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
-    """
-    Save statistics as models are saved: a killed process leaves the previous file.
-
-    :param statistics: the statistics
-    :param path: the file, which ``VecNormalize.load`` can load
-    :raises OSError: if it can't be written
-    """
+    """Save statistics as models are saved, for ``VecNormalize.load``: a killed process leaves the previous file."""
     dump_whole(statistics, path)
 
 
@@ -192,39 +166,21 @@ def load_statistics(path: AnyPath) -> VecNormalize:
     """
     Load the statistics of a ``VecNormalize``, without environments. A pickle can run any code.
 
-    :param path: what ``VecNormalize.save`` wrote
-    :return: the statistics
     :raises ValueError: if the file is damaged, or holds something else
     """
     return load_pickle(path, VecNormalize)
 
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Normalise observations, whether ``VecNormalize`` is inside the skill wrapper or around it.
-
-    :param vec_normalize: the ``VecNormalize``
-    :param entries: entries of observations, without a skill
-    :return: the entries as a model sees them
-    """
+    """Normalise the entries of observations, whether ``VecNormalize`` is inside the skill wrapper or around it."""
     return entries_of(vec_normalize.normalize_obs(_in_layout_of(vec_normalize, entries)))
 
 
 def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Undo :func:`normalize_entries`.
-
-    :param vec_normalize: the ``VecNormalize``
-    :param entries: entries of observations as a model sees them, without a skill
-    :return: the entries as environments return them
-    """
+    """Undo :func:`normalize_entries`."""
     return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
 
 
 def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
     """Convert entries to the form that ``VecNormalize`` takes: always dictionaries if it is around the skill wrapper."""
     return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
-
-
-def _shapes(shapes: dict[str, tuple[int, ...] | None]) -> str:
-    return str(shapes[OBSERVATION]) if list(shapes) == [OBSERVATION] else str(shapes)

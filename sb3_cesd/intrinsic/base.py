@@ -7,11 +7,8 @@ from typing import ClassVar
 import torch as th
 from torch import nn
 
-from sb3_cesd.common.cuda import set_learning_rate
-from sb3_cesd.common.gradient_steps import GradientSteps
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.results import check_loss, check_reward
+from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 
 MakeOptimizer = Callable[[list[nn.Parameter]], th.optim.Optimizer]
 
@@ -51,8 +48,6 @@ class IntrinsicReward(nn.Module, ABC):
         self.skill_space = skill_space
         #: Scalars of the last batch to log, by name: tensors or numbers
         self.logs: dict[str, th.Tensor | float] = {}
-        #: Takes the gradient steps; set by the algorithm
-        self.gradient_steps = GradientSteps()
 
     @abstractmethod
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -84,33 +79,40 @@ class IntrinsicReward(nn.Module, ABC):
 
     def update(self, samples: SkillReplayBufferSamples) -> None:
         """
-        Learn from a batch.
+        Learn from a batch, before its rewards are computed.
 
         :param samples: a batch of transitions
-        :raises ValueError: if :meth:`loss` returns neither a scalar that depends on a parameter nor ``None``
         """
         loss = self.loss(samples)
         if loss is not None:
-            check_loss(loss, self)
             self.step(self.optimizer, loss)
             self.logs["train/intrinsic_loss"] = loss.detach().reshape(())
 
     @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Replace the rewards of transitions by intrinsic rewards.
+        Replace the rewards of transitions by intrinsic rewards, and choose the skills that learn from them.
 
-        Apart from running statistics in training mode, as in batch normalisation, this changes nothing.
+        Apart from running statistics in training mode, as in batch normalisation, this changes nothing. By default, each
+        transition trains actor and critic of the skill that collected it.
 
         :param samples: a batch with extrinsic n-step returns
-        :return: the same transitions with intrinsic rewards
+        :return: the same transitions with intrinsic rewards, pairs and skills of the actor
         :raises ValueError: if :meth:`reward` does not return one number per transition
         """
         reward = self.reward(samples)
-        check_reward(reward, len(samples.rewards), self)
+        if reward.shape != (len(samples.rewards),):  # it would be broadcast to the batch without a word
+            raise ValueError(
+                f"{type(self).__name__}.reward returned shape {tuple(reward.shape)} for {len(samples.rewards)} transitions: "
+                "return one number per transition, shape (batch_size,)."
+            )
         rewards = reward[:, None]  # (batch_size, 1)
         self.logs["intrinsic/reward"] = rewards.mean()
-        return samples._replace(rewards=rewards)
+        pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, rewards)
+        return samples._replace(rewards=rewards, pairs=pairs, actor_skills=samples.skills)
+
+    def update_clusters(self, samples: SkillReplayBufferSamples) -> None:
+        """Learn from a relabelled batch, after critic and actor; by default, nothing."""
 
     def check_batch_size(self, batch_size: int) -> None:
         """
@@ -140,15 +142,12 @@ class IntrinsicReward(nn.Module, ABC):
         """
         return None
 
-    def step(self, optimizer: th.optim.Optimizer, loss: th.Tensor, name: str = "intrinsic loss") -> None:
-        """
-        Take one gradient step, unless it is not finite.
-
-        :param optimizer: optimizer of the parameters to change
-        :param loss: a scalar
-        :param name: name of the loss, for messages
-        """
-        self.gradient_steps.take(name, optimizer, loss)
+    @staticmethod
+    def step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+        """Take one gradient step."""
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
     @property
     def optimizers(self) -> dict[str, th.optim.Optimizer]:
@@ -156,23 +155,5 @@ class IntrinsicReward(nn.Module, ABC):
         return {name: value for name, value in vars(self).items() if isinstance(value, th.optim.Optimizer)}
 
     def own_learning_rates(self) -> dict[str, float]:
-        """
-        List the optimizers with a learning rate of their own.
-
-        :return: learning rate by name of the optimizer; the other optimizers follow that of the algorithm
-        """
+        """Learning rates by the name of the optimizer; the other optimizers follow that of the algorithm."""
         return {}
-
-    def scheduled_optimizers(self) -> list[th.optim.Optimizer]:
-        """
-        List the optimizers that follow the learning rate of the algorithm.
-
-        :return: those without a learning rate of their own
-        """
-        own = self.own_learning_rates()
-        return [optimizer for name, optimizer in self.optimizers.items() if name not in own]
-
-    def set_own_learning_rates(self) -> None:
-        """Set the learning rates of the other optimizers: loading a model restores those that it was saved with."""
-        for name, learning_rate in self.own_learning_rates().items():
-            set_learning_rate(getattr(self, name), learning_rate)

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import build, checked
 from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -121,7 +121,11 @@ class APS(SkillDDPG):
     ``intrinsic_kwargs`` are those of :class:`APSReward`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "MlpPolicy": SuccessorPolicy,
+        "MultiInputPolicy": SuccessorPolicy,
+        "SuccessorPolicy": SuccessorPolicy,
+    }
     policy: SuccessorPolicy
 
     reward_class = APSReward
@@ -143,13 +147,13 @@ class APS(SkillDDPG):
         assert isinstance(self.intrinsic, APSTask)
         self.intrinsic.pretrained.load_state_dict(pretrained.intrinsic.state_dict())
 
-    def _choose_skill(self, turns: SkillTurns) -> str:
+    def _choose_skill(self, turns: SkillTurns) -> SkillName:
         assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
         if not self._holds_warm_up(turns):
             return super()._choose_skill(turns)
-        samples = self._as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
+        samples = self.replay_buffer.as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
         skill = self.intrinsic.pretrained.regress(samples)
         if skill is None:
             return super()._choose_skill(turns)
-        turns.then, turns.chosen_by = self.skill_space.name_of(skill.cpu().numpy()), "features"
-        return "by regression of the rewards on its features"
+        turns.chosen_by = "features"
+        return self.skill_space.name_of(skill.cpu().numpy())

@@ -89,7 +89,7 @@ class CSDReward(METRAReward):
     def update(self, samples: SkillReplayBufferSamples) -> None:
         super().update(samples)
         density_loss = self.density.loss(samples.observations, self._changes(samples))
-        self.step(self.density_optimizer, density_loss, "density loss")
+        self.step(self.density_optimizer, density_loss)
         self.logs["train/density_loss"] = density_loss.detach()
 
     def _changes(self, samples: SkillReplayBufferSamples) -> th.Tensor:

@@ -6,7 +6,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from sb3_cesd.common.arguments import NonNegative, Positive, PositiveInt, checked
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -64,7 +64,8 @@ class CSFReward(DisplacementReward):
         """
         displacements = self.scale * self.displacements(samples.observations, samples.next_observations)
         self.logs["intrinsic/reward"] = self.progress(displacements, samples.skills).mean()
-        return samples._replace(rewards=displacements)
+        pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, displacements)
+        return samples._replace(rewards=displacements, pairs=pairs, actor_skills=samples.skills)
 
 
 class CSF(SkillDDPG):
@@ -81,7 +82,11 @@ class CSF(SkillDDPG):
     ``intrinsic_kwargs`` are those of :class:`CSFReward`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SuccessorPolicy, "MultiInputPolicy": SuccessorPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "MlpPolicy": SuccessorPolicy,
+        "MultiInputPolicy": SuccessorPolicy,
+        "SuccessorPolicy": SuccessorPolicy,
+    }
     policy: SuccessorPolicy
     critic: SuccessorCritic
     critic_target: SuccessorCritic
@@ -109,7 +114,7 @@ class CSF(SkillDDPG):
         skills = replay_data.skills
         with th.no_grad():
             # The target has no entropy term, as in the released code
-            next_actions, _ = self._target_actions(replay_data.next_observations, skills)
+            next_actions, _ = self._sample_actions(replay_data.next_observations, skills)
             next_features = self.critic_target.outputs(replay_data.next_observations, next_actions, skills)
             next_values = th.stack(self.critic_target.values_of(next_features, skills))  # (n_critics, batch_size, 1)
             smaller = next_values.argmin(dim=0, keepdim=True).expand(1, *next_features[0].shape)

@@ -93,7 +93,7 @@ class METRAReward(DisplacementReward):
     def update(self, samples: SkillReplayBufferSamples) -> None:
         loss, dual_loss = self.losses(samples)
         self.step(self.optimizer, loss)
-        self.step(self.dual_optimizer, dual_loss, "dual loss")
+        self.step(self.dual_optimizer, dual_loss)
         self.logs["train/intrinsic_loss"] = loss.detach()
         self.logs["intrinsic/lambda"] = self.log_lambda.detach().exp()
 

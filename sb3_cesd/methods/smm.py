@@ -98,9 +98,9 @@ class SMMReward(IntrinsicReward):
     def update(self, samples: SkillReplayBufferSamples) -> None:
         squared_errors, divergences = self.vae(self._states_and_skills(samples))
         vae_loss = squared_errors.mean() + self.beta * divergences.mean()
-        self.step(self.vae_optimizer, vae_loss, "VAE loss")
+        self.step(self.vae_optimizer, vae_loss)
         discriminator_loss = F.cross_entropy(self.discriminator(samples.observations), samples.skills)
-        self.step(self.discriminator_optimizer, discriminator_loss, "discriminator loss")
+        self.step(self.discriminator_optimizer, discriminator_loss)
         self.logs["train/vae_loss"] = vae_loss.detach()
         self.logs["train/discriminator_loss"] = discriminator_loss.detach()
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from sb3_cesd.common.observations import SKILL, TensorObservation, entries_of, plain_form, plain_space, to_features
 from sb3_cesd.common.skills import SkillSpace
+from sb3_cesd.common.tensors import select
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 
 
@@ -98,6 +99,15 @@ class SkillActor(BasePolicy):
         """
         return self.squashed(self.outputs_of(observations, skills))
 
+    def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
+        """
+        Sample actions of skills; for the arguments see :meth:`act`.
+
+        :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)``; here ``None``, as the
+            policy is deterministic
+        """
+        return self.act(observations, skills), None
+
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
         """
         Compute the actions of the skills in the observations.
@@ -159,6 +169,8 @@ class SkillCritic(BaseModel):
 
     #: Modules that map hidden features to values; what comes before them is the trunk
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
+    #: Number of heads, over which losses are averaged
+    n_heads: int = 1
     #: Whether skills have heads of their own
     has_skill_heads: ClassVar[bool] = False
 
@@ -212,16 +224,19 @@ class SkillCritic(BaseModel):
         hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
         return [q_network(hidden) for q_network in self.q_networks]
 
-    def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
+    def q_values(
+        self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor, rows: th.Tensor | None = None
+    ) -> list[th.Tensor]:
         """
-        Compute the Q-values of skills, as stored in the replay buffer.
+        Compute the Q-values of (transition, skill) pairs.
 
         :param observations: observations without skills
-        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
-        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
-        :return: one tensor of shape ``(n, 1)`` per critic
+        :param actions: scaled to [-1, 1], shape ``(batch_size, action_dim)``
+        :param skills: skill of each pair: indices, shape ``(n_pairs,)``, or vectors, shape ``(n_pairs, skill_dim)``
+        :param rows: transition of each pair, shape ``(n_pairs,)``; ``None`` pairs row j with ``skills[j]``
+        :return: one tensor of shape ``(n_pairs, 1)`` per critic
         """
-        return self.outputs(observations, actions, skills)
+        return self.outputs(select(observations, rows), select(actions, rows), skills)
 
     def forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> tuple[th.Tensor, ...]:
         """
@@ -290,5 +305,7 @@ class SuccessorCritic(SkillCritic):
         """Compute ``psi . z`` of successor features, one tensor of shape ``(n, 1)`` per critic."""
         return [(psi * self.skill_space.directions(skills, psi.dtype)).sum(dim=1, keepdim=True) for psi in features]
 
-    def q_values(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
-        return self.values_of(self.outputs(observations, actions, skills), skills)
+    def q_values(
+        self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor, rows: th.Tensor | None = None
+    ) -> list[th.Tensor]:
+        return self.values_of(super().q_values(observations, actions, skills, rows), skills)

@@ -1,54 +1,69 @@
-"""The algorithm that all methods share: its arguments, networks and updates. Acting, ``learn`` and saving are inherited."""
+"""The algorithm that all methods share."""
 
+import copy
+import inspect
+import io
+import pathlib
 import warnings
-from collections import deque
-from collections.abc import Hashable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Collection, Iterable
+from functools import wraps
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, Schedule, TrainFreq, TrainFrequencyUnit
-from stable_baselines3.common.utils import get_parameters_by_name
+from stable_baselines3.common.preprocessing import get_action_dim, get_flattened_obs_dim, maybe_transpose
+from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TensorDict, TrainFreq, TrainFrequencyUnit
+from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
+from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, Range, Share, build, checked
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.checks import build
-from sb3_cesd.common.choices import OnNonFinite, Reward, SkillType, WarmUp
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
-from sb3_cesd.common.gradient_steps import GradientSteps, RunningStatistics, TrainingDiverged
+from sb3_cesd.common.divergence import TrainingDiverged
+from sb3_cesd.common.files import explained, with_suffix, written_whole
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
-from sb3_cesd.common.observations import TensorObservation, to_states
-from sb3_cesd.common.rules import plain
-from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import check_n_skills
-from sb3_cesd.common.tensors import frozen, minimum, polyak_update
+from sb3_cesd.common.noise import unit_noise
+from sb3_cesd.common.observations import (
+    SKILL,
+    Observation,
+    TensorObservation,
+    add_skill,
+    entries_of,
+    plain_form,
+    plain_space,
+    to_states,
+)
+from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
+from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space
+from sb3_cesd.common.tensors import frozen, minimum, polyak_update, select
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
+from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
-from sb3_cesd.intrinsic.results import as_logs
-from sb3_cesd.skill_ddpg import checks, normalization, saved_files
-from sb3_cesd.skill_ddpg.arguments import (
-    ConstructorSignature,
-    check_argument_names,
-    constructor_signature,
-    passes_on,
-    with_defaults,
-    with_passed_on_defaults,
-)
-from sb3_cesd.skill_ddpg.cloning import cloning_loss, make_reference
-from sb3_cesd.skill_ddpg.learning import LearningSkillModel
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
+from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, draw, nest
-from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
+#: Training steps, on a CPU, from which the laptop scale is suggested
+LONG_ON_A_CPU = 500_000
 
-class SkillDDPG(LearningSkillModel):
+
+class SkillDDPG(OffPolicyAlgorithm):
     """
     Skill-conditioned DDPG with twin critics that maximises an intrinsic reward: the agent of URLB, shared by all methods.
 
@@ -71,12 +86,6 @@ class SkillDDPG(LearningSkillModel):
         it can be a function of the current progress remaining (from 1 to 0)
     :param buffer_size: size of the replay buffer, in transitions
     :param learning_starts: number of environment steps to collect before learning starts
-    :param actor_learning_starts: when the actor starts to learn; until then only the critic learns. Up to 1 a fraction of the
-        training budget, above 1 a number of environment steps. Once it learns, it goes on when training continues. Keeps a
-        pre-trained actor from following a critic that knows nothing about the task yet
-    :param bc_coef: for tasks that start from a pre-trained model: coefficient of behaviour cloning of the skill as it was
-        pre-trained, in states where the critic prefers its action to that of the actor (the Q-filter of Nair et al., 2018),
-        relative to the mean absolute Q-value; 0 for none
     :param batch_size: number of transitions per gradient update
     :param tau: the soft update coefficient ("Polyak update", between 0 and 1)
     :param gamma: the discount factor, between 0 and 1
@@ -104,8 +113,6 @@ class SkillDDPG(LearningSkillModel):
     :param optimize_memory_usage: not supported
     :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Except for the learning rate, numbers
         changed during training have no effect on the graph.
-    :param on_non_finite: what to do when a loss or a gradient is not finite: ``"raise"`` an error, or ``"skip"`` the step and
-        continue, with a warning and ``train/n_skipped_steps`` in the logs. Either way the weights stay finite.
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
         the reported success rate, mean episode length, and mean reward over
     :param tensorboard_log: the log location for tensorboard (if None, no logging)
@@ -117,14 +124,20 @@ class SkillDDPG(LearningSkillModel):
     :param device: Device (cpu, cuda, ...) on which the code should be run.
         Setting it to auto, the code will be run on the GPU if possible.
     :param _init_setup_model: Whether or not to build the network at the creation of the instance
-    :raises ValueError: if an argument is not allowed, or the method supports neither the spaces of the environment nor such
+    :raises ValueError: if an argument is out of range, or the method supports neither the spaces of the environment nor such
         skills
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": MlpPolicy, "MultiInputPolicy": MlpPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "MlpPolicy": MlpPolicy,
+        "MultiInputPolicy": MlpPolicy,
+        "SkillPolicy": SkillPolicy,
+    }
+    policy: SkillPolicy
     actor: SkillActor
     critic: SkillCritic
     critic_target: SkillCritic
+    replay_buffer: SkillReplayBuffer | None  # type: ignore[assignment]
 
     #: The intrinsic reward of the method
     reward_class: ClassVar[type[IntrinsicReward]]
@@ -134,58 +147,67 @@ class SkillDDPG(LearningSkillModel):
     search_space: ClassVar[Space] = {}
     #: Why the method has no continuous skills, as the end of a sentence; ``None`` if it has them
     discrete_because: ClassVar[str | None] = None
-    __signature__ = ConstructorSignature()
+    #: Arguments that shape the networks: a saved model keeps them
+    fixed_by_save: ClassVar[tuple[str, ...]] = ("n_skills", "skill_type", "skill_dim", "ent_coef")
+    #: Parts that :meth:`from_pretrained` loads by default, as in the released code of the method
+    published_transfer: ClassVar[tuple[finetuning.Part, ...]] = ("actor", "critic_trunk")
+
+    intrinsic: IntrinsicReward
+    #: The only skill to follow, ``None`` for all of them
+    skill: int | list[float] | None
+    #: Warm-up of a task in which all skills act
+    skill_turns: SkillTurns | None = None
+    #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
+    skill_states: th.Tensor
+    #: Returns of all skills, if they were played to find the best one
+    zero_shot: finetuning.ZeroShot | None = None
+    #: Whether observations were normalised (``VecNormalize``) when it last learned
+    trained_normalized: bool = False
+    #: Versions of this package and its dependencies, when the model was last saved
+    saved_with: dict[str, str]
+
+    _unit_noise: OrnsteinUhlenbeckActionNoise
+    #: Whether environments are to be reset before the next step, and the seed of random numbers from there on
+    _ends_episodes: bool = False
+    _next_seed: int | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        signature, own = constructor_signature(cls.__mro__), vars(cls)
-        init, defaults = cls.__init__, own.get("defaults", {})
-        if passes_on(init):
-            cls.__init__ = with_passed_on_defaults(init, signature, defaults)  # type: ignore[method-assign]
-        elif "defaults" in own or "__init__" not in own:
-            # Even without own defaults, so that Python's error about a missing argument names this class
-            cls.__init__ = with_defaults(init, defaults)  # type: ignore[method-assign]
-        if cls.__init__ is not init:
-            cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        if "defaults" in vars(cls):
+            cls.__init__ = with_defaults(cls.__init__, cls.defaults)  # type: ignore[method-assign]
 
-    def __new__(cls: type[SelfSkillDDPG], *args: Any, **kwargs: Any) -> SelfSkillDDPG:
-        check_argument_names(cls, kwargs)
-        return super().__new__(cls)
-
+    @checked
     def __init__(
         self,
         policy: str | type[SkillPolicy],
         env: GymEnv | str | None,
-        n_skills: int = 16,
-        skill_duration: int | None = 50,
-        skill_type: SkillType = "discrete",
-        skill_dim: int | None = None,
+        n_skills: Annotated[int, Range(2, 65536)] = 16,
+        skill_duration: PositiveInt | None = 50,
+        skill_type: Literal["discrete", "sphere", "cube", "unit_cube"] = "discrete",
+        skill_dim: PositiveInt | None = None,
         intrinsic_kwargs: dict[str, Any] | None = None,
         learning_rate: float | Schedule = 1e-4,
-        buffer_size: int = 1_000_000,  # 1e6
-        learning_starts: int = 4000,
-        actor_learning_starts: float = 0.0,
-        bc_coef: float = 0.0,
-        batch_size: int = 1024,
-        tau: float = 0.01,
-        gamma: float = 0.99,
+        buffer_size: PositiveInt = 1_000_000,  # 1e6
+        learning_starts: NonNegativeInt = 4000,
+        batch_size: PositiveInt = 1024,
+        tau: Share = 0.01,
+        gamma: Share = 0.99,
         train_freq: int | tuple[int, str] = 2,
-        gradient_steps: int | None = None,
-        n_steps: int = 3,
+        gradient_steps: Annotated[int, Range(-1)] | None = None,
+        n_steps: PositiveInt = 3,
         action_noise: ActionNoise | None = None,
-        exploration_noise: float = 0.2,
-        noise_correlation: float = 0.0,
-        target_policy_noise: float = 0.2,
-        target_noise_clip: float = 0.3,
+        exploration_noise: NonNegative = 0.2,
+        noise_correlation: Annotated[float, Range(0, 1, without=1)] = 0.0,
+        target_policy_noise: NonNegative = 0.2,
+        target_noise_clip: NonNegative = 0.3,
         ent_coef: float | str | None = None,
-        reward: Reward = "intrinsic",
-        warm_up: WarmUp = "random",
+        reward: Literal["intrinsic", "extrinsic"] = "intrinsic",
+        warm_up: Literal["random", "policy", "skills"] = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
-        optimize_memory_usage: bool = False,
+        optimize_memory_usage: Literal[False] = False,
         cuda_graph: bool = False,
-        on_non_finite: OnNonFinite = "raise",
-        stats_window_size: int = 100,
+        stats_window_size: PositiveInt = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
         verbose: int = 0,
@@ -193,174 +215,173 @@ class SkillDDPG(LearningSkillModel):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        checks.check_constructor_arguments(type(self), locals())
-        self.n_skills = check_n_skills(n_skills)
-        self.skill_duration = plain(skill_duration)
-        self.skill_type = skill_type
-        self.skill_dim = plain(skill_dim)
-        self.intrinsic_kwargs = plain(intrinsic_kwargs or {})
-        self.reward = reward
-        self.warm_up = warm_up
-        self.skill = None
-        self.zero_shot = None
-        self.skill_turns = None
-        self._goes_on = None
-        self._check_skill_type()
-        if reward == "extrinsic":
-            self.skill = self.skill_space.name_of(0)
-        if env is None and _init_setup_model:
-            raise ValueError("env=None: pass an environment to learn in, or load a saved model.")
-        if env is not None:
-            env = checks.make_training_env(env, verbose)
+        skill_space = make_skill_space(skill_type, n_skills, skill_dim)
+        if not skill_space.discrete and self.discrete_because is not None:
+            raise ValueError(
+                f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave skill_type={skill_type!r} "
+                "out, or use a method with continuous skills."
+            )
+        if env is not None and _init_setup_model:
+            env = maybe_make_env(env, verbose)
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
-            env = self._wrap_env(env, verbose)  # type: ignore[arg-type]
-            normalization.check_order_of_wrappers(env)
-            if _init_setup_model:
-                env = self._add_skills(env)
+            env = add_skill_observation(self._wrap_env(env, verbose), skill_space, skill_duration)  # type: ignore[arg-type]
 
         super().__init__(
             # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
             self._get_policy_from_name(policy) if isinstance(policy, str) else policy,
             env,  # type: ignore[arg-type]
-            plain(learning_rate),
-            plain(buffer_size),
-            plain(learning_starts),
-            plain(batch_size),
-            plain(tau),
-            plain(gamma),
-            plain(train_freq),
-            plain(gradient_steps),  # type: ignore[arg-type]
+            learning_rate,
+            buffer_size,
+            learning_starts,
+            batch_size,
+            tau,
+            gamma,
+            train_freq,
+            gradient_steps,  # type: ignore[arg-type]
             action_noise=action_noise,
             replay_buffer_class=replay_buffer_class or SkillReplayBuffer,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
+            n_steps=n_steps,
             policy_kwargs=policy_kwargs,
             stats_window_size=stats_window_size,
             tensorboard_log=tensorboard_log,
             verbose=verbose,
             device=device,
-            seed=plain(seed),
+            seed=seed,
             sde_support=False,
             supported_action_spaces=(spaces.Box,),
             support_multi_env=True,
         )
-        self.actor_learning_starts = plain(actor_learning_starts)
-        self.bc_coef = plain(bc_coef)
-        self.n_steps = n_steps
+        self.n_skills = int(n_skills)
+        self.skill_duration = skill_duration
+        self.skill_type = skill_type
+        self.skill_dim = skill_dim
+        self.intrinsic_kwargs = intrinsic_kwargs or {}
         self.exploration_noise = exploration_noise
         self.noise_correlation = noise_correlation
         self.target_policy_noise = target_policy_noise
         self.target_noise_clip = target_noise_clip
-        self.ent_coef = plain(ent_coef)
+        self.ent_coef = ent_coef
+        self.reward = reward
+        self.warm_up = warm_up
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
-        self.on_non_finite = on_non_finite
-        #: Number of gradient steps that were skipped because they were not finite
-        self.n_skipped_steps = 0
+        self.skill = skill_space.name_of(0) if reward == "extrinsic" else None
+        #: Number of episodes that ended because the simulation of a robot diverged
         self.n_diverged_simulations = 0
-        self.stats_window_size = stats_window_size
 
         if _init_setup_model:
             self._setup_model()
 
-    def _check_skill_type(self) -> None:
-        # Raises for an unknown type
-        discrete = self.skill_space.discrete
-        if not discrete and self.discrete_because is not None:
-            raise ValueError(
-                f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave "
-                f"skill_type={self.skill_type!r} out, or use a method with continuous skills."
-            )
-
     def _setup_model(self) -> None:
-        # Not in __init__: load() replaces arguments after it, and sets a replay buffer that was saved with the model
-        saved_buffer = self.replay_buffer
-        self._check_skill_type()
-        checks.check_buffer_class(self.replay_buffer_class, self.cuda_graph)  # type: ignore[arg-type]
-        checks.check_model(self)
-        if self.env is not None:
-            self._check_wrapper(self.env)
-        self._apply_stats_window_size()
+        if self.reward == "intrinsic" and not hasattr(self, "reward_class"):
+            raise ValueError(
+                f"{type(self).__name__} has no intrinsic reward: use a method such as CeSD, or reward='extrinsic'."
+            )
+        if not issubclass(self.replay_buffer_class, SkillReplayBuffer):  # type: ignore[arg-type]
+            raise ValueError(f"{self.replay_buffer_class} does not store skills: pass SkillReplayBuffer or a subclass.")
         #: Names of the class and its bases, for the error of another class that loads the model
         self.lineage = saved_files.lineage(type(self))
-        # SB3 saves the noise vectorized, for the number of environments it was used with
-        if isinstance(self.action_noise, VectorizedActionNoise) and self.action_noise.n_envs != self.n_envs:
-            self.action_noise = self.action_noise.base_noise
-        self.replay_buffer_kwargs = {
-            **self.replay_buffer_kwargs,
-            "skill_space": self.skill_space,
-            "n_steps": self.n_steps,
-            "gamma": self.gamma,
-            "one_step": self.reward == "intrinsic" and self.reward_class.needs_one_step,
-            "reward": self.reward,
-        }
-        # Only what the user passed stays in policy_kwargs, as SB3 compares it when loading
-        policy_kwargs, self.policy_kwargs = self.policy_kwargs, {**self.policy_kwargs, **self._skill_policy_kwargs()}
+        # Only what the user passed stays in the arguments, as SB3 compares them when loading
+        given = self.policy_kwargs, self.replay_buffer_kwargs
+        self.policy_kwargs = {**self.policy_kwargs, **self._own_policy_kwargs()}
+        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **self._own_buffer_kwargs()}
         with warnings.catch_warnings():
             # "n_steps is ignored because of a custom replay_buffer_class": replay_buffer_kwargs passes it on
             warnings.filterwarnings("ignore", message="`n_steps=")
             super()._setup_model()
-        self.policy_kwargs = policy_kwargs
+        self.policy_kwargs, self.replay_buffer_kwargs = given
 
-        assert isinstance(self.train_freq, TrainFreq)
+        assert isinstance(self.train_freq, TrainFreq) and self.replay_buffer is not None
         if self.updates_follow_steps:
-            by_step = self.train_freq.unit == TrainFrequencyUnit.STEP
-            self.gradient_steps = self.n_envs if by_step else -1
+            self.gradient_steps = self.n_envs if self.train_freq.unit == TrainFrequencyUnit.STEP else -1
         # In training mode only within train()
         self.intrinsic = self._make_intrinsic().to(self.device).eval()
         self.intrinsic.check_batch_size(self.batch_size)
-        self.reference_actor = make_reference(self.policy) if self.keeps_reference else None
-        assert isinstance(self.replay_buffer, SkillReplayBuffer)
-        self.replay_buffer.average_window = self.intrinsic.average_window
+        self._adopt_buffer(self.replay_buffer, "in the file of the model")
         if self.reward == "extrinsic" and self.num_timesteps == 0:
             # Also after loading, which may change both arguments
             self.skill_turns = SkillTurns(self.n_skills, self.learning_starts) if self.warm_up == "skills" else None
         self.skill_states = th.empty(0, device=self.device)
-        if saved_buffer is not None:
-            self._adopt_buffer(saved_buffer, "in the model's file (custom_objects={'replay_buffer': None} leaves it out)")
         self._follow(self.skill)
         self._create_aliases()
-
-    def _apply_stats_window_size(self) -> None:
-        # SB3 reads the private attribute, and makes the buffers only when a training starts
-        self._stats_window_size = self.stats_window_size
-        for name in ("ep_info_buffer", "ep_success_buffer"):
-            if getattr(self, name) is not None:
-                setattr(self, name, deque(getattr(self, name), maxlen=self.stats_window_size))
 
     def _create_aliases(self) -> None:
         self.actor = self.policy.actor
         self.critic = self.policy.critic
         self.critic_target = self.policy.critic_target
         # Running mean and running var
-        self.critic_batch_norm_stats = get_parameters_by_name(self.critic, ["running_"])
-        self.critic_batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
+        self.batch_norm_stats = get_parameters_by_name(self.critic, ["running_"])
+        self.batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
         self._mean_logs = MeanLogs()
-        self._update_runner = UpdateRunner(self._update_from, self.device, self.cuda_graph)
-        if self._update_runner.in_graph:
-            check_capturable(self._optimizers())
-        learning = {"policy": self.policy, "intrinsic": self.intrinsic}
-        self._gradient_steps = self.intrinsic.gradient_steps = GradientSteps(learning)
-        self._running_statistics = RunningStatistics(learning)
         self._skill_rewards = SkillRewards(self.n_skills)
+        self._update_runner = UpdateRunner(self._update, self.device, self.cuda_graph)
+        if self._update_runner.in_graph:
+            check_capturable(self._optimizers().values())
 
-    def _optimizers(self) -> list[th.optim.Optimizer]:
-        return [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.optimizers.values()]  # type: ignore[list-item]
-
-    def _skill_policy_kwargs(self) -> dict[str, Any]:
+    def _own_policy_kwargs(self) -> dict[str, Any]:
         """Arguments of the policy that the algorithm sets."""
         stochastic = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
         return {"skill_space": self.skill_space, **stochastic}
+
+    def _own_buffer_kwargs(self) -> dict[str, Any]:
+        """Arguments of the replay buffer that the algorithm sets."""
+        return {
+            "skill_space": self.skill_space,
+            "n_steps": self.n_steps,
+            "gamma": self.gamma,
+            "one_step": self.reward == "intrinsic" and self.reward_class.needs_one_step,
+            "reward": self.reward,
+        }
 
     def _make_intrinsic(self) -> IntrinsicReward:
         """Make the reward to maximise."""
         sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
         if self.reward == "extrinsic":
-            return ExtrinsicReward(**sizes)  # type: ignore[arg-type]
-        intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, sizes)
+            return ExtrinsicReward(**sizes, n_heads=self.policy.critic.n_heads)  # type: ignore[arg-type]
+        intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, **sizes)
         intrinsic.set_optimizers(lambda parameters: self.policy.make_optimizer(parameters, self.lr_schedule))
-        intrinsic.set_own_learning_rates()
         return intrinsic
+
+    def _optimizers(self) -> dict[str, th.optim.Optimizer]:
+        optimizers = {"actor": self.actor.optimizer, "critic": self.critic.optimizer, **self.intrinsic.optimizers}
+        return optimizers  # type: ignore[return-value]
+
+    @property
+    def skill_space(self) -> SkillSpace:
+        """Space of the skills."""
+        if hasattr(self, "policy"):
+            return self.policy.skill_space
+        return make_skill_space(self.skill_type, self.n_skills, self.skill_dim)
+
+    @property
+    def plain_space(self) -> spaces.Box | spaces.Dict:
+        """Observation space without the skill."""
+        assert isinstance(self.observation_space, spaces.Dict)
+        return plain_space(self.observation_space)
+
+    @property
+    def obs_dim(self) -> int:
+        """Number of entries of an observation without the skill."""
+        return get_flattened_obs_dim(self.plain_space)
+
+    @property
+    def action_dim(self) -> int:
+        """Number of entries of an action."""
+        return get_action_dim(self.action_space)
+
+    @property
+    def cluster_window(self) -> int:
+        """Number of steps over which observations are averaged before they are clustered; 1 for none."""
+        return self.intrinsic.average_window
+
+    @property
+    def _clock(self) -> SkillClock:
+        """The clock of the training environments, which knows the skills that act."""
+        wrapper = None if self.env is None else unwrap_vec_wrapper(self.env, VecSkillObservation)
+        assert wrapper is not None
+        return wrapper.clock
 
     def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
         """
@@ -368,278 +389,711 @@ class SkillDDPG(LearningSkillModel):
 
         :param gradient_steps: number of updates
         :param batch_size: number of transitions per batch
-        :raises TrainingDiverged: if a loss, gradient or running statistic is not finite, unless such steps are skipped
+        :raises TrainingDiverged: if a loss or the intrinsic reward is not finite
         """
         assert self.replay_buffer is not None
-        self.intrinsic.check_batch_size(batch_size)
+        # Switch to train mode (this affects batch norm / dropout, and running statistics of rewards)
         self.policy.set_training_mode(True)
         self.intrinsic.train()
-        phase, n_batches = (self._follow_progress(), self._actor_learns), self.intrinsic.n_batches
-        self._update_runner.prepare(self._optimizers())
-        self._update_learning_rate(
-            [self.actor.optimizer, self.critic.optimizer, *self.intrinsic.scheduled_optimizers()]  # type: ignore[list-item]
-        )
-        self.intrinsic.set_own_learning_rates()
+        # Update optimizers learning rate
+        optimizers, own = self._optimizers(), self.intrinsic.own_learning_rates()
+        self._update_runner.prepare(optimizers.values())
+        learning_rate = self.lr_schedule(self._current_progress_remaining)
+        self.logger.record("train/learning_rate", learning_rate)
+        for name, optimizer in optimizers.items():
+            set_learning_rate(optimizer, own.get(name, learning_rate))
 
-        statistics = self._running_statistics.copy()
-        try:
-            for _ in range(gradient_steps):
-                self._n_updates += 1
-                self._update_runner.run(self.replay_buffer, batch_size, n_batches, self._vec_normalize_env, phase)
-                if self.device.type == "cpu":
-                    self._handle_left_out(self._gradient_steps.left_out(), statistics)
-            # The only place where the host waits for a GPU
-            self._handle_left_out(self._gradient_steps.left_out() + self._running_statistics.restore(statistics), statistics)
-        finally:
-            self.intrinsic.eval()
+        for _ in range(gradient_steps):
+            self._update_runner.run(self.replay_buffer, batch_size, self.intrinsic.n_batches, self._vec_normalize_env)
+
+        self._n_updates += gradient_steps
+        self.intrinsic.eval()
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-
-    def _handle_left_out(self, left_out: list[str], statistics: list[th.Tensor]) -> None:
-        """
-        Raise an error or warn about steps that were left out because they were not finite.
-
-        :param left_out: what was not finite; empty if everything was
-        :param statistics: copies of the running statistics when they were finite
-        :raises TrainingDiverged: unless such steps are skipped
-        """
-        if not left_out:
-            return
-        self._running_statistics.restore(statistics)
-        remedy = "Lower learning_rate, or normalise observations and rewards with VecNormalize"
-        reward = self.intrinsic.logs.get("intrinsic/reward")
-        if isinstance(reward, th.Tensor) and not reward.isfinite():
-            name = f"{type(self.intrinsic).__name__}.reward"
-            left_out = [f"what {name} returned", *left_out]
-            remedy = f"See that {name} is finite for any batch. {remedy}"
-        what = f"Time step {self.num_timesteps}, update {self._n_updates}: {', '.join(dict.fromkeys(left_out))} is not finite"
-        if self.on_non_finite == "raise":
+        # The only place where the host waits for a GPU
+        diverged = self._mean_logs.not_finite()
+        if any(name.endswith("loss") or name == "intrinsic/reward" for name in diverged):
             raise TrainingDiverged(
-                f"{what}, so training has diverged. The step was left out: the model keeps its last finite weights. {remedy}; "
-                "on_non_finite='skip' leaves such steps out and continues."
+                f"Time step {self.num_timesteps}: {', '.join(diverged)} is not finite, training has diverged: load the "
+                "last file of the model, lower learning_rate, or normalise observations and rewards with VecNormalize."
             )
-        is_first = self.n_skipped_steps == 0
-        self.n_skipped_steps += len(left_out)
-        self.logger.record("train/n_skipped_steps", self.n_skipped_steps)
-        if is_first:
-            warnings.warn(f"{what}: skipped, as all such steps will be. {remedy} if there are many.", stacklevel=2)
 
-    def _update_from(self, batches: list[SkillReplayBufferSamples]) -> None:
+    def _update(self, batches: list[SkillReplayBufferSamples]) -> None:
         """
-        Update the intrinsic reward on all batches but the last, and everything on the last one.
+        Run Algorithm 1 of CeSD, of which other methods run a part, on batches of transitions (s, a, s', z). On a GPU, this
+        never waits for the host.
 
-        :param batches: ``n_batches`` batches, see :class:`~sb3_cesd.intrinsic.base.IntrinsicReward`
+        :param batches: those that the intrinsic reward learns from; actor and critic learn from the last one
         """
-        *others, replay_data = batches
-        for batch in others:
-            self.intrinsic.update(self._as_states(batch))
-        self._update(replay_data)
+        assert self.replay_buffer is not None
+        # Encoder or discriminator of the intrinsic reward
+        for replay_data in batches:
+            self.intrinsic.update(self.replay_buffer.as_states(replay_data))
 
-    def _update(self, replay_data: SkillReplayBufferSamples) -> None:
-        """
-        Update the intrinsic reward, then critic and actor as in TD3. On a GPU, this never waits for the host.
+        # Rewards, and the skills that learn from each transition: for CeSD by clusters (eq. 3), entropy (eq. 5 and 6) and
+        # constraint (eq. 9)
+        replay_data = self.replay_buffer.relabel(batches[-1])
 
-        :param replay_data: a batch, with extrinsic n-step returns
-        """
-        states = self._as_states(replay_data)
-        self.intrinsic.update(states)
-        relabelled = self.intrinsic.relabel(states)
-        replay_data = replay_data._replace(rewards=relabelled.rewards, skills=relabelled.skills)
-
+        # Critic: minimise the TD errors (eq. 1)
         critic_loss = self.critic_loss(replay_data)
-        self._gradient_steps.take("critic loss", self.critic.optimizer, critic_loss)
+        self.critic.optimizer.zero_grad()
+        critic_loss.backward()
+        self.critic.optimizer.step()
 
-        self._improve_actor(replay_data)
-
-        self._update_target()
-        self._log_update(critic_loss)
-
-    @property
-    def _actor_learns(self) -> bool:
-        """Whether the actor learns already, or only the critic."""
-        return self.actor_learned or self._actor_is_due
-
-    def _improve_actor(self, batch: Any) -> None:
-        """
-        Take a gradient step of the actor, once it learns.
-
-        :param batch: as :meth:`actor_loss` takes it
-        """
-        if not self._actor_learns:
-            return
-        # The gradient flows through the critic, but not into it
+        # Actor: maximise the value of each skill (eq. 2). The gradient flows through the critic, but not into it
         with frozen(self.critic.own_parameters()):
-            loss = self.actor_loss(batch)
-        self._gradient_steps.take("actor loss", self.actor.optimizer, loss)  # type: ignore[arg-type]
-        self._mean_logs.add({"train/actor_loss": loss.detach()})
+            actor_loss = self.actor_loss(replay_data)
+        self.actor.optimizer.zero_grad()  # type: ignore[operator, union-attr]
+        actor_loss.backward()
+        self.actor.optimizer.step()  # type: ignore[operator, union-attr]
+
+        # Prototypes, by swapped prediction (eq. 4)
+        self.intrinsic.update_clusters(replay_data)
+
+        # Update target network
+        polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)
+        # Copy running stats, see SB3's TD3
+        polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
+
+        logs = {"train/critic_loss": critic_loss, "train/actor_loss": actor_loss, **self.intrinsic.logs}
+        self._mean_logs.add({name: th.as_tensor(value, device=self.device).detach() for name, value in logs.items()})
 
     def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Compute the squared TD errors of both critics.
+        Compute the squared TD errors of all (transition, skill) pairs, over all critics (eq. 1, n-step and with twin critics).
 
-        :param replay_data: a batch with the rewards to learn from
-        :return: ``sum (q1 - t)^2 / b + sum (q2 - t)^2 / b`` for batch size b
+        :param replay_data: a relabelled batch
+        :return: ``sum (q1 - t)^2 / (n b) + sum (q2 - t)^2 / (n b)`` for n critic heads and batch size b
         """
+        pairs = replay_data.pairs
+        assert pairs is not None
         with th.no_grad():
-            next_actions, log_densities = self._target_actions(replay_data.next_observations, replay_data.skills)
-            next_q_values = minimum(
-                self.critic_target.q_values(replay_data.next_observations, next_actions, replay_data.skills)
-            )
-            next_q_values = self._with_entropy(next_q_values, log_densities)
-            target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
+            next_observations = select(replay_data.next_observations, pairs.rows)
+            next_actions, next_log_prob = self._sample_actions(next_observations, pairs.target_skills)
+            # min(Q_i1', Q_i2')(s', pi(s', z)), shape (n_pairs, 1)
+            next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))
+            if next_log_prob is not None:
+                next_q_values = next_q_values + self.actor.entropy_bonus(next_log_prob)  # type: ignore[operator]
+            discounts = select((1 - replay_data.dones) * replay_data.discounts, pairs.rows)
+            target_q_values = pairs.rewards + discounts * next_q_values
 
-        current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, replay_data.skills)
-        errors = [(q_values - target_q_values).square().sum() for q_values in current_q_values]
-        return th.stack(errors).sum() / len(replay_data.actions)
+        current_q_values = self.critic.q_values(replay_data.observations, replay_data.actions, pairs.skills, pairs.rows)
+        errors = [(q_values - target_q_values).square() for q_values in current_q_values]
+        if pairs.weights is not None:
+            errors = [pairs.weights * error for error in errors]
+        return th.stack([error.sum() for error in errors]).sum() / (self.critic.n_heads * len(replay_data.actions))
 
     def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         """
-        Compute the actor loss, for the skills that collected the states.
+        Compute the actor loss of each skill under its own value function (eq. 2).
 
-        :param replay_data: a batch of transitions
-        :return: ``- sum min(q1, q2) / b`` for batch size b, plus the loss of ``bc_coef``; for a stochastic policy the loss of
-            SAC, including that of the entropy coefficient
+        :param replay_data: a relabelled batch
+        :return: ``- sum min(q1, q2) / (n b)`` for n critic heads and batch size b; for a stochastic policy the loss of SAC,
+            including that of the entropy coefficient
         """
-        return self._loss_of_actions(replay_data.observations, replay_data.skills)
+        skills = replay_data.actor_skills
+        assert skills is not None
+        actions, log_prob = self._sample_actions(replay_data.observations, skills)
+        q_values = minimum(self.critic.q_values(replay_data.observations, actions, skills))
+        n = self.critic.n_heads * len(actions)
+        if log_prob is None:
+            return -q_values.sum() / n
+        self.intrinsic.logs["train/ent_coef"] = self.actor.log_ent_coef.detach().exp()  # type: ignore[operator, union-attr]
+        self.intrinsic.logs["train/entropy"] = -log_prob.detach().mean()
+        loss = -(q_values + self.actor.entropy_bonus(log_prob)).sum() / n  # type: ignore[operator]
+        return loss + self.actor.ent_coef_loss(log_prob)  # type: ignore[operator]
 
-    def _loss_of_actions(self, observations: TensorObservation, skills: th.Tensor, n_heads: int = 1) -> th.Tensor:
+    def _sample_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
         """
-        Compute the loss of the actor's actions under the critic.
-
-        :param observations: observations without skills
-        :param skills: skills as stored in the replay buffer
-        :param n_heads: divisor of the loss
-        :return: see :meth:`actor_loss`
-        """
-        actions, log_densities = self._improved_actions(observations, skills)
-        q_values = minimum(self.critic.q_values(observations, actions, skills))
-        loss = -self._with_entropy(q_values, log_densities).sum() / (n_heads * len(actions))
-        if self.bc_coef > 0:
-            assert self.reference_actor is not None  # learn() checks it
-            cloning, share = cloning_loss(self.policy, self.reference_actor, observations, skills)
-            loss = loss + self.bc_coef * q_values.detach().abs().mean() * cloning / n_heads
-            self._mean_logs.add({"train/cloned_share": share})
-        return loss + self._ent_coef_loss(log_densities)
-
-    def _target_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
-        """
-        Compute the actions of the critic target: with clipped noise for a deterministic policy (TD3), sampled for a
-        stochastic one (SAC).
+        Sample the actions of skills: those of a deterministic policy with clipped noise, as in TD3.
 
         :param observations: observations without skills
         :param skills: skills as stored in the replay buffer
         :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)`` (``None`` for a
             deterministic policy)
         """
-        if isinstance(self.actor, StochasticSkillActor):
-            return self.actor.sample(observations, skills)
-        actions = self.actor.act(observations, skills)
-        return (actions + self._clipped_noise(actions)).clamp(-1, 1), None
+        actions, log_prob = self.actor.sample(observations, skills)
+        if log_prob is None and self.target_policy_noise > 0:
+            noise = th.randn_like(actions) * self.target_policy_noise
+            actions = actions + noise.clamp(-self.target_noise_clip, self.target_noise_clip)
+            # The critic sees the clipped action, while the gradient ignores the clipping (as in URLB)
+            actions = actions + (actions.clamp(-1, 1) - actions).detach()
+        return actions, log_prob
 
-    def _improved_actions(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
+    def learn(
+        self: SelfSkillDDPG,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfSkillDDPG:
         """
-        Compute the actions of the actor loss; for the arguments see :meth:`_target_actions`.
+        Train the model, see :meth:`stable_baselines3.common.base_class.BaseAlgorithm.learn`.
 
-        :return: the same, with gradients
+        As in Stable-Baselines3, environments are reset when training begins, unless ``reset_num_timesteps=False`` continues
+        the episodes of a model that has learned in them just before. A loaded model always resets them.
+
+        :param tb_log_name: the name of the run for TensorBoard logging; ``None`` for that of the method
+        :return: the trained model
+        :raises TrainingDiverged: if a loss, the intrinsic reward or an action is not finite
         """
-        if isinstance(self.actor, StochasticSkillActor):
-            return self.actor.sample(observations, skills)
-        actions = self.actor.act(observations, skills)
-        actions = actions + self._clipped_noise(actions)
-        # The critic sees the clipped action, while the gradient ignores the clipping (as in URLB)
-        return actions + (actions.clamp(-1, 1) - actions).detach(), None
+        try:
+            super().learn(
+                total_timesteps, callback, log_interval, tb_log_name or type(self).__name__, reset_num_timesteps, progress_bar
+            )
+        finally:
+            # Only steps of learn count as those of the warm-up, not those of an evaluation
+            self._clock.turns = None
+        self._mean_logs.flush(self.logger)
+        return self
 
-    def _with_entropy(self, q_values: th.Tensor, log_densities: th.Tensor | None) -> th.Tensor:
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        assert self.replay_buffer is not None
+        vec_normalize, turns = self.get_vec_normalize_env(), self.skill_turns
+        if self.num_timesteps > 0 and normalizes_observations(vec_normalize) != self.trained_normalized:
+            warnings.warn(
+                "VecNormalize normalises either what the model has learned from or what it now observes, not both: pass "
+                "load or set_env the environment of the training, with its statistics."
+            )
+        elif lacks_statistics(self, vec_normalize):
+            warnings.warn("The statistics of VecNormalize are new: pass those of the training, VecNormalize.load(path, env).")
+        self.trained_normalized = normalizes_observations(vec_normalize)
+        # Another model may have used the environments since
+        self._follow(self.skill)
+        self._clock.turns = None if turns is None or (turns.over and self.skill is not None) else turns
+        if self._ends_episodes:
+            self._last_obs = None
+            self._ends_episodes = self._next_seed is not None
+        if reset_num_timesteps or self._last_obs is None:
+            self.replay_buffer.end_trajectories()
+        self.replay_buffer.reward_module = self.intrinsic
+        self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        n_steps = self._total_timesteps - self.num_timesteps
+        if self.verbose >= 1 and self.device.type == "cpu" and n_steps >= LONG_ON_A_CPU and self.batch_size >= 1024:
+            print(
+                "This is the scale of the paper, which takes days on a CPU: sb3_cesd.preset('laptop', ...) is for less time."
+            )
+        return result
+
+    def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
+        add_skills_to_evaluation(callback, self.skill_space, self.skill)
+        return super()._init_callback(callback, progress_bar)
+
+    def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
+        # The last rollout may go beyond the total, where a schedule that falls to 0 would be negative
+        super()._update_current_progress_remaining(min(num_timesteps, total_timesteps), total_timesteps)
+
+    def dump_logs(self) -> None:
+        self._mean_logs.flush(self.logger)
+        if self.ep_info_buffer and self.skill_space.discrete:
+            self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
+        if self.n_diverged_simulations > 0:
+            self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
+        if self.zero_shot is not None:
+            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
+        super().dump_logs()
+
+    def _sample_action(
+        self,
+        learning_starts: int,
+        action_noise: ActionNoise | None = None,
+        n_envs: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """
-        Add the entropy bonus to Q-values.
+        Choose the actions of the skills that act, with exploration noise unless the policy is stochastic.
 
-        :param q_values: values of actions, shape ``(n, 1)``
-        :param log_densities: log-densities of the actions, shape ``(n, 1)``; ``None`` for a deterministic policy
-        :return: ``Q - alpha log pi``, shape ``(n, 1)``
+        :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
+        :param action_noise: exploration noise in place of ``exploration_noise``
+        :param n_envs: number of environments
+        :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
         """
-        if log_densities is None:
-            return q_values
-        assert isinstance(self.actor, StochasticSkillActor)
-        return q_values + self.actor.entropy_bonus(log_densities)
+        if self._ends_episodes:
+            self._restart()
+        # A callback may have chosen another skill since the last step
+        self._last_obs = add_skill(self._last_obs, self._clock.vectors)  # type: ignore[arg-type]
+        at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
+        if at_random:
+            action = np.array([self.action_space.sample() for _ in range(n_envs)])
+        else:
+            action, _ = self.policy.predict(self._last_obs)
+        buffer_action = self.policy.scale_action(action)
+        if not np.isfinite(buffer_action).all():
+            raise TrainingDiverged(
+                f"The policy returned actions that are not finite at time step {self.num_timesteps}: lower learning_rate, or "
+                "normalise the observations with VecNormalize."
+            )
+        if action_noise is not None:
+            buffer_action = np.clip(buffer_action + np.reshape(action_noise(), buffer_action.shape), -1, 1)
+        elif not at_random and self.ent_coef is None:
+            noise = self.exploration_noise * self._unit_noise().reshape(buffer_action.shape)
+            buffer_action = np.clip(buffer_action + noise, -1, 1)
+        # Scaled actions are floats even if the bounds are integers
+        buffer_action = np.asarray(buffer_action, action.dtype if action.dtype.kind == "f" else np.float32)
+        return self.policy.unscale_action(buffer_action), buffer_action
 
-    def _ent_coef_loss(self, log_densities: th.Tensor | None) -> th.Tensor | float:
+    def _store_transition(
+        self,
+        replay_buffer: SkillReplayBuffer,  # type: ignore[override]
+        buffer_action: np.ndarray,
+        new_obs: dict[str, np.ndarray],  # type: ignore[override]
+        reward: np.ndarray,
+        dones: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
         """
-        Compute the loss of the entropy coefficient; also log the coefficient and the entropy.
+        Store the unnormalised transition, with the skill that was followed in it.
 
-        :param log_densities: as :meth:`_with_entropy` takes them
-        :return: a scalar; 0 for a deterministic policy
+        :param replay_buffer: Replay buffer object where to store the transition.
+        :param buffer_action: normalized action
+        :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
+        :param reward: reward for the current transition
+        :param dones: end of the episode
+        :param infos: additional information, with the terminal observations and timeouts
+        :raises ValueError: if an observation or reward is not finite
         """
-        if log_densities is None:
-            return 0.0
-        assert isinstance(self.actor, StochasticSkillActor)
-        self.intrinsic.logs["train/ent_coef"] = self.actor.log_ent_coef.detach().exp()
-        self.intrinsic.logs["train/entropy"] = -log_densities.detach().mean()
-        return self.actor.ent_coef_loss(log_densities)
+        assert isinstance(self._last_obs, dict) and self.env is not None
+        vectors = self._last_obs[SKILL]
+        obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
+        if self._vec_normalize_env is not None:
+            obs = entries_of(self._last_original_obs)  # type: ignore[arg-type]
+            self._last_original_obs = self._vec_normalize_env.get_original_obs()
+            next_obs = entries_of(self._last_original_obs)
+            reward = self._vec_normalize_env.get_original_reward()
+        terminal_obs = {name: value.copy() for name, value in next_obs.items()}
+        for idx in np.nonzero(dones)[0]:
+            self.n_diverged_simulations += "physics_warnings" in infos[idx]
+            if infos[idx].get("terminal_observation") is not None:
+                for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
+                    is_integer = terminal_obs[name].dtype.kind in "iu"
+                    terminal_obs[name][idx] = np.rint(value) if is_integer else value
+        checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
+        checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
+        checks.check_finite(self.env, "reward", reward, self.num_timesteps)
 
-    def _clipped_noise(self, actions: th.Tensor) -> th.Tensor:
-        if self.target_policy_noise == 0:
-            return th.zeros_like(actions)
-        noise = th.randn_like(actions) * self.target_policy_noise
-        return noise.clamp(-self.target_noise_clip, self.target_noise_clip)
+        self._unit_noise.noise_prev[dones] = 0
+        if self.skill_space.discrete:
+            self._skill_rewards.add(self.skill_space.decode(vectors), reward)
+        replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
+        self._last_obs = new_obs
+        turns = self._clock.turns
+        if turns is not None and turns.over:
+            self._end_skill_turns(turns)
 
-    def _as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
+    def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
+        """Undo what ``VecNormalize`` did to an observation of one environment, and remove the skill."""
+        entries = entries_of(observation)
+        return entries if self._vec_normalize_env is None else unnormalize_entries(self._vec_normalize_env, entries)
+
+    def end_episodes(self, seed: int | None = None) -> None:
         """
-        Flatten the observations of a batch to state vectors, as intrinsic rewards take them.
+        Reset the environments before the next step of training, as something else has played in them, or for a checkpoint.
 
-        :param replay_data: a batch of transitions
-        :return: the same, with observations of shape ``(batch_size, obs_dim)``
+        With the same seed, what follows is the same in a model that was saved and loaded here as in one that goes on.
+
+        :param seed: seed of all random numbers from there on; ``None`` leaves them as they are
         """
+        self._ends_episodes, self._next_seed = True, seed
+
+    def _restart(self) -> None:
+        """Begin new episodes: of environments, noise and n-step windows."""
+        assert self.env is not None and self.replay_buffer is not None
+        if self._next_seed is not None:
+            self.set_random_seed(self._next_seed)
+        self._ends_episodes, self._next_seed = False, None
+        self.replay_buffer.end_trajectories()
+        self._last_obs = self.env.reset()  # type: ignore[assignment]
+        if self._vec_normalize_env is not None:
+            self._last_original_obs = self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
+        self._unit_noise.reset()
+        if self.action_noise is not None:
+            self.action_noise.reset()
+
+    def set_skill(self, skill: SkillName | None) -> None:
+        """
+        Follow one skill, in predictions and in the training environment. During ``learn``, it acts from the next step on.
+
+        :param skill: index or vector of the skill, or ``None`` to follow all of them again
+        :raises ValueError: if there is no such skill, or another one learns the task
+        """
+        skill = None if skill is None else self.skill_space.name_of(skill)
+        if self.reward == "extrinsic":
+            checks.check_task_skill(skill, self.skill)
+        self._follow(skill)
+
+    def _follow(self, skill: SkillName | None) -> None:
+        """
+        Set the skill to follow in the policy (for observations without one), in the clock of the environments and in the
+        reward of a task.
+
+        :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
+        """
+        self.skill = None if skill is None else self.skill_space.name_of(skill)
+        self.policy.set_skill(self.skill)
+        if self.env is not None:
+            self._clock.set_skill(self.skill, at_once=True)
+        if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
+            self.intrinsic.follow(self.skill, self.device)
+
+    def _end_skill_turns(self, turns: SkillTurns) -> None:
+        """Continue after the warm-up with the skill that learns the task."""
+        self._clock.turns = None
+        self._follow(self._choose_skill(turns) if self.skill is None else self.skill)
+        # Only needed to choose the skill
+        self.skill_states = self.skill_states[:0]
+        if self.verbose >= 1:
+            how = "as chosen in advance" if turns.chosen_by is None else f"the best by its {turns.chosen_by}"
+            print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {self.skill}, {how}")
+
+    def _choose_skill(self, turns: SkillTurns) -> SkillName:
+        """
+        Choose the skill that learns the task.
+
+        :param turns: the warm-up in which all skills acted; how the skill was chosen is noted in it
+        :return: the skill
+        """
+        remedy = "Raise learning_starts, so that the warm-up shows what the task rewards"
+        if len(self.skill_states) == 0 or not self._holds_warm_up(turns):
+            turns.chosen_by = "rewards"
+            return best_of(turns.mean_rewards(), "mean reward in the warm-up", remedy)
+        assert self.replay_buffer is not None
+        turns.chosen_by = "states"
+        expected = skill_states.expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
+        return best_of(expected, "reward expected", remedy)
+
+    def _holds_warm_up(self, turns: SkillTurns) -> bool:
+        """Return whether the replay buffer holds the warm-up, as far as it has room: not if it was loaded without it."""
+        buffer = self.replay_buffer
+        assert buffer is not None
+        return buffer.size() * buffer.n_envs >= min(turns.n_done, buffer.buffer_size * buffer.n_envs)
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        skill: SkillName | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        """
+        Get the action of a skill.
+
+        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which explains ``state``.
+
+        :param observation: one or several observations, with or without a skill
+        :param state: the state returned by the previous call
+        :param episode_start: where an episode starts, shape ``(n_envs,)``
+        :param deterministic: take the mean action of a stochastic policy; no effect on a deterministic one
+        :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill
+        :return: action(s) and the state to pass to the next call
+        :raises ValueError: if an observation is not finite or of another shape than the model takes, or there is no such skill
+        """
+        checks.check_observation(observation)
+        # The skill of a task acts even if the observation contains another one
+        followed = self.skill if skill is None and self.reward == "extrinsic" else skill
+        actions, state = self.policy.predict(observation, state, episode_start, deterministic, followed)
+        if skill is not None and self.reward == "extrinsic" and self.num_timesteps > 0 and self.skill is not None:
+            checks.warn_of_untrained_skill(self.skill_space, skill, self.skill, self.policy.batch_shape(observation))
+        return actions, state
+
+    def predict_clusters(self, observations: Observation) -> np.ndarray | None:
+        """
+        Predict the cluster of states.
+
+        :param observations: one or several observations, normalised if the model was trained with VecNormalize; or the state
+            vectors that the intrinsic reward takes, shape ``(n, obs_dim)``
+        :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
+            clusters. If ``cluster_window`` is above 1, moving averages are clustered: pass those, see
+            :func:`~sb3_cesd.common.moving_averages.moving_averages`
+        :raises ValueError: if an observation is not finite, or of another shape than the model takes
+        """
+        states, batch_shape = self._to_states(observations, "observations")
+        with th.no_grad():
+            clusters = self.intrinsic.predict_clusters(states)
+        if clusters is None:
+            return None
+        return clusters.cpu().numpy() if batch_shape else clusters.cpu().numpy()[0]
+
+    def goal_skill(self, observations: Observation, goals: Observation) -> np.ndarray | None:
+        """
+        Find the skills that lead from states to goals, without further training ("zero-shot").
+
+        :param observations: one or several observations, normalised if the model was trained with VecNormalize
+        :param goals: observation to reach from each, in the same form. A single goal serves all observations, and a single
+            observation all goals
+        :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
+            ``(n, skill_dim)``; for a single observation and a single goal one skill, an integer or a vector of shape
+            ``(skill_dim,)``. If there is no direction from one to the other, skill 0 (for skills in a cube, the zero vector).
+            ``None`` for a method whose skills have no direction
+        :raises ValueError: if an observation or a goal is not finite, or of another shape than the model takes, or their
+            numbers differ
+        """
+        states, batch_shape = self._to_states(observations, "observations")
+        goal_states, goals_shape = self._to_states(goals, "goals")
+        n = max(len(states), len(goal_states))
+        if {len(states), len(goal_states)} - {1, n}:
+            raise ValueError(
+                f"There are {len(states)} observations and {len(goal_states)} goals: pass as many of each, one observation or "
+                "one goal."
+            )
+        with th.no_grad():
+            skills = self.intrinsic.goal_skill(states.expand(n, -1), goal_states.expand(n, -1))
+        if skills is None:
+            return None
+        return skills.cpu().numpy() if batch_shape or goals_shape else skills.cpu().numpy()[0]
+
+    def _to_states(self, observations: Observation, what: str) -> tuple[th.Tensor, tuple[int, ...]]:
+        """
+        Convert observations to the state vectors that intrinsic rewards take.
+
+        :param observations: one or several observations; or state vectors
+        :param what: name of the argument, for messages
+        :return: states, shape ``(n, obs_dim)``, and ``(n,)``, or ``()`` for a single observation
+        """
+        checks.check_observation(observations, what)
         space = self.plain_space
-        observations = {
-            name: to_states(value, space)
-            for name, value in replay_data._asdict().items()
-            if name.endswith("observations") and value is not None
-        }
-        return replay_data._replace(**observations)
+        shape = () if isinstance(observations, dict) else np.shape(observations)
+        if shape != space.shape and len(shape) == 2 and shape[1] == self.obs_dim:
+            # Rollouts store images and dictionaries as vectors
+            states = th.as_tensor(np.array(observations, np.float32), device=self.device)
+            return to_states(states, space), states.shape[:1]  # type: ignore[return-value]
+        batch_shape = self.policy.batch_shape(observations, what)
+        tensors = {}
+        for name, value in entries_of(observations).items():
+            entry_space = space[name] if isinstance(space, spaces.Dict) else space
+            values = maybe_transpose(np.array(value, np.float32), entry_space)
+            tensors[name] = th.as_tensor(values if batch_shape else values[None], device=self.device)
+        return to_states(plain_form(tensors), space), batch_shape  # type: ignore[arg-type]
 
-    def _update_target(self) -> None:
-        polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)
-        # Copy running stats, see SB3's TD3
-        polyak_update(self.critic_batch_norm_stats, self.critic_batch_norm_stats_target, 1.0)
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        checks.check_env_spaces(env.observation_space, env.action_space)
+        given = self._wrap_env(env, self.verbose)
+        with_skills = add_skill_observation(given, self.skill_space, self.skill_duration, self.skill)
+        super().set_env(with_skills, force_reset)
+        if with_skills is not given and self.seed is not None:
+            # Not the environments, nor a clock that came with them: these have seeds of their own
+            self._clock.seed(seed_to_go_on(self.seed, self.num_timesteps))
 
-    def _log_update(self, critic_loss: th.Tensor) -> None:
-        logs = as_logs(self.intrinsic.logs, self.intrinsic, self.device)
-        self._mean_logs.add({"train/critic_loss": critic_loss.detach(), **logs})
-
-    def _follow_progress(self) -> Hashable:
+    @classmethod
+    @checked
+    def from_pretrained(
+        cls: type[SelfSkillDDPG],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | str,
+        skill: SkillName | str = "random",
+        transfer: Collection[finetuning.Part] | None = None,
+        n_eval_episodes: PositiveInt = 10,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        **kwargs,
+    ) -> SelfSkillDDPG:
         """
-        Pass the progress of the training on to whatever depends on it.
+        Make a model to fine-tune on a task from a pre-trained one.
 
-        :return: a key that changes whenever updates have to do something else
+        ``learn`` then maximises the reward of the environment with one skill, which predictions and evaluations follow, too.
+        What is not transferred starts from scratch. In the first ``learning_starts`` steps all skills act in turn, unless
+        ``warm_up`` says otherwise.
+
+        :param path: path to the zip file (or a file-like) of the pre-trained model
+        :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
+        :param skill: the skill that learns the task: ``"random"``, an index (or the vector of a continuous skill), or
+            ``"best"``. The best skill is chosen after the warm-up of ``learning_starts`` steps: the one whose states promise
+            the highest mean reward, given the rewards of the warm-up (see
+            :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`), or, if the file holds no states, the one with the
+            highest mean reward in the warm-up. With any ``warm_up`` but ``"skills"``, every skill is played beforehand and the
+            one with the highest return chosen; ``zero_shot`` then holds the returns and the number of steps played, which are
+            not part of ``num_timesteps``.
+        :param transfer: parts to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
+            ``"optimizers"`` (of the parts that are loaded) and ``"no_target"`` (the target critic starts from scratch);
+            ``None`` for the ``published_transfer`` of the method: actor and trunk of the critic, unless its docs say otherwise
+        :param n_eval_episodes: number of episodes per skill, if they are played to find the ``"best"``
+        :param device: Device on which the code should be run.
+        :param custom_objects: Dictionary of objects to replace upon loading.
+        :param kwargs: arguments of the constructor to change (``policy_kwargs`` add to those of the pre-training); by default
+            they are those of the pre-trained model, except for ``seed``, ``verbose`` and ``tensorboard_log``, which are those
+            of a new model, and ``warm_up`` ("skills"), ``train_freq`` (2), ``gradient_steps`` (None) and ``learning_starts``
+            (at most 4000), which have URLB's values for tasks
+        :return: a model that has not learned yet
+        :raises ValueError: if the file is not a pre-trained model, or does not fit the environment or the arguments
+        :raises FileNotFoundError: if there is no such file
         """
-        return None
+        parts = cls.published_transfer if transfer is None else transfer
+        return finetuning.make_task_model(cls, path, env, skill, parts, n_eval_episodes, device, custom_objects, kwargs)
 
-    def _update_learning_rate(self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer) -> None:
-        learning_rate = self.lr_schedule(self._current_progress_remaining)
-        checks.check_learning_rate(learning_rate, self.num_timesteps)
-        self.logger.record("train/learning_rate", learning_rate)
-        for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
-            set_learning_rate(optimizer, learning_rate)
-
-    def _keep_reference(self, pretrained: SkillActor) -> None:
+    @classmethod
+    def load(
+        cls: type[SelfSkillDDPG],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | str | None = None,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs,
+    ) -> SelfSkillDDPG:
         """
-        Keep the pre-trained actor, for ``bc_coef``.
+        Load the model from a zip-file. See :meth:`stable_baselines3.common.base_class.BaseAlgorithm.load`.
 
-        :param pretrained: actor to copy
+        A seeded model that has learned does not repeat the random numbers of its start, but continues with others, the same
+        whenever the file is loaded. With ``seed`` in ``kwargs``, it starts with those of that seed.
+
+        Loading a pre-trained model with ``reward="extrinsic"`` makes a model to fine-tune, see :meth:`from_pretrained`.
+
+        :param env: the new environment to run the loaded model on, with or without skill observations and of any number of
+            environments, or a registered id (can be None if you only need prediction from a trained model)
+        :param kwargs: extra arguments to change the model when loading
+        :return: new model instance with loaded parameters
+        :raises ValueError: if the file is damaged, of another algorithm, or does not fit the environment or the arguments
         """
-        self.keeps_reference = True
-        self.reference_actor = make_reference(self.policy)
-        self.reference_actor.load_state_dict(pretrained.state_dict())
+        saved = {**saved_files.read_saved_data(path), **(custom_objects or {})}
+        if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
+            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)  # type: ignore[arg-type]
+        if saved.get("reward") == "extrinsic":
+            # Of from_pretrained, which has used them up
+            kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer", "n_eval_episodes")}
+        finetuning.check_changes(cls, "load()", kwargs)
+        saved_files.check_fixed(cls, path, saved, kwargs)
+        warn_of_other_versions(path, saved.get("saved_with", {}))
+        if "intrinsic_kwargs" in kwargs:
+            wanted = kwargs["intrinsic_kwargs"] or {}
+            kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)
+        if "gradient_steps" in kwargs:
+            kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
+        if env is not None:
+            env = maybe_make_env(env, kwargs.get("verbose", 0))
+            checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
+            env = add_skill_observation(
+                cls._wrap_env(env, kwargs.get("verbose", 0)),  # type: ignore[arg-type]
+                make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"]),
+                kwargs.get("skill_duration", saved["skill_duration"]),
+                saved["skill"],
+            )
+        with saved_files.explain_other_spaces():
+            model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+        if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
+            # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
+            model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))
+        return model
+
+    def save(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """
+        Save all the attributes of the object and the model parameters in a zip-file. If this fails or is killed, the previous
+        file is untouched.
+
+        :param path: path to the file where the rl agent should be saved
+        :param exclude: name of parameters that should be excluded in addition to the default ones
+        :param include: name of parameters that might be excluded but should be included anyway
+        :raises TrainingDiverged: if a weight is not finite
+        """
+        checks.check_finite_model(self)
+        self.saved_with = installed_versions()
+        if self.num_timesteps == 0 and self.env is not None:
+            self.trained_normalized = normalizes_observations(self.get_vec_normalize_env())
+        if self.replay_buffer is not None and self.replay_buffer.reward == "intrinsic":
+            states = skill_states.recent_states(self.replay_buffer, self.skill_duration)
+            if states is not None:
+                self.skill_states = th.from_numpy(states).to(self.device)
+        if isinstance(path, str | pathlib.Path):
+            with written_whole(with_suffix(path, ".zip")) as file:
+                super().save(file, exclude, include)  # type: ignore[arg-type]
+        else:
+            super().save(path, exclude, include)
+
+    def set_parameters(
+        self,
+        load_path_or_dict: str | TensorDict,
+        exact_match: bool = True,
+        device: th.device | str = "auto",
+    ) -> None:
+        if isinstance(load_path_or_dict, dict):
+            # An optimizer keeps the tensors that it loads, which may be those of another model
+            load_path_or_dict = copy.deepcopy(load_path_or_dict)
+        super().set_parameters(load_path_or_dict, exact_match, device)
+        # The states of optimizers were replaced
+        self._update_runner.forget()
+
+    def save_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase) -> None:
+        assert self.replay_buffer is not None, "The replay buffer is not defined"
+        self.replay_buffer.task = saved_files.task_of(self)
+        if isinstance(path, str | pathlib.Path):
+            with written_whole(with_suffix(path, ".pkl")) as file:
+                save_to_pkl(file, self.replay_buffer, self.verbose)
+        else:
+            save_to_pkl(path, self.replay_buffer, self.verbose)
+
+    def load_replay_buffer(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        truncate_last_traj: bool = True,
+    ) -> None:
+        """
+        Load a replay buffer that :meth:`save_replay_buffer` wrote. Its transitions are sampled with the arguments of the model
+        (``gamma``, ``n_steps``, ...).
+
+        :param path: Path to the pickled replay buffer.
+        :param truncate_last_traj: not used, trajectories are cut where environments were reset
+        :raises ValueError: if it is damaged, or does not fit the model
+        """
+        with explained(path, "replay buffer"):
+            loaded = load_from_pkl(path, self.verbose)
+            if not isinstance(loaded, SkillReplayBuffer):
+                raise TypeError(f"it holds a {type(loaded).__name__}")
+        if not saved_files.is_of_other_rewards(self, path, loaded):
+            self._adopt_buffer(loaded, path)
+
+    def _adopt_buffer(self, loaded: SkillReplayBuffer, path: object) -> None:
+        """
+        Learn from a replay buffer, with the arguments of the model in place of those it was filled with.
+
+        :param loaded: a new replay buffer, or one that was saved
+        :param path: its file
+        :raises ValueError: if it does not fit the model
+        """
+        saved_files.check_buffer_fits(self, path, loaded)
+        for name in ("n_steps", "gamma", "one_step"):
+            setattr(loaded, name, self._own_buffer_kwargs()[name])
+        loaded.average_window = self.intrinsic.average_window
+        loaded.reward_module = self.intrinsic
+        loaded.device = self.device
+        self.replay_buffer = loaded
 
     def _take_over(self, pretrained: "SkillDDPG") -> None:
-        """
-        Take over what a task needs from a pre-trained model besides its policy; by default, nothing.
+        """Take over what a task needs from a pre-trained model besides its policy; by default, nothing."""
 
-        :param pretrained: the pre-trained model
-        """
+    def _excluded_save_params(self) -> list[str]:
+        # Exclude aliases, and what a loaded model makes anew
+        return [
+            *super()._excluded_save_params(),
+            "actor",
+            "critic",
+            "critic_target",
+            "batch_norm_stats",
+            "batch_norm_stats_target",
+            "intrinsic",
+            "_mean_logs",
+            "_skill_rewards",
+            "_unit_noise",
+            "_update_runner",
+            "_ends_episodes",
+            "_next_seed",
+        ]
 
-    def set_random_seed(self, seed: int | None = None) -> None:
-        check_arguments("set_random_seed", locals())
-        super().set_random_seed(None if seed is None else int(seed))
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]
+        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]
 
     @classmethod
     def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
@@ -662,3 +1116,17 @@ class SkillDDPG(LearningSkillModel):
         :return: arguments of the constructor
         """
         return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)
+
+
+def with_defaults(init: Any, defaults: dict[str, Any]) -> Any:
+    """Wrap a constructor, with other defaults, which its signature shows."""
+    signature = inspect.signature(init)
+    parameters = [each.replace(default=defaults.get(each.name, each.default)) for each in signature.parameters.values()]
+
+    @wraps(init)
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        init(*args, **{**{name: value for name, value in defaults.items() if name not in given}, **kwargs})
+
+    __init__.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return __init__

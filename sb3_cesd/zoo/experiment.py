@@ -231,7 +231,7 @@ def go_on(learn: Any) -> Any:
         if self.algo not in METHODS:
             learn(self, model)
             return
-        if model.is_resumed:
+        if is_resumed(self, {}):
             to_come = remaining_timesteps(model)
             self.n_timesteps += model._num_timesteps_at_start - model.num_timesteps
             if self.args.n_timesteps <= 0 and "n_timesteps" not in (self.custom_hyperparams or {}):
@@ -259,11 +259,11 @@ def going_on(model: Any) -> Any:
 
     def learn(*args: Any, **kwargs: Any) -> Any:
         # With an empty replay buffer, collect learning_starts new transitions before learning
-        is_empty = not model.is_resumed and model.replay_buffer.size() == 0
+        is_empty = model.replay_buffer.size() == 0
         if model.tensorboard_log is not None:
             # SB3 would go on in the latest folder, which may be that of another run
             model.set_logger(configure_logger(model.verbose, model.tensorboard_log, type(model).__name__))
-        with model.learning_later(model.num_timesteps if is_empty else 0):
-            return model.learn(*args, reset_num_timesteps=False, **kwargs)
+        model.learning_starts += model.num_timesteps if is_empty else 0
+        return model.learn(*args, reset_num_timesteps=False, **kwargs)
 
     return SimpleNamespace(learn=learn, env=model.env)

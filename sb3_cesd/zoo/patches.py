@@ -11,7 +11,6 @@ from huggingface_hub import HfApi, repocard
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.zoo import (
-    callbacks,
     evaluation,
     experiment,
     given,
@@ -148,11 +147,10 @@ def extend_experiments(exp_manager: Any) -> None:
 
 def extend_callbacks(zoo_callbacks: Any) -> None:
     """
-    Make the callback for parallel training accept the methods, and the one for statistics save those of methods whole.
+    Make the callback for statistics save those of methods whole.
 
     :param zoo_callbacks: ``rl_zoo3.callbacks``
     """
-    replace(zoo_callbacks, "ParallelTrainCallback", callbacks.train_in_parallel)
     replace(zoo_callbacks.SaveVecNormalizeCallback, "_on_step", normalization.save_step_whole)
 
 

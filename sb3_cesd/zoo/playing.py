@@ -200,8 +200,6 @@ class SkillList(SkillClock):
     :param skills: indices or vectors of those that act
     """
 
-    follows_model = False
-
     def __init__(self, n_envs: int, skill_space: SkillSpace, skills: Sequence[SkillName]) -> None:
         super().__init__(n_envs, skill_space, duration=None)
         self._listed = np.stack([skill_space.encode(skill) for skill in skills])
@@ -217,7 +215,7 @@ class SkillList(SkillClock):
         self.vectors = self._listed[self.which]
         self.n_drawn += n_new
 
-    def set_skill(self, skill: SkillName | None) -> None:
+    def set_skill(self, skill: SkillName | None, at_once: bool = False) -> None:
         """Keep to the list, also for a model that was saved with a fixed skill: it is in the list if it is to act."""
 
     def seed(self, seed: int | None) -> None:

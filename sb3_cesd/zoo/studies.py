@@ -1,9 +1,7 @@
 """Extensions of the methods of RL Zoo's ``ExperimentManager`` that tune hyperparameters."""
 
 import hashlib
-import time
 from collections.abc import Callable
-from contextlib import closing
 from functools import wraps
 from pydoc import locate
 from typing import Any
@@ -12,11 +10,8 @@ import optuna
 
 from sb3_cesd.checkpoints import ResumableCheckpoint
 from sb3_cesd.common.files import with_suffix
-from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import check_constructor_arguments
-from sb3_cesd.skill_ddpg.estimate import duration, n_updates_to_come, remaining_time
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import Params
 from sb3_cesd.zoo.experiment import going_on, warn_of_unused_reward
@@ -27,7 +22,6 @@ from sb3_cesd.zoo.pretrained import buffer_beside, has_buffer
 from sb3_cesd.zoo.search import Corner, SearchSpace, SearchTrial
 from sb3_cesd.zoo.storage import check_storage
 from sb3_cesd.zoo.study_skill import draw_study_skill
-from sb3_cesd.zoo.trial_length import steps_before_learning, warn_of_trials_that_learn_nothing
 from sb3_cesd.zoo.without_fixed import of_policy, tell_what_is_kept, without_fixed
 
 #: Environment steps and updates that are measured for the estimate
@@ -106,7 +100,6 @@ def start_study(algos: dict[str, Any]) -> Callable[[Any], Any]:
             if self.algo not in METHODS:
                 return optimize(self)
             check_storage(self.storage)
-            check_constructor_arguments(method, self._hyperparams)
             # Once, as it reads the model of -i
             self.search_space = space_of(self)
             if self.trained_agent:
@@ -197,53 +190,3 @@ def describe(manager: Any, space: SearchSpace, make: Callable[..., SkillDDPG]) -
     print("The first trial of a new study trains with the given hyperparameters, unchanged")
     if space.given:
         print(f"Not searched, since -params sets it: {', '.join('.'.join(path) for path in leaves(space.given))}")
-    with preserve_random_state():
-        times = [trial_time(manager, make, space.draw(Corner(largest))) for largest in (False, True)]
-    known = [each for each in times if each is not None]
-    if known:
-        first, last = min(known), max(known)
-        print(
-            f"Estimated time of a trial on this machine, without evaluations: {duration(first)} to {duration(last)} "
-            f"({manager.n_timesteps:,} steps, measured over {N_UPDATES} updates with the smallest and the largest draws). "
-            "Fewer steps (-n) or smaller settings (-params, --conf-file) make it shorter."
-        )
-
-
-def trial_time(manager: Any, make: Callable[..., SkillDDPG], arguments: dict[str, Any]) -> float | None:
-    """
-    Estimate the time of a trial.
-
-    :param manager: RL Zoo's ``ExperimentManager``
-    :param make: creates a model
-    :param arguments: drawn arguments
-    :return: time [s]; ``None`` if the number of updates depends on the length of episodes
-    """
-    kwargs = {**manager._hyperparams, **arguments}
-    n_steps = max(N_STEPS, 2 * manager.n_envs)
-    with closing(manager.create_envs(manager.n_envs, no_log=True)) as env:
-        short = {"buffer_size": 10 * n_steps, "warm_up": "random"}
-        if kwargs.get("skill") == "best":
-            short["skill"] = "random"  # to find the best one takes many episodes
-        # Without a seed, as trials: it would seed the generators of all devices
-        model = make(env=env, seed=None, verbose=0, device=manager.device, **{**kwargs, **short})
-        n_before = steps_before_learning(model, manager.trained_agent)
-        warn_of_trials_that_learn_nothing(manager.n_timesteps, n_before)
-        # Rollouts may be longer than n_steps, and nothing is to be learned yet
-        model.learning_starts = NEVER
-        start = time.perf_counter()
-        model.learn(n_steps)
-        step_time = (time.perf_counter() - start) / model.num_timesteps
-        # As at the start of the trial, before updates become more expensive
-        model._total_timesteps, model.num_timesteps = manager.n_timesteps, 0
-        model._update_current_progress_remaining(0, manager.n_timesteps)
-        model.train(1, model.batch_size)
-        start = time.perf_counter()
-        model.train(N_UPDATES, model.batch_size)
-        update_time = (time.perf_counter() - start) / N_UPDATES
-    model.learning_starts = min(n_before, manager.n_timesteps)
-    n_updates = n_updates_to_come(model)
-    if n_updates is None:
-        return None
-    step_time += update_time * n_updates / manager.n_timesteps
-    phases = [phase for phase in model.cost_phases() if 0 < phase.start < manager.n_timesteps]
-    return remaining_time(0, manager.n_timesteps, step_time, phases)

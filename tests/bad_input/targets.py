@@ -8,6 +8,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+from sb3_cesd.cesd.relabelling import CriticRelabelling
 from small import small_reward
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv
@@ -26,7 +27,6 @@ from sb3_cesd import (
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint
 from sb3_cesd.cesd.policies import CeSDPolicy
-from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space

@@ -3,10 +3,10 @@
 import pytest
 import torch as th
 from batches import random_samples
-from torch.nn import functional as F
-
 from sb3_cesd.cesd.relabelling import CriticRelabelling
 from sb3_cesd.cesd.type_aliases import SkillPairs
+from torch.nn import functional as F
+
 from sb3_cesd.common import ensembles
 from sb3_cesd.common.cuda import fixed_shapes
 
