@@ -1,7 +1,7 @@
 import torch as th
 
-from sb3_cesd.cesd.type_aliases import CeSDSamples, SkillPairs
-from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.cuda import set_learning_rate
+from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 
 
 def make_samples(observations, next_observations, skills, actions=None):
@@ -24,7 +24,7 @@ def random_samples(clusters, n_skills, seed=1):
     n = len(clusters)
     skills = th.randint(n_skills, (n,))
     rewards = th.rand(n, 1, dtype=th.float64)
-    return CeSDSamples(
+    return SkillReplayBufferSamples(
         observations=th.randn(n, 3, dtype=th.float64),
         actions=th.rand(n, 1, dtype=th.float64) * 2 - 1,
         next_observations=th.randn(n, 3, dtype=th.float64),
@@ -43,7 +43,8 @@ def make_reward(reward_class, skill_space, obs_dim=4, action_dim=2, **kwargs):
     th.manual_seed(1)
     reward = reward_class(obs_dim, action_dim, skill_space, **kwargs)
     reward.set_optimizers(lambda parameters: th.optim.Adam(parameters, lr=1e-2))
-    reward.set_own_learning_rates()
+    for name, learning_rate in reward.own_learning_rates().items():
+        set_learning_rate(getattr(reward, name), learning_rate)
     return reward
 
 
