@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.checkpoints import ResumableCheckpoint, resume
 from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.checkpoints.resume import remaining_timesteps
-from sb3_cesd.common.files import dump_with_checksum, load_with_checksum, written_whole
+from sb3_cesd.common.files import dump_whole, load_pickle
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Environment steps between two checkpoints
@@ -35,8 +35,7 @@ class RunCheckpoint(ResumableCheckpoint):
         assert self.path is not None
         # Before the checkpoint, so that no checkpoint is without it
         path = gathered_file(Path(self.path), self.model.num_timesteps)
-        with written_whole(path) as file:
-            dump_with_checksum(self.gathered(), file)
+        dump_whole(self.gathered(), path)
         super().write()
         for old in set(path.parent.glob(gathered_file(path.parent, "*").name)) - {path}:
             old.unlink()
@@ -69,9 +68,7 @@ def start_or_resume(
     if not found:
         return make_model(), None
     model = resume(found[-1], env, device=device)
-    path = gathered_file(folder, model.num_timesteps)
-    with open(path, "rb") as file:
-        return model, load_with_checksum(file, path, f"Delete {folder} to do the run again.")
+    return model, load_pickle(gathered_file(folder, model.num_timesteps), object)
 
 
 def learn(

@@ -23,7 +23,6 @@ extensions = [
     "api_modules",
     "repository_links",
     "method_pages",
-    "refusals_page",
 ]
 if os.environ.get("READTHEDOCS"):  # the inventories are fetched over the network
     extensions.append("sphinx.ext.intersphinx")

@@ -113,7 +113,7 @@ class ResumableCheckpoint(BaseCallback):
         n_due = self.model.num_timesteps // self.save_freq
         if n_due > self._n_due or self._received is not None:
             self._n_due = n_due
-            self._write()
+            self.write()
             self._begin_episodes()
         self._end_if_asked()
 
@@ -125,7 +125,7 @@ class ResumableCheckpoint(BaseCallback):
             return  # RL Zoo ends a training that could not begin
         # A run that was stopped within a rollout goes on from its last checkpoint
         if self.model.num_timesteps >= self.model._total_timesteps:
-            self._write()
+            self.write()
         self._restore_handlers()
         self._end_if_asked()
 
@@ -137,7 +137,7 @@ class ResumableCheckpoint(BaseCallback):
         if received is not None:
             sys.exit(128 + received)
 
-    def _write(self) -> None:
+    def write(self) -> None:
         """Write a checkpoint between two rollouts, unless there is one of this step."""
         assert self.path is not None and self.model.replay_buffer is not None
         target = Path(self.path) / checkpoint_name(self.model.num_timesteps)

@@ -12,7 +12,7 @@ from blocks import DOCS, ROOT
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SHOWN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
-SHOWN = [page for page in SHOWN if "_build" not in page.parts and page != DOCS / "refusals.md"]
+SHOWN = [page for page in SHOWN if "_build" not in page.parts]
 
 
 def without_code(text):

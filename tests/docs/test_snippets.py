@@ -12,10 +12,7 @@ from shrink import parse_arguments, run_module, shrink
 from sb3_cesd import METHODS, preset
 
 #: Written when the documentation is built
-GENERATED = {DOCS / "refusals.md"}
-PAGES = sorted(
-    {*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"} - GENERATED - {*(DOCS / "_build").rglob("*")}
-)
+PAGES = sorted({*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"} - {*(DOCS / "_build").rglob("*")})
 LANGUAGES = {"python", "sh", "yaml", "text", "bibtex"}
 
 

@@ -27,7 +27,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import METRA, CeSD
-from sb3_cesd.common.untrusted_statistics import load_statistics
+from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.export import import_policy
 from sb3_cesd.zoo.hub import PushedSkills, make_generate_metadata, wrappers_of, write_card
 from sb3_cesd.zoo.patches import extend_hub, register

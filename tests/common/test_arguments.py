@@ -1,0 +1,138 @@
+"""Mistakes that users make raise a ``ValueError`` that names the argument, or what is wrong."""
+
+from typing import Annotated, Literal
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from small import make_small
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv
+from tuning import saved
+
+from sb3_cesd import DIAYN, CeSD, VecSkillObservation, make_batched, preset
+from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
+from sb3_cesd.common.arguments import Positive, PositiveInt, Range, Share, build, check_names, checked
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+
+
+@checked
+def function(n: PositiveInt = 1, share: Share | None = None, width: Positive = 1.0, odd: Annotated[float, Range(-1, 1)] = 0):
+    return n
+
+
+@checked
+def chosen(kind: Literal["same", "other"] = "same", maybe: Literal["a", 2] | None = None, other: float | str = 0):
+    return kind
+
+
+@pytest.mark.parametrize(
+    ("called", "kwargs"),
+    [(function, {"n": 3, "share": None, "width": 1e-9, "odd": -1}), (function, {"n": np.int64(2), "share": 1})]
+    + [(chosen, {"kind": "other", "maybe": 2, "other": "anything"}), (chosen, {"maybe": None})],
+)
+def test_what_fits_is_passed_on(called, kwargs):
+    assert called(**kwargs) == kwargs.get("n", kwargs.get("kind", "same"))
+
+
+@pytest.mark.parametrize(
+    ("called", "name", "value"),
+    [(function, "n", value) for value in (0, -1, None, "3", float("nan"))]
+    + [(function, "share", 1.1), (function, "width", 0), (function, "odd", 2)]
+    + [(chosen, "kind", value) for value in ("sane", 1, None)]
+    + [(chosen, "maybe", "2")],
+)
+def test_what_does_not_fit_is_named(called, name, value):
+    with pytest.raises(ValueError, match=name):
+        called(**{name: value})
+
+
+def test_unknown_keys_have_a_proposal():
+    with pytest.raises(ValueError, match=r"net_kwargs.*'widht'.*'width'"):
+        check_names("net_kwargs", ["widht"], ["width", "depth"])
+    assert build("group", lambda a, b=2, c=3: (a, b, c), {"b": 7}, a=1) == (1, 7, 3)
+    for unknown in ("a", "d"):  # the first is not the user's to choose
+        with pytest.raises(ValueError, match=unknown):
+            build("group", lambda a, b=2, c=3: (a, b, c), {unknown: 7}, a=1)
+
+
+#: Arguments of CeSD -> what the message names
+MISTAKES = {
+    "n_skills": {"n_skills": 1},
+    "skill_type": {"skill_type": "cubic"},
+    "skill_duration": {"skill_duration": 0},
+    "reward": {"reward": "extrinsik"},
+    "warm_up": {"warm_up": "skils"},
+    "gamma": {"gamma": 1.5},
+    "tau": {"tau": -0.1},
+    "n_steps": {"n_steps": 0},
+    "exploration_noise": {"exploration_noise": -1.0},
+    "noise_correlation": {"noise_correlation": 1.0},
+    "batch_size": {"batch_size": 3},
+    "replay_buffer_class": {"replay_buffer_class": ReplayBuffer},
+    "alhpa": {"intrinsic_kwargs": {"alhpa": 1.0}},
+    "encoder": {"intrinsic_kwargs": {"encoder": "vae"}},
+    "K": {"intrinsic_kwargs": {"entropy_kwargs": {"K": 3}}},
+    "temperature": {"intrinsic_kwargs": {"prototype_kwargs": {"temperature": 0}}},
+    "lambda": {"intrinsic_kwargs": {"constraint_kwargs": {"lambda": 1}}},
+    "ensemble_size": {"policy_kwargs": {"ensemble_size": 3}},
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_the_constructor(name):
+    with pytest.raises(ValueError, match=name):
+        make_small(CeSD, **MISTAKES[name])
+
+
+class Broken(gym.Env):
+    """Observes or rewards something that is not finite in its tenth step."""
+
+    def __init__(self, what="", observation_space=None, action_space=None):
+        self.observation_space = observation_space or spaces.Box(-10, 10, (3,), np.float32)
+        self.action_space = action_space or spaces.Box(-1, 1, (1,), np.float32)
+        self.what, self.time = what, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        bad = {name: np.nan if self.what == name and self.time == 10 else 0.1 for name in ("observation", "reward")}
+        return np.full(3, bad["observation"], np.float32), bad["reward"], False, False, {}
+
+
+BOX = spaces.Box(-1, 1, (2,))
+CALLS = {
+    "laptop": lambda model: preset("lap"),
+    "method": lambda model: preset("laptop", method="cesdd"),
+    "square_a": lambda model: MazeVecEnv("squre_a", 2),
+    "CartPole": lambda model: make_batched("CartPole-v1", 2),
+    "Walkr": lambda model: CeSD("MlpPolicy", "Walkr-v0"),
+    "CnPolicy": lambda model: CeSD("CnPolicy", "Pendulum-v1"),
+    "action": lambda model: make_small(CeSD, Broken(action_space=spaces.Discrete(4))),
+    "FlattenObservation": lambda model: make_small(CeSD, Broken(observation_space=spaces.Discrete(4))),
+    "'b'": lambda model: make_small(CeSD, Broken(observation_space=spaces.Dict({"a": BOX, "b": spaces.Discrete(3)}))),
+    "rename": lambda model: make_small(CeSD, Broken(observation_space=spaces.Dict({"observation": BOX, "skill": BOX}))),
+    "6 skills": lambda model: make_small(CeSD, VecSkillObservation(make_vec_env("Pendulum-v1"), 6)),
+    "save_freq": lambda model: ResumableCheckpoint("folder", save_freq=0),
+    "eval_freq": lambda model: SkillMetricsCallback(eval_freq=0),
+    "skill": lambda model: model.predict(np.zeros(3, np.float32), skill=9),
+    "shape": lambda model: model.predict(np.zeros(4, np.float32), skill=1),
+    "finite": lambda model: model.predict(np.full(3, np.nan, np.float32), skill=1),
+    "observation": lambda model: make_small(CeSD, DummyVecEnv([lambda: Broken("observation")])).learn(60),
+    "the reward": lambda model: make_small(CeSD, DummyVecEnv([lambda: Broken("reward")])).learn(60),
+    "from 0 to 3": lambda model: CeSD.from_pretrained(saved(model), "Pendulum-v1", skill=9),
+    "transfer": lambda model: CeSD.from_pretrained(saved(model), "Pendulum-v1", transfer=["actr"]),
+    "CeSD.load": lambda model: DIAYN.load(saved(model)),
+    "gama": lambda model: CeSD.load(saved(model), gama=0.9),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_mistakes_elsewhere(pretrained, name):
+    with pytest.raises(ValueError, match=name):
+        CALLS[name](pretrained)
