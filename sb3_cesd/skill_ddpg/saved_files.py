@@ -72,9 +72,7 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
     ours, theirs = lineage(model_class), saved.get("lineage", ["another algorithm"])
     # A variant of a method may load what the method saved, and the other way round
     if ours[0] not in theirs and theirs[0] not in ours:
-        raise ValueError(
-            f"{path} was not saved by {ours[0]} but by {theirs[0]}: load it with the class that saved it, {theirs[0]}.load."
-        )
+        raise ValueError(f"{path} was saved by {theirs[0]}, not by {ours[0]}: load it with the class that saved it.")
     for name in ("reward", *model_class.fixed_by_save):
         if name in arguments:
             _check_kept(path, name, arguments[name], saved.get(name, "intrinsic" if name == "reward" else None))

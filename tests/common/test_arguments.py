@@ -127,7 +127,7 @@ CALLS = {
     "the reward": lambda model: make_small(CeSD, DummyVecEnv([lambda: Broken("reward")])).learn(60),
     "from 0 to 3": lambda model: CeSD.from_pretrained(saved(model), "Pendulum-v1", skill=9),
     "transfer": lambda model: CeSD.from_pretrained(saved(model), "Pendulum-v1", transfer=["actr"]),
-    "CeSD.load": lambda model: DIAYN.load(saved(model)),
+    "saved by CeSD": lambda model: DIAYN.load(saved(model)),
     "gama": lambda model: CeSD.load(saved(model), gama=0.9),
 }
 
