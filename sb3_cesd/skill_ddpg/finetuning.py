@@ -5,7 +5,7 @@ import io
 import pathlib
 import warnings
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch as th
@@ -98,8 +98,7 @@ def make_task_model(
 ) -> Any:
     """Make a model to fine-tune on a task, see :meth:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG.from_pretrained`."""
     check_changes(model_class, "from_pretrained()", kwargs)
-    for part in parts:
-        check_values(Part, {"transfer": part})
+    check_names("transfer", parts, get_args(Part))
     saved = read_saved_data(path)
     if saved.get("reward", "intrinsic") == "extrinsic" or saved.get("_n_updates") == 0:
         raise ValueError(f"{path} was never pre-trained, or trained on a task already: pass the file of a pre-trained model.")

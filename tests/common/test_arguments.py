@@ -8,11 +8,10 @@ import pytest
 from gymnasium import spaces
 from small import make_small
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tuning import saved
 
-from sb3_cesd import DIAYN, CeSD, VecSkillObservation, make_batched, preset
+from sb3_cesd import DIAYN, CeSD, make_batched, preset
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.common.arguments import Positive, PositiveInt, Range, Share, build, check_names, checked
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
@@ -71,7 +70,7 @@ MISTAKES = {
     "exploration_noise": {"exploration_noise": -1.0},
     "noise_correlation": {"noise_correlation": 1.0},
     "batch_size": {"batch_size": 3},
-    "replay_buffer_class": {"replay_buffer_class": ReplayBuffer},
+    "SkillReplayBuffer": {"replay_buffer_class": ReplayBuffer},
     "alhpa": {"intrinsic_kwargs": {"alhpa": 1.0}},
     "encoder": {"intrinsic_kwargs": {"encoder": "vae"}},
     "K": {"intrinsic_kwargs": {"entropy_kwargs": {"K": 3}}},
@@ -111,13 +110,11 @@ CALLS = {
     "method": lambda model: preset("laptop", method="cesdd"),
     "square_a": lambda model: MazeVecEnv("squre_a", 2),
     "CartPole": lambda model: make_batched("CartPole-v1", 2),
-    "Walkr": lambda model: CeSD("MlpPolicy", "Walkr-v0"),
     "CnPolicy": lambda model: CeSD("CnPolicy", "Pendulum-v1"),
     "action": lambda model: make_small(CeSD, Broken(action_space=spaces.Discrete(4))),
     "FlattenObservation": lambda model: make_small(CeSD, Broken(observation_space=spaces.Discrete(4))),
     "'b'": lambda model: make_small(CeSD, Broken(observation_space=spaces.Dict({"a": BOX, "b": spaces.Discrete(3)}))),
     "rename": lambda model: make_small(CeSD, Broken(observation_space=spaces.Dict({"observation": BOX, "skill": BOX}))),
-    "6 skills": lambda model: make_small(CeSD, VecSkillObservation(make_vec_env("Pendulum-v1"), 6)),
     "save_freq": lambda model: ResumableCheckpoint("folder", save_freq=0),
     "eval_freq": lambda model: SkillMetricsCallback(eval_freq=0),
     "skill": lambda model: model.predict(np.zeros(3, np.float32), skill=9),
