@@ -43,6 +43,7 @@ setup(
     package_data={
         "sb3_cesd": ["py.typed", "version.txt", "*.pyi"],
         "sb3_cesd.hyperparams": ["*.yml"],
+        "sb3_cesd.show": ["page.html"],
         "sb3_cesd.zoo.hyperparams": ["template.yml"],
     },
     python_requires=">=3.10",
@@ -54,6 +55,8 @@ setup(
         # As SB3
         "torch>=2.8,<3.0",
         "numpy",
+        # Pages of skills
+        "jinja2",
         # Exported policies
         "safetensors>=0.5",
         # Shimmy imports the robots of Gymnasium, which need the extra

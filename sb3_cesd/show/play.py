@@ -1,26 +1,80 @@
 """Play the skills of a model, one after another from the same start."""
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from typing import NamedTuple
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch as th
 from PIL import Image
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.rng import preserve_random_state
+from sb3_cesd.common.skills import SkillName
+from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.metrics.environments import has_positions_to_play
 from sb3_cesd.metrics.rollouts import record
+from sb3_cesd.show.environments import PlayEnvs
+from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Longest side of an image [pixels] for up to 16 skills, and for more
 LONGEST_SIDE, LONGEST_SIDE_OF_MANY, MANY = 320, 160, 16
+
+
+class ChosenSkills:
+    """
+    Some skills of a model, renumbered from 0.
+
+    :param model: a model
+    :param skills: indices or vectors of its skills
+    """
+
+    def __init__(self, model: Any, skills: Sequence[SkillName]) -> None:
+        self.model, self.n_skills = model, len(skills)
+        self._names = np.asarray([model.skill_space.name_of(skill) for skill in skills])
+
+    def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
+        return self.model.predict(observation, deterministic=deterministic, skill=self._names[skill])
+
+
+class UntrainedSkills:
+    """
+    The skills of a model as they were before training: the same networks with new weights.
+
+    :param model: a model
+    :param seed: seed of the weights
+    """
+
+    def __init__(self, model: SkillDDPG | ExportedPolicy, seed: int = 0) -> None:
+        policy = model if isinstance(model, ExportedPolicy) else model.policy
+        # Networks are shared with the model instead of copied, except for those that are replaced
+        self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
+        self._model = None if isinstance(model, ExportedPolicy) else copy.copy(model)
+        with preserve_random_state():
+            th.manual_seed(seed)
+            if self._model is None:
+                self.policy.actor = self.policy.make_actor()
+            else:
+                # The critics as well, since features are drawn after them
+                self.policy._build(self._model.lr_schedule)
+                self._model.intrinsic = self._model._make_intrinsic().to(self._model.device).eval()
+        self.policy.actor.set_training_mode(False)
+        self.n_skills, self.skill_space = policy.n_skills, policy.skill_space
+
+    def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
+        return self.policy.predict(observation, deterministic=deterministic, skill=skill)
+
+    def goal_skill(self, observations: Any, goals: Any) -> np.ndarray | None:
+        """Find the skills that lead to goals by features that have not learned either; ``None`` for an exported policy."""
+        return None if self._model is None else self._model.goal_skill(observations, goals)
 
 
 class SkillRollout(NamedTuple):
     """
     One episode of one skill.
 
-    :param skill: index of the skill
+    :param label: name of the skill
     :param episode_return: sum of the rewards of the environment
     :param observations: observations of the model, shape ``(n_steps + 1, obs_dim)``
     :param positions: positions in the world [m], shape ``(n_steps + 1, 3)``, with z = 0 in the plane; ``None`` if the
@@ -28,7 +82,7 @@ class SkillRollout(NamedTuple):
     :param frames: images, equally spaced in time, each of shape ``(height, width, 3)``; empty if it can't render
     """
 
-    skill: int
+    label: str
     episode_return: float
     observations: np.ndarray
     positions: np.ndarray | None
@@ -40,98 +94,48 @@ class SkillRollout(NamedTuple):
         return len(self.observations) - 1
 
 
-def stay_on_a_line(paths: Sequence[np.ndarray]) -> bool:
-    """
-    Check whether robots only move along x, as a walker does.
-
-    :param paths: positions of each, shape ``(n_steps + 1, 3)``
-    :return: whether none of them moves along y
-    """
-    return all(np.ptp(path[:, 1]) < 1e-6 for path in paths)
-
-
-def play_skill(
-    model: SkillModel, env: VecEnv, skill: int, n_steps: int, seed: int = 0, n_frames: int = 0, has_places: bool = False
-) -> SkillRollout:
-    """
-    Play one skill.
-
-    :param model: a trained model
-    :param env: environments without skill observations, normalised as the model expects; the first one is recorded
-    :param skill: index of the skill
-    :param n_steps: maximum number of steps; fewer if the episode ends
-    :param seed: seed of the reset
-    :param n_frames: number of images
-    :param has_places: whether the environment has a ``position`` to record
-    :return: the rollout
-    """
-    env.seed(seed)
-    recording = record(
-        model,
-        env,
-        skill,
-        n_steps,
-        with_positions=has_places,
-        frame_steps=set(np.linspace(0, n_steps, n_frames, dtype=int).tolist()),
-    )
-    n_states = recording.lengths[0] + 1
-    positions = None
-    if recording.positions is not None:
-        places = recording.positions[0, :n_states]
-        # Positions in the plane have no height
-        positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
-    return SkillRollout(
-        skill, float(recording.returns[0]), recording.observations[0, :n_states], positions, recording.frames[0]
-    )
-
-
 def play_all(
-    model: SkillModel,
-    make: Callable[[bool], VecEnv],
-    skills: Sequence[int],
-    n_steps: int,
-    seed: int = 0,
-    n_frames: int = 0,
+    model: SkillModel, envs: PlayEnvs, labels: Sequence[str], n_steps: int, seed: int = 0, n_frames: int = 0
 ) -> tuple[list[SkillRollout], str | None]:
     """
     Play skills, each from the same start.
 
-    :param model: a trained model
-    :param make: creates environments as for :func:`play_skill`; its argument says whether they should render
-    :param skills: indices of the skills
+    :param model: a model
+    :param envs: environments
+    :param labels: names of its skills
     :param n_steps: maximum number of steps per skill
     :param seed: seed of every reset
     :param n_frames: images per skill
-    :return: a rollout per skill, and why requested images are missing, if they are
+    :return: a rollout per skill, and why images are missing, if they are
     """
-    problem = why_no_images(make) if n_frames > 0 else None
-    if problem is not None:
-        n_frames = 0
-    side = LONGEST_SIDE if len(skills) <= MANY else LONGEST_SIDE_OF_MANY
-    with closing(make(n_frames > 0)) as env:
-        rollouts = []
-        has_places = has_positions_to_play(env)
-        for skill in skills:
-            rollout = play_skill(model, env, skill, n_steps, seed, n_frames, has_places)
-            rollouts.append(rollout._replace(frames=[shrunk(frame, side) for frame in rollout.frames]))
-        return rollouts, problem
+    problem = why_no_images(envs) if n_frames > 0 else None
+    n_frames = 0 if problem else n_frames
+    side = LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY
+    rollouts = []
+    with envs.one(render=n_frames > 0) as env:
+        has_positions = has_positions_to_play(env)
+        for skill, label in enumerate(labels):
+            env.seed(seed)
+            frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist())
+            recording = record(model, env, skill, n_steps, with_positions=has_positions, frame_steps=frame_steps)
+            n_states = recording.lengths[0] + 1
+            positions = None
+            if recording.positions is not None:
+                places = recording.positions[0, :n_states]
+                # Positions in the plane have no height
+                positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
+            observations = recording.observations[0, :n_states]
+            frames = [shrunk(frame, side) for frame in recording.frames[0]]
+            rollouts.append(SkillRollout(label, float(recording.returns[0]), observations, positions, frames))
+    return rollouts, problem
 
 
-def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
-    """
-    Find out why environments don't render.
-
-    :param make: creates them; its argument says whether they should render
-    :return: the reason; ``None`` if they do render
-    """
-    with closing(make(False)) as env:
-        modes = env.get_attr("metadata", indices=0)[0].get("render_modes") or [] if env.has_attr("metadata") else []
-    if "rgb_array" not in modes:
-        return f"the environment renders {', '.join(map(str, modes)) or 'nothing'}, not 'rgb_array'."
+def why_no_images(envs: PlayEnvs) -> str | None:
+    """Find out why environments don't render; ``None`` if they do."""
     try:
-        with closing(make(True)) as env:
+        with envs.one(render=True) as env:
             env.reset()
-            image = env.get_images()[0]
+            image = _first_image(env)
     except Exception as error:  # graphics libraries raise various errors, e.g. MuJoCo its FatalError
         return f"{error}" or f"drawing an image raised {type(error).__name__} without a message."
     if image is None or np.ndim(image) != 3:
@@ -139,16 +143,14 @@ def why_no_images(make: Callable[[bool], VecEnv]) -> str | None:
     return None
 
 
-def shrunk(frame: np.ndarray, longest_side: int) -> np.ndarray:
-    """
-    Make a large image smaller.
+def _first_image(env: VecEnv) -> np.ndarray | None:
+    return env.get_images()[0] if env.render_mode == "rgb_array" else None
 
-    :param frame: shape ``(height, width, 3)``
-    :param longest_side: largest allowed side of the result [pixels]
-    :return: the image, smaller if it was larger than that
-    """
-    height, width = frame.shape[:2]
-    scale = longest_side / max(height, width)
+
+def shrunk(frame: np.ndarray, longest_side: int) -> np.ndarray:
+    """Make a large image smaller, with ``longest_side`` pixels at most."""
+    image = Image.fromarray(frame)
+    scale = longest_side / max(image.size)
     if scale >= 1:
         return frame
-    return np.asarray(Image.fromarray(frame).resize((round(width * scale), round(height * scale)), Image.Resampling.BOX))
+    return np.asarray(image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BOX))

@@ -19,8 +19,8 @@ from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space, name
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.registry import METHODS
-from sb3_cesd.show.find import import_packages
 from sb3_cesd.show.labels import name_label
+from sb3_cesd.show.zoo_run import import_packages
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.zoo.normalization import refuse_damaged_statistics, refuse_without_statistics
 

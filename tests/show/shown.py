@@ -2,36 +2,27 @@
 
 import functools
 import sys
-import tempfile
-from pathlib import Path
 
 from small import make_small
 
 from sb3_cesd import METHODS
 from sb3_cesd.show import __main__ as command
 
-FOLDER = tempfile.TemporaryDirectory(prefix="sb3_cesd_show_")
-#: Metrics of any environment, of places in addition, and of models with clusters
+#: Metrics of any environment, of places in addition, of models with clusters, and of robots on demand
 EVERYWHERE = {"knn_accuracy", "particle_entropy"}
-PLACES = {"policy_coverage", "mutual_information", "knn_accuracy_places", "particle_entropy_places"}
+PLACES = {"policy_coverage", "mutual_information"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
-#: Arguments of the command with which it takes little time
-QUICK = ["--steps", "6", "--rollouts", "2", "--untrained", "0", "--frames", "0", "--video", "none"]
-LABELS = ["0", "1", "2", "3"]
+GOALS = {f"goal_{kind}_{radius}" for kind in ("hit", "end", "stay") for radius in (1, 3)} | {"goal_distance"}
+#: Arguments with which it takes little time, without metrics, and those of the command
+QUICK = {"n_steps": 6, "n_rollouts": 2, "n_untrained": 0, "n_frames": 0, "video": False}
+NOT_MEASURED = {**QUICK, "n_rollouts": 0}
+COMMAND = ["--steps", "6", "--rollouts", "0", "--untrained", "0", "--frames", "0", "--video", "none"]
 
 
 @functools.cache
-def model(env_id, method="cesd"):
+def model(env_id="Pendulum-v1", method="cesd"):
     """A small model that has not learned."""
     return make_small(METHODS[method], env_id)
-
-
-@functools.cache
-def saved(env_id, method="cesd"):
-    """File of a small model, in the folders of RL Zoo."""
-    path = Path(FOLDER.name) / method / f"{env_id}_1" / f"{env_id}.zip"
-    model(env_id, method).save(path)
-    return path
 
 
 def show(monkeypatch, *arguments):

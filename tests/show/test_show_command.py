@@ -1,18 +1,18 @@
-"""The command: what it writes, and where."""
+"""The command: what it finds, what it writes, and where."""
 
-import errno
 import json
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from moviepy.video.io.VideoFileClip import VideoFileClip
-from PIL import Image, ImageSequence
-from shown import CLUSTERS, EVERYWHERE, LABELS, PLACES, QUICK, model, saved, show
+import yaml
+from gymnasium.envs.classic_control import PendulumEnv
+from PIL import Image
+from shown import CLUSTERS, COMMAND, EVERYWHERE, PLACES, model, show
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
@@ -20,266 +20,205 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd import METHODS
 from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints.folders import find_checkpoint
-from sb3_cesd.common import files
-from sb3_cesd.envs.robots.gl import egl_works
 from sb3_cesd.export import export_policy
-from sb3_cesd.show import __main__ as command
-from sb3_cesd.show import html
-from sb3_cesd.show.comparison import comparison_page, mark_of
-from sb3_cesd.show.find import load_vec_normalize
-from sb3_cesd.show.video import even_columns, grid_frames, write_video
+from sb3_cesd.show import show_skills
+from sb3_cesd.show.result import make_page
+from sb3_cesd.show.zoo_run import envs_of_run, load_model
+
+PACKAGE = """
+import gymnasium as gym
+from gymnasium.envs.classic_control import PendulumEnv
+gym.register("FromPackage-v0", PendulumEnv, max_episode_steps=7)
+class Double(gym.ObservationWrapper):
+    def observation(self, observation):
+        return 2 * observation
+"""
 
 
-def test_robot_without_rendering(tmp_path):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MUJOCO_GL": "off"}
-    command = ["-m", "sb3_cesd.show", str(saved("Walker-v0")), "--output", str(tmp_path), "--steps", "10", "--frames", "2"]
-    result = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=200)
-    assert result.returncode == 0, result.stderr
-    assert {file.name for file in tmp_path.iterdir()} == {"skills.html", "skills.png", "metrics.json"}
-    columns = json.loads((tmp_path / "metrics.json").read_text())
-    assert EVERYWHERE | PLACES | CLUSTERS <= set(columns["skills"]) and columns["skills"]["policy_coverage"] >= 1
-    assert EVERYWHERE | PLACES <= set(columns["untrained"]) and columns["chance"]["knn_accuracy"] == 0.25
-    assert all(name in result.stdout for name in columns["skills"])
-    assert "No images and no video: MuJoCo can't render here" in result.stdout
+class Moving(PendulumEnv):
+    """A pendulum that is drawn without a library: its images grow lighter."""
+
+    shade = 0
+
+    def render(self):
+        self.shade += 10
+        return np.full((40, 60, 3), self.shade, dtype=np.uint8)
 
 
-@pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
-def test_robot_with_images(tmp_path, monkeypatch):
-    show(monkeypatch, saved("Walker-v0"), "--output", tmp_path, "--steps", 10, "--frames", 2, "--rollouts", 0, "--skill", 0, 3)
-    assert (tmp_path / "skills.png").stat().st_size > 10_000
-    with Image.open(tmp_path / "skills.gif") as video:
-        assert video.n_frames == 11
-    assert (tmp_path / "skills.html").read_text().count("data:image/webp") == 2
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed where it has to be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.attributes, self.text = [], [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
 
 
-def test_maze_has_a_video_on_demand(tmp_path, monkeypatch, capsys):
-    path = saved("MazeSquareC-v0")
-    show(monkeypatch, path, "--output", tmp_path / "plain", "--rollouts", 2, "--untrained", 0)
-    assert {file.name for file in (tmp_path / "plain").iterdir()} == {"skills.html", "skills.png", "metrics.json"}
-    show(monkeypatch, path, "--output", tmp_path / "video", *QUICK, "--skill", 1, "--video", "mp4")
-    assert (tmp_path / "video" / "skills.mp4").stat().st_size > 1000
-    assert f"{tmp_path / 'video' / 'skills.mp4'}" in capsys.readouterr().out
-
-
-def test_mutual_information_by_mine(tmp_path, monkeypatch):
-    from sb3_cesd.show import skills
-
-    drawn = []
-
-    def estimate(states, of_skill):
-        drawn.append((states, of_skill))
-        return type("Estimate", (), {"mutual_information": 0.7 / len(drawn)})()
-
-    monkeypatch.setattr(skills, "mine_mutual_information", estimate)
-    show(monkeypatch, saved("MazeSquareC-v0"), "--output", tmp_path, *QUICK, "--mine")
-    (paths, of_skill), (again, shuffled) = drawn
-    assert paths.shape == (400, 14) and of_skill.tolist() == sorted(100 * [0, 1, 2, 3]), "7 places of each rollout"
-    assert (again == paths).all() and sorted(shuffled) == of_skill.tolist() and (shuffled == of_skill).mean() < 0.5
-    columns = json.loads((tmp_path / "metrics.json").read_text())
-    estimates = [columns[name]["mutual_information_mine"] for name in ("skills", "chance")]
-    assert estimates == [0.7, 0.35], "what the network memorises is what it says by chance"
-
-
-def test_a_checkpoint_does_not_overwrite_the_final_model(tmp_path, monkeypatch):
-    for name in ("Pendulum-v1", "rl_model_200_steps"):
-        (tmp_path / f"{name}.zip").write_bytes(saved("Pendulum-v1").read_bytes())
-    show(monkeypatch, tmp_path / "Pendulum-v1.zip", *QUICK)
-    final = (tmp_path / "Pendulum-v1_skills" / "skills.png").stat()
-    show(monkeypatch, tmp_path / "rl_model_200_steps.zip", *QUICK, "--env", "Pendulum-v1")
-    assert (tmp_path / "rl_model_200_steps_skills" / "skills.png").is_file()
-    assert (tmp_path / "Pendulum-v1_skills" / "skills.png").stat() == final
-
-
-def test_an_exported_policy_does_not_overwrite_the_pages_of_a_model(tmp_path, monkeypatch):
-    path = export_policy(model("Pendulum-v1"), tmp_path / "Pendulum-v1.safetensors")
-    show(monkeypatch, path, *QUICK)
-    alone = (tmp_path / "Pendulum-v1_skills" / "skills.png").stat()
-    (tmp_path / "Pendulum-v1.zip").write_bytes(saved("Pendulum-v1").read_bytes())
-    show(monkeypatch, path, *QUICK)
-    assert (tmp_path / "Pendulum-v1.safetensors_skills" / "skills.html").is_file()
-    assert (tmp_path / "Pendulum-v1_skills" / "skills.png").stat() == alone
-
-
-def test_a_model_in_a_checkpoint_has_its_page_beside_the_checkpoints(tmp_path, monkeypatch):
-    """Checkpoints are deleted."""
-    folder = tmp_path / "Pendulum-v1_1" / "checkpoints"
-    make_small(METHODS["apt"]).learn(60, ResumableCheckpoint(folder))
-    path = find_checkpoint(folder) / "model.zip"
-    show(monkeypatch, path, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
-    assert (folder / "steps_000000000060_skills" / "skills.html").is_file()
-    show(monkeypatch, "--compare", path, path, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
-    assert len(list(folder.glob("steps_000000000060_*compared.html"))) == 1
-
-
-def test_names_with_dots_are_names(tmp_path, monkeypatch):
-    for name, mean in (("lr0.1", 1.0), ("lr0.3", 2.0)):
-        model("Pendulum-v1").save(tmp_path / name)
-        save_statistics(tmp_path / f"{name}_vecnormalize.pkl", mean)
-        found, _ = load_vec_normalize(tmp_path / name, "Pendulum-v1")
-        assert found.obs_rms.mean[0] == mean
-    for name in ("lr0.1", "lr0.3"):
-        show(monkeypatch, tmp_path / name, *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
-        assert (tmp_path / f"{name}_skills" / "skills.html").is_file()
-    names = page_names(tmp_path, (["m/lr0.1", "m/lr0.3"], ["CeSD"] * 2))
-    assert names == ["lr0.1_cesd_vs_lr0.3_cesd_compared.html"]
-
-
-def test_statistics_of_another_model_are_left_alone(tmp_path, monkeypatch, capsys):
-    make_small(METHODS["apt"]).learn(60).save(tmp_path / "plain.zip")
-    save_statistics(tmp_path / "other_vecnormalize.pkl", 3.0)
-    show(monkeypatch, tmp_path / "plain.zip", *QUICK, "--env", "Pendulum-v1", "--rollouts", 0)
-    assert "normalised by" not in capsys.readouterr().out
-
-
-def test_vectors_may_begin_with_a_minus():
-    words = ["model.zip", "--skill", "-0.6,0.8", "0.6,-0.8", "-.6,-0.8", "--seed", "3"]
-    args = command.make_parser().parse_args([command.as_value(word) for word in words])
-    assert args.skill == [[-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]] and args.seed == 3
-
-
-def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
-    paths = [saved("Pendulum-v1"), saved("Pendulum-v1", "diayn")]
-    show(monkeypatch, "--compare", *paths, "--output", tmp_path, *QUICK)
-    (page,) = tmp_path.iterdir()
-    assert page.name == "Pendulum-v1_cesd_diayn_compared.html"
-    text, said = page.read_text(), capsys.readouterr().out
-    assert text.count("<section>") == 2 and all(f"<h2>{name} on Pendulum-v1" in text for name in ("CeSD", "DIAYN"))
-    assert "1: CeSD on Pendulum-v1" in text and "2: DIAYN on Pendulum-v1" in text
-    assert all(str(path) in text and str(path) in said for path in paths)
-
-
-def test_a_comparison_does_not_overwrite_another(tmp_path, monkeypatch):
-    """Models of RL Zoo are named after their environment, whatever the method."""
-    cesd, diayn, apt = (saved("Pendulum-v1", method) for method in ("cesd", "diayn", "apt"))
-    other = tmp_path / "diayn" / "Pendulum-v1_2" / "Pendulum-v1.zip"
-    other.parent.mkdir(parents=True)
-    other.write_bytes(diayn.read_bytes())
-    compared, pages = [[cesd, diayn], [cesd, apt], [cesd, other], [diayn, other]], {}
-    for models in compared:
-        show(monkeypatch, "--compare", *models, "--output", tmp_path / "pages", *QUICK, "--rollouts", 0)
-        (page,) = set((tmp_path / "pages").iterdir()) - set(pages)
-        pages[page] = page.read_text()
-        assert all(str(model) in pages[page] for model in models)
-    assert [page.name.removesuffix("_compared.html") for page in pages] == [
-        "Pendulum-v1_cesd_diayn",
-        "Pendulum-v1_cesd_apt",
-        "Pendulum-v1_cesd_1_diayn_2",
-        "Pendulum-v1_diayn_1_diayn_2",
-    ]
-    assert all(page.read_text() == text for page, text in pages.items())
-    # The same models replace their page, and no other
-    show(monkeypatch, "--compare", cesd, other, "--output", tmp_path / "pages", *QUICK, "--rollouts", 0, "--skill", 1)
-    assert [page.name for page in pages if page.read_text() != pages[page]] == ["Pendulum-v1_cesd_1_diayn_2_compared.html"]
-    assert set((tmp_path / "pages").iterdir()) == set(pages)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Folder of a run of RL Zoo with a package, a wrapper, arguments and statistics."""
+    folder = tmp_path_factory.mktemp("logs") / "cesd" / "FromPackage-v0_1"
+    settings = folder / "FromPackage-v0"
+    settings.mkdir(parents=True)
+    (folder.parents[1] / "shown_package.py").write_text(PACKAGE)
+    args = {"algo": "cesd", "env": "FromPackage-v0", "gym_packages": ["shown_package"], "env_kwargs": {"g": 5.0}}
+    (settings / "args.yml").write_text(yaml.dump(args))
+    config = {"normalize": True, "env_wrapper": "shown_package.Double"}
+    (settings / "config.yml").write_text(yaml.dump(config))
+    save_statistics(settings / "vecnormalize.pkl", 1.0)
+    make_small(METHODS["cesd"], VecNormalize(make_vec_env("Pendulum-v1"))).save(folder / "FromPackage-v0.zip")
+    sys.path.insert(0, str(folder.parents[1]))
+    yield folder
+    sys.path.remove(str(folder.parents[1]))
 
 
 def save_statistics(path, mean):
     env = VecNormalize(make_vec_env("Pendulum-v1"))
-    env.obs_rms.mean[:] = mean
+    env.obs_rms.mean[:], env.obs_rms.count = mean, 10.0
     env.save(str(path))
 
 
-def page_names(folder, *compared):
-    """Names of the pages of comparisons, in their order."""
-    names = []
-    for paths, methods in compared:
-        page = comparison_page(folder, [Path(path) for path in paths], methods)
-        page.write_text(html.document("", "", mark_of([Path(path) for path in paths])))
-        names.append(page.name)
-    return names
+@pytest.fixture
+def pendulum(tmp_path):
+    """File of a model that was saved from Python."""
+    model().save(tmp_path / "pendulum.zip")
+    return tmp_path / "pendulum.zip"
 
 
-def test_names_of_comparisons(tmp_path):
-    runs = ["a/cesd/X_1/X.zip", "a/cesd/X_2/X.zip"]
-    assert page_names(tmp_path, (runs, ["CeSD"] * 2)) == ["X_cesd_1_cesd_2_compared.html"]
-    mixed = ["a/cesd/X_1/best_model.zip", "a/apt/X_1/X.zip"]
-    assert page_names(tmp_path, (mixed, ["CeSD", "APT"])) == ["best_model_cesd_vs_X_apt_compared.html"]
-    elsewhere = ["models/first.zip", "models/second.zip"]
-    assert page_names(tmp_path, (elsewhere, ["APT"] * 2)) == ["first_apt_vs_second_apt_compared.html"]
-    assert page_names(tmp_path, (runs, ["../../etc/x", "A/B"])) == ["X_etcx_ab_compared.html"]
+def test_a_run_of_rl_zoo_tells_everything(run, monkeypatch, capsys):
+    path = run / "FromPackage-v0.zip"
+    show(monkeypatch, path, *COMMAND)
+    assert {file.name for file in (run / "FromPackage-v0_skills").iterdir()} == {"skills.html", "skills.png", "metrics.json"}
+    assert "FromPackage-v0_skills/skills.png" in capsys.readouterr().out
+    start = PendulumEnv(g=5.0)
+    with envs_of_run(path).one() as env, envs_of_run(path).many(4, 2) as others:
+        assert isinstance(env, VecNormalize) and not env.training and env.get_attr("g") == others.get_attr("g") == [5.0]
+        env.seed(0)
+        assert np.allclose(env.reset()[0], 2 * start.reset(seed=0)[0] - 1.0, atol=1e-5), "its wrapper and statistics"
 
 
-def test_models_that_are_named_alike_do_not_share_a_page(tmp_path):
-    compared = [([f"{root}/cesd/X_1/X.zip", f"{root}/apt/X_1/X.zip"], ["CeSD", "APT"]) for root in "abcd"]
-    names = page_names(tmp_path, *compared)
-    assert len(set(names)) == 4 and all(re.fullmatch(r"X_[0-9a-f]{16}_compared.html", name) for name in names[2:])
-    assert page_names(tmp_path, *compared) == names
+def test_checkpoints_have_statistics_of_their_own_and_a_page_beside_them(run, monkeypatch):
+    folder = run / "checkpoints"
+    training = VecNormalize(make_vec_env("Pendulum-v1"))
+    make_small(METHODS["apt"], training).learn(60, ResumableCheckpoint(folder))
+    path = find_checkpoint(folder) / "model.zip"
+    assert mean_of(path) == training.obs_rms.mean[0]
+    save_statistics(run / "told.pkl", 3.0)
+    assert mean_of(path, vec_normalize=run / "told.pkl") == 3.0
+    show(monkeypatch, path, *COMMAND, "--env", "Pendulum-v1", "--vec-normalize", run / "told.pkl")
+    assert (folder / "steps_000000000060_skills" / "skills.html").is_file(), "checkpoints are deleted"
 
 
-def test_a_page_about_many_models_has_a_name_that_disks_take(tmp_path):
-    many = [[f"{root}/cesd/X_{run}/X.zip" for run in range(60)] for root in "ab"]
-    names = page_names(tmp_path, *((paths, ["CeSD"] * 60) for paths in many))
-    assert len(set(names)) == 2 and all(len(name) < 40 for name in names)
+def mean_of(path, **kwargs):
+    with envs_of_run(path, **kwargs).one() as env:
+        return env.obs_rms.mean[0]
 
 
-def test_video_has_a_labelled_tile_for_each_skill(tmp_path):
-    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
-    frames = [[np.full((10, 20, 3), color, dtype=np.uint8)] * (index + 1) for index, color in enumerate(colors)]
-    images = grid_frames(frames, LABELS[:3])
-    assert len(images) == 3 and all(image.shape == images[0].shape for image in images)
-    for color in colors:
-        assert (images[0] == color).all(axis=2).sum() == 200, "each tile is whole"
-    assert (images[0] == 0).all(axis=2).any(), "and has a label"
-    assert (images[2] == images[1]).all(), "skills that have ended stay as they were"
-    write_video(images, tmp_path / "grid.gif", fps=10)
-    with Image.open(tmp_path / "grid.gif") as video:
-        assert video.n_frames >= 1 and video.info["duration"] >= 100
+def test_an_exported_policy_runs_nothing_that_lies_beside_it(run, monkeypatch):
+    path = export_policy(model(), run / "policy.safetensors")
+    (run / "FromPackage-v0" / "args.yml").rename(run / "args.yml")
+    (run / "FromPackage-v0" / "args.yml").write_text("env: !!python/object/apply:os.system ['exit 1']")
+    with pytest.raises(SystemExit, match="--env"):
+        show(monkeypatch, path, *COMMAND)
+    show(monkeypatch, path, *COMMAND, "--env", "Pendulum-v1")
+    assert (run / "policy.safetensors_skills" / "skills.html").is_file()
+    (run / "args.yml").replace(run / "FromPackage-v0" / "args.yml")
 
 
-def images_in(path):
-    """What a player shows of a video, and how many images a second."""
-    if path.suffix == ".gif":
-        with Image.open(path) as video:
-            images = [np.asarray(image.convert("RGB")) for image in ImageSequence.Iterator(video)]
-            return images, 1000 / video.info["duration"]
-    with VideoFileClip(str(path)) as video:
-        return list(video.iter_frames()), video.fps
+def test_methods_are_told_by_the_file(tmp_path):
+    model(method="diayn").save(tmp_path / "model.zip")
+    assert type(load_model(tmp_path / "model.zip")) is METHODS["diayn"]
+
+    class Own(METHODS["diayn"]):
+        """A variant: its base can show it."""
+
+    make_small(Own).save(tmp_path / "own.zip")
+    assert type(load_model(tmp_path / "own.zip")) is METHODS["diayn"]
 
 
-@pytest.mark.parametrize("suffix", ["gif", "mp4"])
-def test_videos_move_until_the_last_skill_has_ended(tmp_path, suffix):
-    brightness = [[200, 0, 100], [0, 50, 100, 150, 200]]
-    films = [[np.full((24, 32, 3), value, dtype=np.uint8) for value in of_skill] for of_skill in brightness]
-    images = grid_frames(films, ["0", "1"])
-    tiles = [[image[22:46, 36 * skill : 36 * skill + 32] for skill in range(2)] for image in images]
-    expected = [(200, 0), (0, 50), (100, 100), (100, 150), (100, 200)]
-    assert [tuple(tile.min() for tile in row) for row in tiles] == expected
-    assert [tuple(tile.max() for tile in row) for row in tiles] == expected
-    path = tmp_path / f"skills.{suffix}"
-    write_video(images, path, fps=10)
-    written, fps = images_in(path)
-    assert len(written) == 5 and fps == 10
-    for image, original in zip(written, images, strict=True):
-        assert np.abs(image.astype(int) - original).mean() < 6
+@pytest.mark.parametrize("video", ["gif", "mp4"])
+def test_videos_and_the_page_that_needs_nothing_else(tmp_path, video):
+    shown = show_skills(model(), Moving(render_mode="rgb_array"), skills=[0, 1], n_steps=4, n_rollouts=2, n_untrained=1)
+    files = shown.save(tmp_path / "new", video)
+    assert [file.name for file in files] == ["skills.png", "metrics.json", f"skills.{video}"]
+    assert all(file.stat().st_size > 100 for file in files)
+    assert json.loads(files[1].read_text()) == shown.columns
+    if video == "gif":
+        with Image.open(files[2]) as film:
+            assert film.n_frames == 5 and film.info["duration"] == 80
+    shown.notes.append("a < b")
+    text = make_page([shown, shown], "<b>Models</b> & co", "python -m sb3_cesd.show 'a model.zip'")
+    page = Page(text)
+    links = [value for name, value in page.attributes if name in ("src", "href", "srcset", "data", "poster", "action")]
+    assert len(links) == 4 and all(re.match(r"data:image/(png|webp);base64,\w", link) for link in links)
+    assert not re.search(r"<(script|link|iframe|object)|@import|url\(|https?://", text)
+    assert dict(page.attributes)["content"].startswith("default-src 'none'; img-src data:")
+    for part in ("<b>Models</b> & co", "a < b", "'a model.zip'", "stable_baselines3 2.", "identifies the skill"):
+        assert part in page.text, "what is no HTML is not taken for it"
+
+
+def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
+    paths = [tmp_path / method / "Pendulum-v1.zip" for method in ("cesd", "diayn")]
+    for path in paths:
+        model(method=path.parent.name).save(path)
+    show(monkeypatch, "--compare", *paths, *COMMAND, "--env", "Pendulum-v1", "--rollouts", 2)
+    page = tmp_path / "cesd" / "Pendulum-v1_cesd_diayn_compared.html"
+    text, said = page.read_text(), capsys.readouterr().out
+    Page(text)
+    assert text.count("<section>") == 2 and "1: CeSD on Pendulum-v1" in text and "2: DIAYN on Pendulum-v1" in text
+    assert all(str(path) in text and str(path) in said for path in [*paths, page][:2]) and str(page) in said
+
+
+@pytest.mark.parametrize("render", ["off", pytest.param(None, marks=pytest.mark.slow)])
+def test_robots_with_and_without_a_renderer(tmp_path, render):
+    """In processes of their own, as MuJoCo chooses how to render when it is imported."""
+    model("Walker-v0").save(tmp_path / "walker.zip")
+    environment = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "DISPLAY")}
+    environment |= {"OMP_NUM_THREADS": "1", **({"MUJOCO_GL": render} if render else {})}
+    options = ["--env", "Walker-v0", "--steps", "4", "--frames", "2", "--rollouts", "2"]
+    command = [sys.executable, "-m", "sb3_cesd.show", str(tmp_path / "walker.zip"), *options]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert result.returncode == 0, result.stderr
+    folder = tmp_path / "walker_skills"
+    columns = json.loads((folder / "metrics.json").read_text())
+    assert EVERYWHERE | PLACES | CLUSTERS <= set(columns["skills"]) and EVERYWHERE | PLACES <= set(columns["untrained"])
+    if render == "off":
+        assert "No images and no video" in result.stdout and not (folder / "skills.gif").exists()
 
 
 @pytest.mark.parametrize(
-    ("n_films", "n_columns"), [(1, 1), (5, 5), (7, 4), (8, 4), (10, 5), (12, 4), (16, 4), (20, 7), (32, 8)]
+    ("options", "message"),
+    [
+        (["--env", "Pendulum-v1", "--steps", "0"], "n_steps"),
+        (["--env", "Pendulum-v1", "--skill", "9"], "skill 9"),
+        (["--env", "Pendulum-v1", "--video", "avi"], "avi"),
+        (["--env", "Pendulum-v1", "--skill", "first"], "first"),
+        (["--env", "Wolker-v0"], "Wolker-v0"),
+        (["--env", "Quadruped-v0"], "model observes"),
+        (["--env", "Pendulum-v1", "--gym-packages", "no_such_package"], "no_such_package"),
+        (["--env", "Pendulum-v1", "--goal-range", "1"], "position"),
+        ([], "--env"),
+        (["--output", "{file}"], "{file}"),
+    ],
 )
-def test_rows_of_films_are_even(n_films, n_columns):
-    """Not seven films and one below them."""
-    assert even_columns(n_films) == n_columns
-    (image,) = grid_frames([[np.zeros((10, 20, 3), dtype=np.uint8)]] * n_films, ["0"] * n_films)
-    assert image.shape[1] == n_columns * 24 and image.shape[0] == -(-n_films // n_columns) * 36
-
-
-@pytest.mark.parametrize("suffix", ["gif", "mp4"])
-def test_video_is_written_as_a_whole(tmp_path, monkeypatch, suffix):
-    path, images = tmp_path / f"skills.{suffix}", [np.zeros((16, 16, 3), dtype=np.uint8)] * 3
-    write_video(images, path, fps=10)
-    whole = path.read_bytes()
-    assert whole.startswith(b"GIF89a") or whole[4:8] == b"ftyp"
-
-    def is_full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", is_full)
-    with pytest.raises(OSError, match=f"skills.{suffix} could not be written .*untouched"):
-        write_video(images * 2, path, fps=10)
-    assert path.read_bytes() == whole and list(tmp_path.iterdir()) == [path]
-
-
-def test_mp4_without_moviepy_tells_the_remedy(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "moviepy.video.io.ImageSequenceClip", None)
-    with pytest.raises(ValueError, match="pip install moviepy, or pass --video gif"):
-        write_video([np.zeros((4, 4, 3), dtype=np.uint8)], tmp_path / "grid.mp4", fps=10)
+def test_misuse_ends_in_one_readable_line(monkeypatch, capsys, pendulum, options, message):
+    options = [option.format(file=pendulum) for option in options]
+    with pytest.raises(SystemExit) as ended:
+        show(monkeypatch, *COMMAND, *options, "--", pendulum)
+    said = capsys.readouterr().err if ended.value.code == 2 else str(ended.value.code)
+    assert message.format(file=pendulum) in said
+    with pytest.raises(SystemExit, match="no file"):
+        show(monkeypatch, "nothing.zip")
