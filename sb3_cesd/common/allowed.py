@@ -253,31 +253,4 @@ ALLOWED: dict[str, dict[str, Rule | Choice]] = {
         "model_class": optional(subclass(OffPolicyAlgorithm, "a class of models", "pass that of the model, e.g. CeSD")),
     },
     # Metrics
-    "show_skills": {
-        "model": MODEL,
-        "env": optional(ENV),
-        "skills": optional(SEVERAL_SKILLS),
-        "n_steps": optional(POSITIVE_INTEGER),
-        "n_rollouts": optional(
-            Rule(
-                "0 or an integer of at least 2",
-                "pass 2 or more per skill, as one is compared with the others, or 0 to measure nothing",
-                lambda value: TWO_OR_MORE.accepts(value) or (is_integer(value) and value == 0),
-            )
-        ),
-        "n_untrained": NOT_NEGATIVE_INTEGER,
-        "n_frames": NOT_NEGATIVE_INTEGER,
-        "vec_normalize": optional(
-            Rule(
-                "a VecNormalize, or the file of one",
-                "pass the VecNormalize of training, or the path it was saved to",
-                lambda value: STATISTICS.accepts(value) or FOLDER.accepts(value),
-            )
-        ),
-        "video": optional(BOOLEAN),
-        "mine": BOOLEAN,
-        "n_trajectories": optional(NOT_NEGATIVE_INTEGER),
-        "goal_range": optional(NOT_NEGATIVE),
-        "seed": SEED,
-    },
 }
