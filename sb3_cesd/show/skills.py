@@ -1,6 +1,5 @@
 """Show skills from Python, in a notebook or for a report."""
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, checked
 from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.export import ExportedPolicy
@@ -83,7 +83,7 @@ def show_skills(
     # Must come before any environment imports MuJoCo
     choose_gl_backend()
     if isinstance(vec_normalize, str | Path):
-        vec_normalize = pickle.loads(Path(vec_normalize).read_bytes())
+        vec_normalize = load_statistics(vec_normalize)
     envs = env if isinstance(env, PlayEnvs) else envs_to_play(env, model, vec_normalize)  # type: ignore[arg-type]
     is_task = model.reward == "extrinsic"
     if is_task:

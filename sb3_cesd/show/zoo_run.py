@@ -1,7 +1,6 @@
 """A saved model, and environments as those of its run of RL Zoo."""
 
 import io
-import pickle
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -9,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_play_env
 from sb3_cesd.registry import METHODS
@@ -78,9 +78,7 @@ def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | Non
     :return: the environments
     :raises ValueError: if the environment or its statistics can't be found
     """
-    statistics: VecNormalize | None = None
-    if vec_normalize is not None:
-        statistics = pickle.loads(vec_normalize.read_bytes())
+    statistics = None if vec_normalize is None else load_statistics(vec_normalize)
     args, folder = read_args(path), run_folder(path)
     env_id = env_id or args.get("env")
     if env_id is None:
