@@ -5,25 +5,33 @@ A start-up hook calls :func:`extend` right after each module of RL Zoo is import
 hooks (``pip install --target``, a folder on ``PYTHONPATH``), use ``python -m sb3_cesd.train`` or :func:`register`.
 """
 
+import sys
+from importlib import import_module
 from typing import Any
 
 __all__ = ["extend", "register"]
 
+#: Modules of RL Zoo that are extended
+EXTENDED = ("rl_zoo3.utils", "rl_zoo3.exp_manager")
+
 
 def extend(module: Any) -> None:
     """
-    Add the methods to a module of RL Zoo, see :func:`sb3_cesd.zoo.patches.extend`.
+    Add the methods to a module of RL Zoo. Calling this again is harmless.
 
-    :param module: a module after its import
+    :param module: a module after its import; one that needs no extension is left alone
     """
-    # Imports Optuna and more, which sb3_cesd.zoo.hyperparams does not need
-    from sb3_cesd.zoo import patches
+    if module.__name__ in EXTENDED:
+        # Imports Optuna and more, which presets do not need
+        from sb3_cesd.zoo import patches
 
-    patches.extend(module)
+        patches.PATCHES[module.__name__](module)
 
 
 def register() -> None:
-    """Add the methods to RL Zoo, see :func:`sb3_cesd.zoo.patches.register`."""
-    from sb3_cesd.zoo import patches
-
-    patches.register()
+    """Add the methods to RL Zoo, as the start-up hook does automatically. Calling this again is harmless."""
+    for name in EXTENDED:
+        module = sys.modules.get(name) or import_module(name)
+        # A module that is still being imported lacks what is extended
+        if not getattr(module.__spec__, "_initializing", False):
+            extend(module)

@@ -11,11 +11,16 @@ section the method takes precedence over ``common.yml``::
     MazeTree-v0              maze, at either scale
 
 Each method has the configs ``NAME`` (SCALE is ``published``) and ``NAME_laptop``; a variant has a file and a config of its own
-(``cesd_released``). ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0`` prints the merged entry.
+(``cesd_released``). ``python -m sb3_cesd.zoo.hyperparams cesd_laptop Walker-v0`` prints the merged entry, and
+``python -m sb3_cesd.zoo.hyperparams template`` a yml file for your own environment.
 """
 
+import argparse
 import copy
+import inspect
 import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,19 +34,19 @@ from sb3_cesd.registry import METHODS
 
 Entry = dict[str, Any]
 
-COMMON = "common"
+COMMON, TEMPLATE = "common", "template"
 SCALES = ("published", "laptop")
 OF_SCALES = tuple(f"{scale}_{part}" for scale in SCALES for part in (*HORIZONS, "skills", "task"))
 SECTIONS = ("base", *SCALES, *HORIZONS, "task", *OF_SCALES, "maze")
+#: Arguments whose entries ``-params`` and studies change one by one
+NESTED = ("policy_kwargs", "intrinsic_kwargs", "replay_buffer_kwargs")
+#: Encoders, each with arguments of its own
+ENCODERS = ("encoder", "distance_encoder")
 
 
 def hyperparams_folder() -> Path:
-    """
-    Find the folder of the yml files.
-
-    :return: the folder, in the package or (editable install) in the repository
-    """
-    package = Path(__file__).parents[2]
+    """Find the folder of the yml files, in the package or (editable install) in the repository."""
+    package = Path(__file__).parents[1]
     packaged = package / "hyperparams"
     return packaged if packaged.is_dir() else package.parent / "hyperparams"
 
@@ -97,13 +102,7 @@ def read_entry(config: str, env_id: str) -> Entry:
 
 
 def read_sections(file: str) -> dict[str, Entry]:
-    """
-    Read a yml file.
-
-    :param file: its name without ``.yml``; a method may have none
-    :return: sections by name
-    :raises ValueError: if a section is unknown
-    """
+    """Read the sections of a yml file by the name of the file; a method may have none."""
     path = hyperparams_folder() / f"{file}.yml"
     sections = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     unknown = [name for name in sections if name not in SECTIONS]
@@ -113,13 +112,7 @@ def read_sections(file: str) -> dict[str, Entry]:
 
 
 def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
-    """
-    Compose an entry from sections.
-
-    :param files: sections of each file; later files take precedence
-    :param names: names of the sections; later sections take precedence
-    :return: the entry
-    """
+    """Merge sections, given by their names; later sections and later files take precedence."""
     entry: Entry = {}
     for name in names:
         for sections in files:
@@ -127,19 +120,26 @@ def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
     return copy.deepcopy(entry)
 
 
-def find_config(conf_file: str) -> str | None:
+def find_conf_file(conf_file: str) -> str:
     """
-    Find the config that RL Zoo's ``--conf-file`` refers to.
+    Find what RL Zoo is to read for ``--conf-file``.
 
-    :param conf_file: name of a config, with or without ``.yml``; or the path of such a file in our folder
-    :return: the config; ``None`` for a file or module of the user
+    :param conf_file: path of a file or name of a module of the user; or a config, with or without ``.yml``, from any folder
+    :return: file or module that RL Zoo can read
+    :raises ValueError: if there is neither
     """
-    path = Path(conf_file.removeprefix(f"{__name__}."))
-    in_our_folder = path.parent.resolve() == hyperparams_folder().resolve()
-    if not in_our_folder and (path.is_file() or path.name != str(path)):
-        return None
-    name = path.name.removesuffix(".yml")
-    return name if name in configs() else None
+    path = Path(conf_file)
+    # RL Zoo can't read our files, which hold sections
+    is_ours = path.parent.resolve() == hyperparams_folder().resolve()
+    if path.is_file() and not is_ours:
+        return conf_file
+    config = path.name.removesuffix(".yml")
+    if config in configs() and (is_ours or path.name == conf_file):
+        return make_module(config)
+    package = conf_file.partition(".")[0]
+    if path.suffix not in (".yml", ".yaml", ".py") and package and find_spec(package) is not None:
+        return conf_file
+    raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {', '.join(configs())}.")
 
 
 def make_module(config: str) -> str:
@@ -153,3 +153,49 @@ def make_module(config: str) -> str:
     vars(module)["hyperparams"] = entries(config)
     sys.modules[module.__name__] = module
     return module.__name__
+
+
+def with_params(method: Any, entry: Entry, params: Entry) -> Entry:
+    """
+    Change arguments of an entry, those in ``policy_kwargs`` and other dictionaries one by one.
+
+    :param method: class of the method
+    :param entry: arguments of the constructor and of RL Zoo
+    :param params: arguments to change. With another encoder, the entry's arguments of its encoder are left out
+    :return: all arguments
+    """
+    changed = {**entry, **params}
+    for name in NESTED:
+        kept, given = entry.get(name), params.get(name)
+        if isinstance(kept, Mapping) and isinstance(given, Mapping):
+            replaced = replaced_encoders(method, kept, given) if name == "intrinsic_kwargs" else ()
+            kept = {key: value for key, value in kept.items() if key.removesuffix("_kwargs") not in replaced}
+            changed[name] = merge(kept, given)
+    return changed
+
+
+def replaced_encoders(method: Any, kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """List the encoders among arguments of a reward that others replace."""
+    known = inspect.signature(method.reward_class).parameters
+    return [
+        name for name in ENCODERS if name in known and name in given and given[name] != kept.get(name, known[name].default)
+    ]
+
+
+def main() -> None:
+    """Print the entries of a config, or the template."""
+    parser = argparse.ArgumentParser(prog="python -m sb3_cesd.zoo.hyperparams", description="Print hyperparameters.")
+    parser.add_argument(
+        "config", choices=[*configs(), TEMPLATE], help=f"name of a config, or {TEMPLATE} for a yml file to start from"
+    )
+    parser.add_argument("env", nargs="?", help="id of an environment (default: all of them)")
+    args = parser.parse_args()
+    if args.config == TEMPLATE:
+        print((Path(__file__).parent / f"{TEMPLATE}.yml").read_text(), end="")
+        return
+    shown = entries(args.config) if args.env is None else {args.env: read_entry(args.config, args.env)}
+    print(yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=127), end="")
+
+
+if __name__ == "__main__":
+    main()
