@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import CategoricalDistribution
 from rl_zoo3 import exp_manager
 from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
@@ -89,9 +88,10 @@ class SkillExperimentManager(ExperimentManager):
             )
         if of_trial:
             drawn = self.load_trial(self.storage, self.study_name, trial_id, convert=False)  # type: ignore[arg-type]
-            hyperparams.update(self.search_space.arguments(drawn))
-        if of_trial or self.given:
-            print(f"With {'the trial and ' if of_trial else ''}-params: {hyperparams}")
+            hyperparams.update(changed := self.search_space.arguments(drawn))
+            print(f"With the arguments of trial {trial_id}: {changed}")
+        if self.given:
+            print(f"With -params: {self.given}")
         return hyperparams, OrderedDict(sorted(hyperparams.items()))
 
     def _preprocess_hyperparams(self, hyperparams: Params) -> Any:
@@ -247,10 +247,10 @@ class SkillExperimentManager(ExperimentManager):
         if self.pretrained.get("reward") == "intrinsic" and self.reward == "extrinsic" and skill == "random":
             drawn = [trial.params["skill"] for trial in study.trials if "skill" in trial.params]
             skill = drawn[0] if drawn else int(np.random.RandomState(self.seed).randint(self.pretrained["n_skills"]))
-            space.distributions["skill"], space.start["skill"] = CategoricalDistribution([skill]), skill
+            space.searched["skill"], space.start["skill"] = [skill], skill
             print(f"All trials fine-tune skill {skill}. To choose another one, pass it with -params skill:...")
         print(f"Objective: {'the mean reward of the task' if self.reward == 'extrinsic' else 'skill_score'}")
-        print(f"Searched: {', '.join(space.distributions) or 'nothing, all is fixed'}")
+        print(f"Searched: {', '.join(space.searched) or 'nothing, all is fixed'}")
         study.enqueue_trial(space.start, skip_if_exists=True)
         return study
 

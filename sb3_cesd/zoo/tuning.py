@@ -4,33 +4,32 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import optuna
 import torch as th
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from stable_baselines3.common.utils import ConstantSchedule
 
+from sb3_cesd.common.arguments import build
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.search_space import NET_ARCHS, TASK_ARGUMENTS, Params, convert_backbone, draw_backbone
-from sb3_cesd.zoo.hyperparams import ENCODERS, NESTED, replaced_encoders, with_params
+from sb3_cesd.skill_ddpg.search_space import BACKBONE, NET_ARCHS, TASK_ARGUMENTS, Interval, Params, draw, nest
+from sb3_cesd.zoo.hyperparams import NESTED, replaced_encoders, with_params
 
 #: Names that lead to an argument
 Path = tuple[str, ...]
 NET_ARCH: Path = ("policy_kwargs", "net_arch")
-#: Draw of ``net_arch`` that keeps all network sizes of the entry
+#: Choice of ``net_arch`` that keeps all network sizes of the entry
 ENTRY = "entry"
 #: Maximum ratio of a draw to the value of the entry
 GROWTH = 2
-#: Explored with neither by a stochastic policy nor with ``action_noise``
+#: Arguments that neither a stochastic policy uses nor one with ``action_noise``
 NOISE = ("exploration_noise", "noise_correlation")
 MISSING = object()
 
 
 class SearchSpace:
     """
-    The search space of a study: what a method draws (``draw_hyperparams``), without what is given.
+    The search space of a study: that of the method, without what is given.
 
     :param method: class of the method
     :param entry: arguments of the constructor and of RL Zoo, from the yml file and the user
@@ -43,70 +42,58 @@ class SearchSpace:
         self, method: type[SkillDDPG], entry: Params, given: Params, is_task: bool = False, is_pretrained: bool = False
     ) -> None:
         self.method, self.entry, self.given = method, entry, given
-        self._draws_backbone = is_task or is_pretrained
-        draw = draw_backbone if self._draws_backbone else method.draw_hyperparams
-        sample, distributions = sample_from(draw)
-        if self._draws_backbone:
-            unused = {*sample} - {*TASK_ARGUMENTS} | ({"net_arch"} if is_pretrained else set())
-            sample = {name: value for name, value in sample.items() if name not in unused}
-
-        # Draws are named like the arguments that they become, except for network sizes
-        paths = {path[-1]: path for path, _ in leaves(self._convert(sample)) if path[-1] in sample}
-        self._paths: dict[str, Path] = {**paths, "net_arch": NET_ARCH} if "net_arch" in sample else paths
-        reward = None if self._draws_backbone else build_reward(method, entry)
-        of_entry = {name: value_of(method, entry, reward, path) for name, path in self._paths.items()}
+        self._of_backbone = is_task or is_pretrained
+        space = BACKBONE if self._of_backbone else {**BACKBONE, **method.search_space}
+        all_paths = {path[-1]: path for path, values in leaves(space) if not callable(values)}
+        if self._of_backbone:
+            used = {*TASK_ARGUMENTS} - ({"net_arch"} if is_pretrained else set())
+            all_paths = {name: path for name, path in all_paths.items() if name in used}
+        reward = None if self._of_backbone else build_reward(method, entry)
+        of_entry = {name: value_of(method, entry, reward, path) for name, path in all_paths.items()}
         #: Draws that are not searched, by name
-        self.fixed: Params = {
-            name: value for name, path in self._paths.items() if (value := look_up(given, path)) is not MISSING
-        }
+        self.fixed = {name: look_up(given, path) for name, path in all_paths.items()}
+        self.fixed = {name: value for name, value in self.fixed.items() if value is not MISSING}
         if of_entry.get("skill_duration", MISSING) is None:
             self.fixed.setdefault("skill_duration", None)
         if any(entry.get(name) is not None for name in ("ent_coef", "action_noise", "noise_type")):
             self.fixed = {**{name: of_entry[name] for name in NOISE}, **self.fixed}
-        if entry.get("normalize") and "freeze_clusters" in sample:
+        if entry.get("normalize") and "freeze_clusters" in all_paths:
             # Frozen clusters would follow the statistics, which go on to change
             self.fixed.setdefault("freeze_clusters", False)
+        #: What is searched, by name: choices or intervals
+        self.searched: dict[str, Any] = {}
         #: Draws of the first trial, which trains with the entry as it is
         self.start: Params = {}
-        #: What is searched
-        self.distributions: dict[str, Any] = {}
-        for name, distribution in distributions.items():
-            if name in sample and name not in self.fixed:
-                self._add(name, distribution, ENTRY if name == "net_arch" else of_entry.get(name, MISSING))
+        for name, path in all_paths.items():
+            if name not in self.fixed:
+                self._add(name, look_up(space, path), of_entry[name])
 
-    def _add(self, name: str, distribution: Any, value: Any) -> None:
-        """Search an argument in a range or in choices that contain its value in the entry, and nothing much larger."""
+    def _add(self, name: str, values: Any, value: Any) -> None:
+        """Search an argument among values that contain its value in the entry, and nothing much larger."""
         if name == "net_arch":
-            own = self._net_arch()
-            distribution = CategoricalDistribution(
-                [ENTRY, *(name for name, sizes in NET_ARCHS.items() if sizes != own and width(sizes) <= GROWTH * width(own))]
-            )
-        elif isinstance(distribution, CategoricalDistribution):
-            choices = list(distribution.choices)
-            if name in ("n_skills", "batch_size"):
-                choices = [choice for choice in choices if choice <= GROWTH * value]
-            if isinstance(value, bool | int | float | str) and value not in choices:
-                choices.append(value)
-            distribution = CategoricalDistribution(choices)
-        elif isinstance(value, int | float) and (value > 0 or not distribution.log):
-            low, high = min(distribution.low, value), max(distribution.high, value)
-            distribution = type(distribution)(low, high, log=distribution.log, step=distribution.step)
-        else:
-            value = None
-        self.distributions[name] = distribution
-        if isinstance(value, bool | int | float | str):
+            own, value = self._net_arch(), ENTRY
+            fitting = [each for each, sizes in NET_ARCHS.items() if sizes != own and width(sizes) <= GROWTH * width(own)]
+            values = [ENTRY, *fitting]
+        is_known = isinstance(value, bool | int | float | str)
+        if name in ("n_skills", "batch_size"):
+            values = [choice for choice in values if choice <= GROWTH * value]
+        if not isinstance(values, Interval):
+            values = [*values, value] if is_known and value not in values else list(values)
+        elif is_known and (value > 0 or not values.log):
+            value = type(values.low)(value)
+            values = values._replace(low=min(values.low, value), high=max(values.high, value))
+        self.searched[name] = values
+        if is_known and (not isinstance(values, Interval) or values.low <= value):
             self.start[name] = value
 
     @property
     def most_skills(self) -> int:
-        """Return the largest number of skills that a trial may have; 0 if it is that of the model."""
-        if "n_skills" in self.distributions:
-            return max(self.distributions["n_skills"].choices)
-        return self.fixed.get("n_skills", 0)
+        """The largest number of skills that a trial may have; 0 if it is that of the model."""
+        return max(self.searched.get("n_skills", [self.fixed.get("n_skills", 0)]))
 
-    def draw(self, trial: optuna.Trial) -> Params:
+    def draw(self, trial: Any) -> Params:
         """Draw arguments of the constructor."""
-        return self.arguments({name: suggest(trial, name, each) for name, each in self.distributions.items()})
+        return self.arguments(draw(trial, self.searched))
 
     def arguments(self, drawn: Params) -> Params:
         """
@@ -119,47 +106,27 @@ class SearchSpace:
         keeps_sizes = params.get("net_arch") == ENTRY
         if keeps_sizes:
             params["net_arch"] = self._net_arch()
-        converted = self._convert(params)
+        converted = nest(params, BACKBONE) if self._of_backbone else self.method.convert_hyperparams(params)
+        if "skill" in drawn:
+            converted["skill"] = drawn["skill"]
         if keeps_sizes:
             del converted["policy_kwargs"]
-            kept, own = self.entry.get("intrinsic_kwargs") or {}, dict(converted.get("intrinsic_kwargs", {}))
-            sizes = {"net_arch", *(f"{name}_kwargs" for name in {*ENCODERS} - {*replaced_encoders(self.method, kept, own)})}
-            converted["intrinsic_kwargs"] = {name: value for name, value in own.items() if name not in sizes}
+            self._leave_out_sizes(converted.get("intrinsic_kwargs", {}))
         changed = {name: value for name, value in converted.items() if name not in self.given or name in NESTED}
         nested = {name: value for name, value in self.given.items() if name in NESTED}
         complete = with_params(self.method, with_params(self.method, self.entry, changed), nested)
         return {name: complete[name] for name in {**changed, **nested}}
 
-    def _convert(self, params: Params) -> Params:
-        return convert_backbone(params) if self._draws_backbone else self.method.convert_hyperparams(params)
+    def _leave_out_sizes(self, of_reward: Params) -> None:
+        """Leave out sizes that follow those of the actor, except for an encoder that the entry has no sizes for."""
+        replaced = replaced_encoders(self.method, self.entry.get("intrinsic_kwargs") or {}, of_reward)
+        for name, values in self.method.search_space.get("intrinsic_kwargs", {}).items():
+            if callable(values) and name.removesuffix("_kwargs") not in replaced:
+                of_reward.pop(name, None)
 
     def _net_arch(self) -> Any:
         net_arch = look_up(self.entry, NET_ARCH)
         return NET_ARCHS["big"] if net_arch in (MISSING, None) else net_arch
-
-
-def sample_from(draw: Any) -> tuple[Params, dict[str, Any]]:
-    """
-    Ask Optuna for an example of draws.
-
-    :param draw: function of a trial
-    :return: values and distributions by name
-    """
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
-    optuna.logging.set_verbosity(verbosity)
-    return draw(trial), trial.distributions
-
-
-def suggest(trial: optuna.Trial, name: str, distribution: Any) -> Any:
-    """Draw from a distribution."""
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    if isinstance(distribution, IntDistribution):
-        return trial.suggest_int(name, distribution.low, distribution.high, step=distribution.step, log=distribution.log)
-    assert isinstance(distribution, FloatDistribution)
-    return trial.suggest_float(name, distribution.low, distribution.high, step=distribution.step, log=distribution.log)
 
 
 def leaves(arguments: Mapping[str, Any], start: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -202,12 +169,11 @@ def value_of(method: type[SkillDDPG], entry: Params, reward: IntrinsicReward | N
     value, (*groups, name) = look_up(entry, path), path
     if value is not MISSING:
         return value.val if isinstance(value, ConstantSchedule) else value
-    if len(groups) < 2:
-        owner = method.reward_class if groups == ["intrinsic_kwargs"] else method
-        return inspect.signature(owner).parameters[name].default if groups != ["policy_kwargs"] else MISSING
+    if not groups or groups == ["intrinsic_kwargs"]:
+        return inspect.signature(method.reward_class if groups else method).parameters[name].default
     stem = groups[-1].removesuffix("_kwargs")
-    parts = [part for key, part in {**vars(reward), **dict(reward.named_children())}.items() if key.startswith(stem)]  # type: ignore[union-attr]
-    return next((getattr(part, name) for part in parts if hasattr(part, name)), MISSING)
+    parts = {**vars(reward), **dict(reward.named_children())} if reward is not None else {}
+    return next((getattr(part, name) for key, part in parts.items() if key.startswith(stem) and hasattr(part, name)), MISSING)
 
 
 def build_reward(method: type[SkillDDPG], entry: Params) -> IntrinsicReward:
@@ -215,5 +181,5 @@ def build_reward(method: type[SkillDDPG], entry: Params) -> IntrinsicReward:
     known = inspect.signature(method).parameters
     skill_type, skill_dim = (entry.get(name, known[name].default) for name in ("skill_type", "skill_dim"))
     with preserve_random_state(), th.device("meta"):
-        space = make_skill_space(skill_type, 2, skill_dim)
-        return method.reward_class(1, 1, space, **(entry.get("intrinsic_kwargs") or {}))
+        sizes = {"obs_dim": 1, "action_dim": 1, "skill_space": make_skill_space(skill_type, 2, skill_dim)}
+        return build("intrinsic_kwargs", method.reward_class, entry.get("intrinsic_kwargs"), **sizes)

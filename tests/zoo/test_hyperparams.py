@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from sb3_cesd.zoo.experiment import find_entries
 
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
@@ -19,7 +20,6 @@ from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.zoo import hyperparams
-from sb3_cesd.zoo.experiment import find_entries
 from sb3_cesd.zoo.hyperparams import (
     compose,
     configs,

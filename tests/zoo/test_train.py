@@ -1,33 +1,202 @@
-"""``python -m sb3_cesd.train`` finds checkpoints after ``-i``, however it is written."""
+"""RL Zoo's training: from scratch, from models, from checkpoints."""
 
-import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
+from learned import differences
+from rl_zoo import CHECKPOINTS, SMALL, run, train
+from rl_zoo3.exp_manager import ExperimentManager
+from stable_baselines3.common.save_util import load_from_pkl
 
-from sb3_cesd.train import with_checkpoints_found
+from sb3_cesd import METHODS, CeSD
+from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.zoo.manager import SkillExperimentManager
+
+ROOT = Path(__file__).parents[2]
+MAZE = "MazeSquareC-v0"
 
 
-@pytest.fixture
-def checkpoint(tmp_path):
-    folder = tmp_path / "run=1" / "steps_000000000100"
-    folder.mkdir(parents=True)
-    (folder / "checkpoint.json").touch()
-    return folder
+def folder_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
+    return folder / logs / algo / f"{env}_{number}"
+
+
+def model_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
+    return METHODS[algo].load(folder_of(folder, number, algo, env, logs) / f"{env}.zip", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with a run that used most of RL Zoo's options at once, normalised and with checkpoints."""
+    folder = tmp_path_factory.mktemp("zoo")
+    output = run(
+        folder, "-n", 400, "--eval-freq", 200, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P",
+        "--seed", 1, "--log-interval", 1, "-params", *SMALL, "n_envs:1", "normalize:True", CHECKPOINTS,
+    )  # fmt: skip
+    return folder, output
+
+
+@pytest.fixture(scope="session")
+def agent(trained):
+    return folder_of(trained[0]) / f"{MAZE}.zip"
+
+
+def test_train_writes_what_rl_zoo_writes(trained):
+    folder, output = trained
+    files = {path.name for path in folder_of(folder).iterdir()}
+    assert {"best_model.zip", "evaluations.npz", "0.monitor.csv", "replay_buffer.pkl", "rl_model_200_steps.zip"} <= files
+    assert {"config.yml", "args.yml", "vecnormalize.pkl"} <= {path.name for path in (folder_of(folder) / MAZE).iterdir()}
+    with np.load(folder_of(folder) / "evaluations.npz") as written:
+        assert written["timesteps"].tolist() == [200, 400] and "skill_score" in written
+    assert "hyperparams.cesd\n" in output and "New best skill score!" in output
+    model = model_of(folder)
+    assert (model.num_timesteps, model.n_skills, model.skill_duration) == (400, 4, None)
+    assert model.intrinsic_kwargs["prototype_kwargs"] == {"learning_rate": 3e-4}, "-params leaves the rest of the entry"
+    names = [path.name for path in checkpoints_in(folder_of(folder) / "checkpoints")]
+    assert len(names) == 2 and names[-1] == "steps_000000000400"
+
+
+def test_a_model_goes_on_where_it_was(trained, agent, tmp_path):
+    """Counts go on, so that CeSD does not explore again; optimisers, buffer and statistics, too."""
+    params = ["buffer_size:2000", "batch_size:32", "learning_starts:100", "n_envs:1"]
+    output = run(tmp_path, "-n", 100, "--eval-freq", -1, "-i", agent, "-params", *params)
+    assert "n_skills=4" in output and "Loading replay buffer" in output
+    before, after = model_of(trained[0]), model_of(tmp_path)
+    assert after.num_timesteps == 500 and after.n_skills == 4
+    first, second = (model.get_parameters()["actor.optimizer"]["state"][0]["step"] for model in (before, after))
+    assert second == first + 100 // 5
+    counts = [load_from_pkl(folder_of(each) / MAZE / "vecnormalize.pkl").obs_rms.count for each in (trained[0], tmp_path)]
+    assert counts[1] == pytest.approx(counts[0] + 100, abs=2)
+    assert yaml.unsafe_load((folder_of(tmp_path) / MAZE / "config.yml").read_text())["normalize"] is True
+
+
+def test_a_model_without_its_buffer_collects_a_new_one_first(agent, tmp_path):
+    moved = shutil.copy(folder_of(agent.parents[3]) / "rl_model_200_steps.zip", tmp_path / "model.zip")
+    train(tmp_path, "-n", 150, "-i", moved)
+    before, after = CeSD.load(moved), model_of(tmp_path)
+    assert after.num_timesteps == 350 and after.learning_starts == 100
+    assert after._n_updates - before._n_updates == (150 - 100) // 5
 
 
 @pytest.mark.parametrize(
-    "form", ["-i {}", "-i{}", "-i={}", "--trained-agent {}", "--trained {}", "--trai={}", "--trained-a={}"]
+    ("params", "skill"), [(["skill:2"], 2), (["skill:'best'", "transfer:['actor']", "learning_starts:40"], None)]
 )
-def test_every_form_of_the_option(checkpoint, form):
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-i", "--trained-agent")
-    parser.add_argument("--track", action="store_true")
-    parser.add_argument("--trial-id")
-    words = with_checkpoints_found([*form.format(checkpoint.parent).split(" "), "--trial-id", "-1", "--track"])
-    found = parser.parse_args(words)
-    assert found.trained_agent == str(checkpoint / "model.zip") and found.trial_id == "-1" and found.track
+def test_a_task_starts_from_skills(agent, tmp_path, params, skill):
+    """With the statistics of the pre-training, though neither entry nor user normalises."""
+    options = ["-n", 120, "--eval-freq", 60, "--eval-episodes", 1, "-i", agent]
+    output = run(tmp_path, *options, "-params", "reward:'extrinsic'", "n_envs:1", "batch_size:32", *params)
+    assert f"skill {'2' if skill else 'that does best'}".split()[-1] in output and "New best mean reward!" in output
+    model = model_of(tmp_path)
+    assert model.reward == "extrinsic" and model.num_timesteps == 120 and (skill is None or model.skill == skill)
+    assert (folder_of(tmp_path) / MAZE / "vecnormalize.pkl").is_file() and model.get_vec_normalize_env() is None
+    enjoyed = run(tmp_path, "-n", 10, "-f", "logs", "--no-render", module="rl_zoo3.enjoy")
+    assert "Loading running average" in enjoyed and f"Skill {model.skill}, which learned the task, acts" in enjoyed
 
 
-def test_other_options_are_left_alone(checkpoint):
-    words = ["-f", str(checkpoint.parent), "--tra", str(checkpoint.parent), "--track", "-optimize", "-i"]
-    assert with_checkpoints_found(words) == words
+def test_a_task_without_an_entry_is_warned_of(agent, tmp_path):
+    moved = tmp_path / "Other-v0_1" / "model.zip"
+    (moved.parent / "Other-v0").mkdir(parents=True)
+    shutil.copy(agent, moved)
+    (moved.parent / "Other-v0/args.yml").touch()
+    with pytest.warns(UserWarning, match="does not use its reward"):
+        train(tmp_path, "-n", 20, "-i", moved)
+
+
+@pytest.mark.parametrize("params", [["n_skills:16"], ["intrinsic_kwargs:dict(encoder='fourier')"]])
+def test_what_a_model_keeps_can_not_be_changed(agent, tmp_path, params):
+    with pytest.raises(ValueError, match=r"n_skills|encoder"):
+        run(tmp_path, "-n", 20, "-i", agent, "-params", "n_envs:1", *params)
+
+
+def test_a_run_is_resumed(trained, tmp_path):
+    """It ends as the uninterrupted one, in RL Zoo from the model of a checkpoint, here also from their folder."""
+    folder = folder_of(trained[0]) / "checkpoints"
+    first = checkpoints_in(folder)[0]
+    shutil.copytree(first, tmp_path / "checkpoints" / first.name)
+    params = ["normalize:True", CHECKPOINTS]
+    output = train(tmp_path, "-n", 400, "-i", tmp_path / "checkpoints", params=params, module="sb3_cesd.train")
+    assert "Resuming the run" in output
+    assert not differences(model_of(trained[0]), model_of(tmp_path))
+    train(tmp_path, "-n", 430, "-i", checkpoints_in(folder)[-1] / "model.zip", params=params)
+    assert model_of(tmp_path, 2).num_timesteps == 430, "-n counts from the start of the run"
+
+
+def test_environments_are_batched_and_evaluated_with_the_arguments_of_the_entry(tmp_path):
+    (tmp_path / "mine.yml").write_text(
+        "Walker-v0: {policy: MlpPolicy, n_timesteps: 200, n_envs: 4, batched: True, env_kwargs: {max_episode_steps: 50},\n"
+        "            buffer_size: 1000, learning_starts: 100, batch_size: 32, policy_kwargs: 'dict(net_arch=[8])'}\n"
+    )
+    options = ["--conf-file", "mine.yml", "--eval-freq", 200, "--eval-episodes", 1, "--n-eval-envs", 2]
+    run(tmp_path, *options, "-params", "n_skills:2", "policy_kwargs:dict(n_critics=2)", env="Walker-v0")
+    model = model_of(tmp_path, env="Walker-v0")
+    assert model.num_timesteps == 200 and model.policy_kwargs == {"net_arch": [8], "n_critics": 2}
+    for idx in range(4):
+        assert len((folder_of(tmp_path, env="Walker-v0") / f"{idx}.monitor.csv").read_text().splitlines()) == 2 + 1
+    with np.load(folder_of(tmp_path, env="Walker-v0") / "evaluations.npz") as written:
+        assert written["ep_lengths"].max() == 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", [name for name in METHODS if name != "cesd"])
+def test_every_method_trains_by_its_entry_and_is_enjoyed(tmp_path, algo):
+    run(tmp_path, "-n", 1100, "--eval-freq", -1, algo=algo)
+    model = model_of(tmp_path, algo=algo)
+    assert model.n_skills == 10 and model.skill_duration is None and model._n_updates == 20
+    enjoyed = run(tmp_path, "-f", "logs", "-n", 60, "--no-render", module="rl_zoo3.enjoy", algo=algo)
+    assert "Episode Length 50" in enjoyed
+
+
+def test_other_algorithms_are_left_to_rl_zoo(tmp_path):
+    output = run(
+        tmp_path, "-n", 64, "--eval-freq", 32, "--eval-episodes", 1, "-params", "n_envs:1", "n_steps:32",
+        algo="ppo", env="Pendulum-v1",
+    )  # fmt: skip
+    assert "rl_zoo3/hyperparams/ppo.yml" in output.replace(os.sep, "/") and "New best mean reward!" in output
+    assert type(SkillExperimentManager(None, "ppo", "Pendulum-v1", str(tmp_path))) is SkillExperimentManager.__base__
+    assert ExperimentManager is SkillExperimentManager.__base__ or ExperimentManager is SkillExperimentManager
+
+
+@pytest.mark.parametrize(
+    ("params", "meant"),
+    [
+        ("batchsize:3", "batch_size"),
+        ("intrinsic_kwargs:dict(alhpa=1)", "alpha"),
+        ("policy_kwargs:dict(netarch=[8])", "net_arch"),
+        ("intrinsic_kwargs:dict(entropy_kwargs=dict(kk=1))", "k"),
+    ],
+)
+@pytest.mark.parametrize("optimize", [[], ["-optimize", "--n-trials", 1]])
+def test_misspelt_arguments(tmp_path, params, meant, optimize):
+    with pytest.raises((TypeError, ValueError), match=meant):
+        run(tmp_path, *optimize, "-params", params)
+
+
+def run_process(folder, *command, **environment):
+    """Run a command in a process of its own."""
+    result = subprocess.run(
+        [sys.executable, *map(str, command)], cwd=folder, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )  # fmt: skip
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_the_command_as_a_user_types_it(tmp_path):
+    options = ["-n", 150, "--eval-freq", 100, "--eval-episodes", 1, "-params", *SMALL, "n_envs:1"]
+    code, output = run_process(tmp_path, "-m", "rl_zoo3.train", "--algo", "cesd", "--env", "Quadruped-v0", *options)
+    assert code == 0 and model_of(tmp_path, env="Quadruped-v0").num_timesteps == 150, output
+
+
+def test_training_without_the_hook(tmp_path):
+    """As with ``pip install --target``: no .pth file is read."""
+    paths = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+    words = ["--algo", "rnd", "--env", MAZE, "-n", 60, "--eval-freq", -1, "-params", *SMALL[:-1], "n_envs:1"]
+    code, output = run_process(tmp_path, "-S", "-m", "rl_zoo3.train", *words, PYTHONPATH=paths)
+    assert code == 2 and "invalid choice: 'rnd'" in output
+    code, output = run_process(tmp_path, "-S", "-m", "sb3_cesd.train", *words, PYTHONPATH=paths)
+    assert code == 0 and model_of(tmp_path, algo="rnd").num_timesteps == 60, output

@@ -1,0 +1,197 @@
+"""RL Zoo's tuning: what a study searches, its trials, and training with one of them."""
+
+import inspect
+
+import optuna
+import pytest
+import torch as th
+from rl_zoo import run, train
+from stable_baselines3.common.noise import NormalActionNoise
+
+from sb3_cesd import METHODS, CeSD
+from sb3_cesd.zoo.hyperparams import read_entry
+from sb3_cesd.zoo.tuning import SearchSpace, build_reward, leaves, width
+
+MAZE = "MazeSquareC-v0"
+
+
+def ask():
+    return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
+
+
+def space(method="cesd", env_id="Walker-v0", config=None, given=None, **kwargs):
+    given = given or {}
+    return SearchSpace(METHODS[method], {**read_entry(config or f"{method}_laptop", env_id), **given}, given, **kwargs)
+
+
+def draw(searched, **values):
+    """Draw the values of the entry but for some."""
+    return searched.draw(optuna.trial.FixedTrial({**searched.start, **values}))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_laptop_scale_stays_at_laptop_scale(name):
+    searched = space(name)
+    assert max(searched.searched["n_skills"]) <= 16 and max(searched.searched["batch_size"]) <= 512
+    arguments = searched.arguments({**draws_of(searched), "net_arch": searched.searched["net_arch"][-1]})
+    for path, value in leaves(arguments):
+        assert path[-1] != "net_arch" or width(value) <= 512
+    METHODS[name]("MlpPolicy", "Pendulum-v1", buffer_size=100, device="cpu", **arguments)
+
+
+def draws_of(searched):
+    """Any draws."""
+    trial = ask()
+    searched.draw(trial)
+    return trial.params
+
+
+def plain_settings(part, depth=3):
+    """The plain attributes of a reward and its parts."""
+    settings = {}
+    for name, value in {**vars(part), **dict(getattr(part, "named_children", dict)())}.items():
+        if isinstance(value, bool | int | float | str):
+            settings[name] = value
+        elif isinstance(value, th.Tensor):
+            settings[name] = value.shape
+        elif depth and hasattr(value, "__dict__") and not isinstance(value, type):
+            settings[name] = plain_settings(value, depth - 1)
+    return settings
+
+
+@pytest.mark.parametrize("env_id", ["Walker-v0", "MazeTree-v0"])
+@pytest.mark.parametrize("scale", ["", "_laptop"])
+@pytest.mark.parametrize("name", METHODS)
+def test_the_first_trial_trains_with_the_entry(name, scale, env_id):
+    method, entry = METHODS[name], read_entry(f"{name}{scale}", env_id)
+    searched = space(name, env_id, f"{name}{scale}")
+    assert searched.start.keys() == draws_of(searched).keys()
+    arguments = draw(searched)
+    defaults = {key: each.default for key, each in inspect.signature(method).parameters.items()}
+    for key, value in arguments.items():
+        if not key.endswith("_kwargs"):
+            assert value == entry.get(key, defaults[key])
+    assert arguments.get("policy_kwargs", entry.get("policy_kwargs")) == entry.get("policy_kwargs")
+    drawn, said = (build_reward(method, given) for given in ({**entry, **arguments}, entry))
+    assert plain_settings(drawn) == plain_settings(said) != {}
+
+
+def test_draws_are_merged_with_the_entry():
+    maze = space(env_id="MazeTree-v0", config="cesd")
+    assert draw(maze, alpha=3.0)["intrinsic_kwargs"]["prototype_kwargs"]["learning_rate"] == 3e-4
+    laptop = space()
+    own = draw(laptop, alpha=3.0)["intrinsic_kwargs"]
+    assert own["encoder_kwargs"] == {"net_arch": [256, 256]} and own["alpha"] == 3.0 and own["cluster_window"] == 50
+    # Of another encoder, of the size of the entry; clusters learn before they freeze
+    other = draw(laptop, encoder="fourier", distance_encoder="temporal", start=0.0)["intrinsic_kwargs"]
+    assert other["encoder_kwargs"] == {} and other["distance_encoder_kwargs"] == {"net_arch": [256, 256]}
+    assert not build_reward(CeSD, {"intrinsic_kwargs": other}).constraint.freeze_clusters
+
+
+def test_ranges_contain_what_the_entry_says():
+    given = {"learning_rate": 0.1, "n_skills": 11, "n_steps": 9, "policy_kwargs": {"net_arch": [77, 77]}}
+    searched = SearchSpace(CeSD, {**read_entry("cesd_laptop", "Walker-v0"), **given}, given={})
+    assert searched.start["learning_rate"] == 0.1 == searched.searched["learning_rate"].high
+    assert 11 in searched.searched["n_skills"] and searched.searched["n_steps"].high == 9
+    assert draw(searched).get("policy_kwargs", given["policy_kwargs"]) == {"net_arch": [77, 77]}
+
+
+@pytest.mark.parametrize(
+    ("given", "not_searched"),
+    [
+        ({"n_skills": 10}, {"n_skills"}),
+        ({"gamma": 0.9, "learning_rate": 0.1}, {"gamma", "learning_rate"}),
+        ({"policy_kwargs": {"net_arch": [7, 7]}}, {"net_arch"}),
+        ({"intrinsic_kwargs": {"encoder": "fourier", "alpha": 3.0}}, {"encoder", "alpha"}),
+        ({"intrinsic_kwargs": {"entropy_kwargs": {"k": 9}}}, {"k"}),
+        ({"normalize": True}, {"freeze_clusters"}),
+        ({"ent_coef": 0.1}, {"exploration_noise", "noise_correlation"}),
+        ({"action_noise": NormalActionNoise([0.0], [0.1])}, {"exploration_noise", "noise_correlation"}),
+    ],
+)
+def test_what_is_given_is_not_searched(given, not_searched):
+    searched = space(env_id="Pendulum-v1", given=given)
+    assert space(env_id="Pendulum-v1").searched.keys() - searched.searched.keys() == not_searched
+    arguments = searched.arguments(draws_of(searched))
+    for path, value in leaves({name: value for name, value in given.items() if name.endswith("_kwargs")}):
+        found = arguments
+        for name in path:
+            found = found[name]
+        assert found == value
+    kwargs = {name: value for name, value in {**given, **arguments}.items() if name != "normalize"}
+    CeSD("MlpPolicy", "Pendulum-v1", device="cpu", **{**kwargs, "buffer_size": 100})
+
+
+def test_a_task_is_searched_for_what_matters_there():
+    from_scratch = space(env_id="WalkerRun-v0", is_task=True)
+    expected = {"learning_rate", "batch_size", "gamma", "tau", "n_steps", "exploration_noise", "noise_correlation"}
+    assert from_scratch.searched.keys() == expected | {"net_arch"}
+    assert space(env_id="WalkerRun-v0", is_task=True, is_pretrained=True).searched.keys() == expected
+    assert "intrinsic_kwargs" not in draw(from_scratch)
+
+
+STUDY = ["-n", 120, "-optimize", "--n-startup-trials", 1, "--n-evaluations", 1, "--eval-episodes", 2, "--no-optim-plots"]
+
+
+def load(folder, name="study"):
+    return optuna.load_study(study_name=name, storage=f"sqlite:///{folder}/study.db")
+
+
+@pytest.fixture(scope="module")
+def skills(tmp_path_factory):
+    """A study of skills that was continued, and a model."""
+    folder = tmp_path_factory.mktemp("study")
+    params = ["learning_starts:40", "batch_size:32", "n_envs:1", "intrinsic_kwargs:dict(alpha=0.5)"]
+    params += ["callback:'sb3_cesd.callbacks.ResumableCheckpoint'"]
+    storage = ["--storage", "sqlite:///study.db", "--study-name", "study"]
+    output = [run(folder, *STUDY, *storage, "--n-trials", n, "-params", *params) for n in (2, 1)]
+    run(folder, *storage, "--trial-id", 2, "-n", 50, "--eval-freq", -1, "-params", *params[:-1])
+    train(folder, "-n", 150, "-f", "pretrained")
+    return folder, output
+
+
+def test_a_study_of_skills_is_judged_by_them_and_continued(skills):
+    folder, output = skills
+    trials = load(folder).trials
+    assert len(trials) == 3 and "skill_score" in output[0] and "Searched: n_skills" in output[0]
+    for trial in trials:
+        assert trial.value == trial.user_attrs["skill_score"] and "alpha" not in trial.params
+    assert trials[0].params["n_skills"] == 10 and trials[0].params["encoder"] == "fourier", "the entry"
+    assert len(list((folder / "logs/cesd").glob("report_*.csv"))) >= 1
+
+
+def test_a_trial_is_trained_again(skills):
+    folder, _ = skills
+    params, model = load(folder).trials[2].params, CeSD.load(folder / f"logs/cesd/{MAZE}_4/{MAZE}.zip", device="cpu")
+    assert (model.n_skills, model.n_steps, model.tau) == (params["n_skills"], params["n_steps"], params["tau"])
+    own = model.intrinsic_kwargs
+    assert (own["alpha"], own["encoder"], own["entropy_kwargs"]["k"]) == (0.5, params["encoder"], params["k"])
+    assert own["prototype_kwargs"]["learning_rate"] == 3e-4 and model.batch_size == 32
+
+
+def test_a_study_of_something_else_is_not_continued(skills):
+    storage = ["--storage", "sqlite:///study.db", "--study-name", "study"]
+    with pytest.raises(ValueError, match="--study-name"):
+        run(skills[0], *STUDY, *storage, "--n-trials", 1, algo="diayn")
+
+
+def test_a_study_fine_tunes_one_skill(skills):
+    folder, _ = skills
+    agent = folder / f"pretrained/cesd/{MAZE}_1/{MAZE}.zip"
+    params = ["reward:'extrinsic'", "learning_starts:40", "n_envs:1", "batch_size:32"]
+    storage = ["--storage", "study.log", "--study-name", "task"]
+    for _ in range(2):
+        output = run(folder, *STUDY, *storage, "--n-trials", 1, "-i", agent, "-params", *params)
+    assert "All trials fine-tune skill" in output and "reward of the task" in output
+    file = optuna.storages.journal.JournalFileBackend(str(folder / "study.log"))
+    trials = optuna.load_study(study_name="task", storage=optuna.storages.JournalStorage(file)).trials
+    (skill,) = {trial.params["skill"] for trial in trials}
+    assert len(trials) == 2 and all(trial.value is not None for trial in trials)
+    options = ["-f", "tuned", "-n", 60, "--eval-freq", -1, "--trial-id", 1, "-i", agent]
+    run(folder, *storage, *options, "-params", *params)
+    assert CeSD.load(folder / f"tuned/cesd/{MAZE}_1/{MAZE}.zip").skill == skill
+
+
+def test_trials_that_learn_nothing_are_warned_of(tmp_path):
+    with pytest.warns(UserWarning, match="learn nothing"):
+        run(tmp_path, *STUDY, "--n-trials", 1, "-params", "n_envs:1")
