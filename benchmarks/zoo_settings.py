@@ -9,7 +9,7 @@ from runs import Row, canonical
 from zoo_runs import RUN_NAME, SAVED_AT, ZooRun, first_folder, folder_of, is_checkpoint, read_run
 
 from sb3_cesd.skill_ddpg.saved_files import with_lists
-from sb3_cesd.zoo.nested import leaves
+from sb3_cesd.zoo.tuning import leaves
 
 Settings = dict[str, str]
 #: Options of RL Zoo for evaluations
@@ -107,7 +107,7 @@ def pretraining_of(run: ZooRun) -> Settings:
 
 def _texts(values: Row) -> Settings:
     """Flatten values, nested names joined by dots, and convert them to text."""
-    return {".".join(map(str, path)): str(with_lists(value)) for path, value in leaves(values).items()}
+    return {".".join(map(str, path)): str(with_lists(value)) for path, value in leaves(values)}
 
 
 def table_of(settings: Iterable[Settings], index: pd.Index) -> pd.DataFrame:

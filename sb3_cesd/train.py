@@ -16,11 +16,10 @@ from sb3_cesd.zoo import register
 def with_checkpoint_found(arguments: list[str]) -> list[str]:
     """Replace a folder of checkpoints after ``-i``, which RL Zoo rejects, by the model of its latest checkpoint."""
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("-i", "--trained-agent", type=Path)
+    parser.add_argument("-i", "--trained-agent")
     known, others = parser.parse_known_args(arguments)
-    if known.trained_agent is None or not known.trained_agent.is_dir():
-        return arguments
-    return [*others, "-i", str(find_checkpoint(known.trained_agent) / MODEL)]
+    agent = known.trained_agent
+    return [*others, "-i", str(find_checkpoint(agent) / MODEL)] if agent and Path(agent).is_dir() else arguments
 
 
 def main() -> None:

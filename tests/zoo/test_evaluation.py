@@ -1,9 +1,5 @@
 """RL Zoo's evaluations of a pre-training, during training and of a trial: by the skills."""
 
-import errno
-import inspect
-from pathlib import Path
-
 import numpy as np
 import optuna
 import pytest
@@ -13,8 +9,10 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
-from sb3_cesd.callbacks import FEW_EPISODES
 from sb3_cesd.metrics import play_and_score
+from sb3_cesd.zoo import register
+
+register()
 
 METRICS = {"skill_score", "coarse_coverage", "knn_accuracy", "particle_entropy", "mean_reward", "on_cluster_share"}
 
@@ -34,7 +32,7 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         return {**metrics, "skill_score": next(scores)}, rollouts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sb3_cesd.callbacks.play_and_score", score)
+        patch.setattr("sb3_cesd.eval_callback.play_and_score", score)
         model.learn(150, callback=callback)
     output = capsys.readouterr().out
     assert output.count("New best skill score!") == 2 and "New best mean reward" not in output
@@ -56,35 +54,24 @@ def test_metrics_go_on_in_another_training_as_evaluations_do(make_model, tmp_pat
         assert written["timesteps"].tolist() == [50, 100] and {len(written[name]) for name in written} == {2}
 
 
-def test_evaluations_are_written_as_a_whole(make_model, tmp_path):
-    """What was there is untouched where the disk is full."""
-    callback = make_callback(make_vec_env("Pendulum-v1", 8), log_path=tmp_path)
-    make_model().learn(50, callback=callback)
-    written = (tmp_path / "evaluations.npz").read_bytes()
-
-    def fill_disk(file, **arrays):
-        Path(file if isinstance(file, str) else file.name).write_bytes(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(np, "savez", fill_disk)
-        with pytest.raises(OSError, match="What was there before is untouched: free some space"):
-            callback._write(dict.fromkeys(METRICS, 0.0), np.zeros(8), np.ones(8))
-    assert (tmp_path / "evaluations.npz").read_bytes() == written
-    assert [path.name for path in tmp_path.iterdir()] == ["evaluations.npz"]
-
-
 def test_model_that_has_not_learned_is_not_the_best(make_model, tmp_path, capsys):
     callback = make_callback(make_vec_env("Pendulum-v1", 8), best_model_save_path=tmp_path)
     model = make_model(learning_starts=60).learn(50, callback=callback)
+    assert "Not taken as the best model: learning starts after 60 steps." in capsys.readouterr().out
+    make_model(train_freq=(1, "episode")).learn(50, callback=make_callback(make_vec_env("Pendulum-v1", 8)))
+    assert "Not taken as the best model: it has not learned yet." in capsys.readouterr().out
     assert not list(tmp_path.iterdir()) and callback.best_mean_reward == -np.inf
     model.learn(50, callback=callback, reset_num_timesteps=False)
     assert "New best skill score!" in capsys.readouterr().out and (tmp_path / "best_model.zip").is_file()
 
 
-def test_training_goes_on_as_without_evaluations(make_model):
+@pytest.mark.parametrize("ent_coef", [None, 0.1])
+def test_training_goes_on_as_without_evaluations(make_model, ent_coef):
+    """Also with a stochastic policy, which draws from the generator that training draws from."""
     often, never = (
-        make_model().learn(100, callback=make_callback(make_vec_env("Pendulum-v1", 8), eval_freq=freq, verbose=0))
+        make_model(ent_coef=ent_coef).learn(
+            100, callback=make_callback(make_vec_env("Pendulum-v1", 8), eval_freq=freq, verbose=0, deterministic=False)
+        )
         for freq in (50, 1000)
     )
     for name, value in never.policy.state_dict().items():
@@ -98,13 +85,10 @@ def test_statistics_of_training_normalise(make_model):
     assert eval_env.obs_rms.count == env.obs_rms.count > 60
 
 
-@pytest.mark.parametrize("n_eval_episodes, expected", [(5, 64), (1, 8), (10, 12)])
-def test_number_of_episodes(make_model, tmp_path, n_eval_episodes, expected):
-    """RL Zoo's default is too few; ``--eval-episodes`` is taken, at least two of each skill."""
-    assert inspect.signature(rl_zoo3.exp_manager.ExperimentManager).parameters["n_eval_episodes"].default == FEW_EPISODES
-    callback = make_callback(make_vec_env("Pendulum-v1", 8), n_eval_episodes, verbose=0, log_path=tmp_path)
+def test_each_skill_is_played_twice_at_least(make_model, tmp_path):
+    callback = make_callback(make_vec_env("Pendulum-v1", 8), 1, verbose=0, log_path=tmp_path)
     make_model().learn(50, callback=callback)
-    assert len(callback.evaluations_results[0]) == expected
+    assert len(callback.evaluations_results[0]) == 8
 
 
 @pytest.mark.parametrize("make", ["task", "ppo"])
@@ -136,26 +120,3 @@ def test_objective_of_other_models_is_their_reward(make_model):
     callback = make_trial_callback(trial, n_eval_episodes=8)
     make_model(reward="extrinsic").learn(50, callback=callback)
     assert callback.last_mean_reward < -100 and callback.n_eval_episodes == 8 and not trial.user_attrs
-
-
-def test_training_goes_on_as_without_evaluations_that_draw_actions(make_model):
-    """A stochastic policy draws from the generator that training draws from."""
-    often, never = (
-        make_model(ent_coef=0.1).learn(
-            100, callback=make_callback(make_vec_env("Pendulum-v1", 8), eval_freq=freq, verbose=0, deterministic=False)
-        )
-        for freq in (50, 1000)
-    )
-    for name, value in never.policy.state_dict().items():
-        assert (value == often.policy.state_dict()[name]).all()
-
-
-def test_trials_of_a_study_play_as_many_episodes_whatever_they_draw():
-    """At least two of each skill of the trial with the most skills."""
-    trial = optuna.create_study().ask()
-    assert make_trial_callback(trial).n_episodes() == 64 and make_trial_callback(trial, n_eval_episodes=8).n_episodes() == 8
-    trial.most_skills = 50
-    assert make_trial_callback(trial).n_episodes() == 100
-    trial.most_skills = 16
-    assert make_trial_callback(trial).n_episodes() == 64
-    assert make_trial_callback(trial, n_eval_episodes=8).n_episodes() == 32

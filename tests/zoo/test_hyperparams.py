@@ -1,13 +1,10 @@
 """The entries of our configs: what they are composed of, and that methods can be trained with them."""
 
 import inspect
-import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import yaml
-from sb3_cesd.zoo.experiment import find_entries
 
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
@@ -24,11 +21,12 @@ from sb3_cesd.zoo.hyperparams import (
     compose,
     configs,
     entries,
-    find_config,
+    find_conf_file,
     hyperparams_folder,
     merge,
     read_entry,
     read_sections,
+    with_params,
 )
 
 DOMAINS = ("Walker", "Quadruped", "Jaco")
@@ -142,32 +140,39 @@ def test_entry_of_any_environment():
 
 def test_what_a_conf_file_means(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("cesd_laptop.yml", "cesd_laptop", "./cesd_laptop.yml", "sb3_cesd.zoo.hyperparams.cesd_laptop"):
-        assert find_config(name) == "cesd_laptop"
-    folder = hyperparams_folder()
-    assert find_config(str(folder / "cesd.yml")) == "cesd" and find_config(str(folder / "rnd_laptop.yml")) == "rnd_laptop"
-    monkeypatch.chdir(folder.parent)
-    assert find_config("hyperparams/cesd_laptop.yml") == "cesd_laptop"
-    monkeypatch.chdir(folder)
-    assert find_config("cesd.yml") == "cesd"
-    # Those of the user
+    module = "sb3_cesd.zoo.hyperparams.cesd_laptop"
+    for name in ("cesd_laptop.yml", "cesd_laptop", str(hyperparams_folder() / "cesd_laptop.yml")):
+        assert find_conf_file(name) == module
+    monkeypatch.chdir(hyperparams_folder())
+    assert find_conf_file("cesd.yml") == "sb3_cesd.zoo.hyperparams.cesd"
+    # Those of the user come first
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cesd.yml").touch()
-    for name in ("cesd.yml", str(tmp_path / "cesd.yml"), "mine/cesd.yml", "mine.yml", "mine.module", "common.yml"):
-        assert find_config(name) is None
+    for name in ("cesd.yml", str(tmp_path / "cesd.yml"), "sb3_cesd.registry"):
+        assert find_conf_file(name) == name
+    for name in ("cesd_lptop.yml", "mine.py", "./cesd_labtop", "other/cesd_laptop", "common.yml", "no_such.module"):
+        with pytest.raises(ValueError, match="cesd_laptop"):
+            find_conf_file(name)
 
 
-def test_a_conf_file_that_does_not_exist_is_named():
-    init = find_entries(lambda self, algo, config=None: vars(self).update(algo=algo, config=config))
-    with pytest.raises(ValueError, match=r"There is no cesd_lptop\.yml: .* one of cesd\.yml, .*cesd_laptop\.yml\.$"):
-        init(SimpleNamespace(), "cesd", config="cesd_lptop.yml")
-    for name in ("cesd_labtop", "mine.py", "./cesd_labtop", "other/cesd_laptop"):
-        with pytest.raises(ValueError, match=rf"There is no {name}: .* one of cesd\.yml, .*cesd_laptop\.yml\.$"):
-            init(SimpleNamespace(), "cesd", config=name)
-    manager = SimpleNamespace(continue_training=False, optimize_hyperparameters=False)
-    init(manager, "cesd", config="sb3_cesd.registry")
-    assert manager.config == "sb3_cesd.registry", "RL Zoo imports modules"
-    init(SimpleNamespace(), "sac", config="cesd_lptop.yml")
+@pytest.mark.parametrize(
+    ("kept", "given", "expected"),
+    [
+        ({"encoder_kwargs": {"net_arch": [8]}, "k": 1}, {"encoder": "contrastive"}, {"net_arch": [8]}),
+        ({"encoder_kwargs": {"net_arch": [8]}, "k": 1}, {"encoder": "fourier"}, None),
+        (
+            {"encoder_kwargs": {"net_arch": [8], "features_dim": 2}},
+            {"encoder_kwargs": {"features_dim": 3}},
+            {"net_arch": [8], "features_dim": 3},
+        ),
+    ],
+)
+def test_params_change_nested_arguments_one_by_one(kept, given, expected):
+    """But another encoder takes no arguments of the former."""
+    entry = {"gamma": 0.9, "intrinsic_kwargs": kept, "env_kwargs": {"a": 1}}
+    changed = with_params(CeSD, entry, {"intrinsic_kwargs": given, "env_kwargs": {"b": 2}})
+    assert changed["intrinsic_kwargs"].get("encoder_kwargs") == expected
+    assert changed["gamma"] == 0.9 and changed["env_kwargs"] == {"b": 2}
 
 
 def test_released_setting_is_written_out(monkeypatch):
@@ -221,11 +226,17 @@ def test_released_setting_is_written_out(monkeypatch):
     assert own["encoder"] == "contrastive" and entry["warm_up"] == "random" and entry["policy_kwargs"]["shared_value"] is False
 
 
-def test_printed_entries(tmp_path):
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "sb3_cesd.zoo.hyperparams", "cesd_laptop"]
-    for env_ids, expected in (([], entries("cesd_laptop")), (["Jaco-v0"], {"Jaco-v0": read_entry("cesd_laptop", "Jaco-v0")})):
-        result = subprocess.run([*command, *env_ids], cwd=tmp_path, capture_output=True, text=True, timeout=100)
-        assert result.returncode == 0 and yaml.safe_load(result.stdout) == expected, result.stderr
+def test_printed_entries(monkeypatch, capsys):
+    for words, expected in (
+        (["cesd_laptop"], entries("cesd_laptop")),
+        (["cesd_laptop", "Jaco-v0"], {"Jaco-v0": read_entry("cesd_laptop", "Jaco-v0")}),
+    ):
+        monkeypatch.setattr(sys, "argv", ["hyperparams", *words])
+        hyperparams.main()
+        assert yaml.safe_load(capsys.readouterr().out) == expected
+    monkeypatch.setattr(sys, "argv", ["hyperparams", "template"])
+    hyperparams.main()
+    assert {"MyEnv-v0", "MyTask-v0"} == yaml.safe_load(capsys.readouterr().out).keys()
 
 
 @pytest.mark.parametrize("method", ["metra", "lsd", "csd", "csf"])
