@@ -1,6 +1,7 @@
 """Runs and studies of RL Zoo."""
 
 import argparse
+import inspect
 import sys
 import warnings
 from collections import OrderedDict
@@ -16,11 +17,12 @@ from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER
 from rl_zoo3.utils import ALGOS
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import is_checkpoint
+from sb3_cesd.common.arguments import check_names
 from sb3_cesd.envs import batch_envs
-from sb3_cesd.eval_callback import FEW_EPISODES, SkillEvalCallback
-from sb3_cesd.metrics.objective import N_EPISODES
+from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
@@ -104,7 +106,16 @@ class SkillExperimentManager(ExperimentManager):
         if self.reward == "intrinsic" and self.n_eval_episodes == FEW_EPISODES:
             # RL Zoo's default is too small to compare skills
             self.n_eval_episodes = N_EPISODES
+        self._check_names(result[0])
         return result
+
+    def _check_names(self, hyperparams: Params) -> None:
+        """Check for misspelt arguments, with what may have been meant; those of the reward are checked where it is made."""
+        parameters = [inspect.signature(each).parameters for each in (self.method, self.method.from_pretrained)]
+        check_names(self.config, hyperparams, {*parameters[0], *parameters[1], "noise_type", "noise_std"})
+        policy = self.method.policy_aliases.get(hyperparams.get("policy", ""))
+        if policy is not None:
+            check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, inspect.signature(policy).parameters)
 
     def create_callbacks(self) -> None:
         super().create_callbacks()

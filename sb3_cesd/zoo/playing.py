@@ -95,8 +95,6 @@ class PlayedSkills(VecSkillObservation):
 
     def __init__(self, venv: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
         super().__init__(venv, skill_space, skill_duration=None, skill=skill, order="cycle")
-        # Nor does a model that is loaded with these environments change its skills
-        self.clock.follows_model = False  # type: ignore[misc]
         self._begins = True
 
     def reset(self) -> dict[str, np.ndarray]:

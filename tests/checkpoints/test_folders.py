@@ -18,7 +18,7 @@ from sb3_cesd.callbacks import ResumableCheckpoint
 from sb3_cesd.checkpoints import folders, remaining_timesteps, resume
 from sb3_cesd.checkpoints.folders import BUFFER, CALLBACKS, MODEL, STATISTICS, checkpoints_in, find_checkpoint
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.train import with_checkpoints_found
+from sb3_cesd.train import with_checkpoint_found
 
 ENDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
 
@@ -65,7 +65,9 @@ def test_the_last_are_kept_and_found(trained):
     assert find_checkpoint(earlier) == find_checkpoint(earlier / MODEL) == earlier
     assert CeSD.load(earlier / MODEL).num_timesteps == 200
     for option in (["-i", str(trained)], ["--trained-agent", str(trained)]):
-        assert with_checkpoints_found(option) == [option[0], str(latest / MODEL)]
+        assert with_checkpoint_found(option) == ["-i", str(latest / MODEL)]
+    for others in (["-n", "1"], ["-i", "model.zip", "-f", str(trained)], ["-i", ""]):
+        assert with_checkpoint_found(others) == others
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         find_checkpoint(trained.parent / "misspelt")
 

@@ -32,7 +32,7 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         return {**metrics, "skill_score": next(scores)}, rollouts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sb3_cesd.eval_callback.play_and_score", score)
+        patch.setattr("sb3_cesd.callbacks.play_and_score", score)
         model.learn(150, callback=callback)
     output = capsys.readouterr().out
     assert output.count("New best skill score!") == 2 and "New best mean reward" not in output
@@ -57,9 +57,6 @@ def test_metrics_go_on_in_another_training_as_evaluations_do(make_model, tmp_pat
 def test_model_that_has_not_learned_is_not_the_best(make_model, tmp_path, capsys):
     callback = make_callback(make_vec_env("Pendulum-v1", 8), best_model_save_path=tmp_path)
     model = make_model(learning_starts=60).learn(50, callback=callback)
-    assert "Not taken as the best model: learning starts after 60 steps." in capsys.readouterr().out
-    make_model(train_freq=(1, "episode")).learn(50, callback=make_callback(make_vec_env("Pendulum-v1", 8)))
-    assert "Not taken as the best model: it has not learned yet." in capsys.readouterr().out
     assert not list(tmp_path.iterdir()) and callback.best_mean_reward == -np.inf
     model.learn(50, callback=callback, reset_num_timesteps=False)
     assert "New best skill score!" in capsys.readouterr().out and (tmp_path / "best_model.zip").is_file()

@@ -173,7 +173,7 @@ def test_other_algorithms_are_left_to_rl_zoo(tmp_path):
 )
 @pytest.mark.parametrize("optimize", [[], ["-optimize", "--n-trials", 1]])
 def test_misspelt_arguments(tmp_path, params, meant, optimize):
-    with pytest.raises((TypeError, ValueError), match=meant):
+    with pytest.raises((TypeError, ValueError), match=f"did you mean .{meant}"):
         run(tmp_path, *optimize, "-params", params)
 
 
