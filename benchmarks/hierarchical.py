@@ -11,23 +11,112 @@ command. Steps are those of the environment, 25 per choice.
 """
 
 import argparse
-import os
+import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from arguments import at_least, check_eval_freq, existing, make_folder, output_folder, seeds_of
-from hierarchical_run import CONTROLLERS, DURATION, learn_goals
-from runs import Row, read_rows, run_missing, runs_left
-from urlb import estimate
+import gymnasium as gym
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from runs import Row, add_run_options, add_seeds, check_eval_freq, positive, ray_address, run_missing, seeds_of
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
 from urlb_methods import METHODS, SCALES, entry_steps
-from urlb_run import model_file
+from urlb_run import OF_EVALUATION, model_file, random_returns, returns_of
 
-from sb3_cesd.envs.goals import GOAL_TASKS
+from sb3_cesd import SkillOptions, registry
+from sb3_cesd.envs.goals import GOAL_TASKS, make_goal_task
+from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Methods without skills: the same algorithm acts in every step, or random actions
 WITHOUT_SKILLS = ("scratch", "random")
-#: Assumed steps per second until a run is finished (one core of an AMD EPYC)
-STEPS_PER_SECOND = 1000.0
+#: Steps for which a skill is followed
+DURATION = 25
+#: Controllers by name, with their arguments; an episode has 8 choices, so PPO learns from 32 episodes at a time
+CONTROLLERS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
+    "ppo": (PPO, {"n_steps": 256, "batch_size": 64, "ent_coef": 0.01}),
+    "dqn": (
+        DQN,
+        {"learning_rate": 3e-4, "buffer_size": 50_000, "learning_starts": 200, "train_freq": 1, "target_update_interval": 500},
+    ),
+}
+
+
+class TableOfSkills(gym.ActionWrapper[Any, Any, Any]):
+    """Choose continuous skills by index, among those that have one."""
+
+    def __init__(self, env: SkillOptions) -> None:
+        super().__init__(env)
+        self._vectors = env.skill_space.vectors
+        self.action_space = spaces.Discrete(len(self._vectors))
+
+    def action(self, action: int) -> np.ndarray:
+        """Look up the vector of a skill."""
+        return self._vectors[action]
+
+
+def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
+    """
+    Create a task for a controller.
+
+    :param name: one of ``GOAL_TASKS``
+    :param model: a pre-trained model whose skills are the actions; ``None`` for the actions of the robot
+    :param controller: one of ``CONTROLLERS``
+    :return: the task; an algorithm without continuous actions chooses continuous skills by index
+    """
+    task = make_goal_task(name)
+    if model is None:
+        return task
+    options = SkillOptions(task, model, DURATION)
+    return TableOfSkills(options) if controller == "dqn" and not model.skill_space.discrete else options
+
+
+def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
+    """
+    Learn to reach goals, by choosing skills or from scratch.
+
+    :param run: the columns of :data:`~urlb_methods.OF_GOALS`
+    :param models: folder of the pre-trained models
+    :param evaluations: folder for the returns of all evaluation episodes
+    :return: ``steps`` in the environment and ``returns`` (steps within the radius of a goal, of 200 in an episode) of the
+        evaluations (means, as JSON), ``final_return`` and ``n_skills``
+    """
+    th.set_num_threads(1)
+    folder = evaluations / "_".join(str(value) for value in run.values())
+    skills: SkillDDPG | None = None
+    if METHODS[run["method"]].pretrained:
+        file = model_file(models, run, run["pretrain_steps"])
+        skills = registry.METHODS[METHODS[run["method"]].algo].load(file, device="cpu", buffer_size=1)
+    make_envs = partial(make_vec_env, lambda: make_task(run["task"], skills, run["controller"]), 1)
+    eval_env = make_envs(seed=OF_EVALUATION + run["seed"])
+    if run["method"] == "random":
+        return {"n_skills": 0, **random_returns(eval_env, run["n_eval_episodes"], run["seed"], run["n_timesteps"], folder)}
+    duration = 1 if skills is None else DURATION
+    algorithm, arguments = CONTROLLERS[run["controller"]]
+    if skills is None:
+        # As many episodes per update as with skills
+        arguments = {**arguments, **{name: arguments[name] * DURATION for name in ("n_steps", "batch_size")}}
+    env = make_envs(seed=run["seed"])
+    controller = algorithm("MultiInputPolicy", env, seed=run["seed"], device="cpu", **arguments)
+    callback = EvalCallback(
+        eval_env,
+        n_eval_episodes=run["n_eval_episodes"],
+        eval_freq=run["eval_freq"] // duration,
+        log_path=str(folder),
+        verbose=0,
+        warn=False,
+    )
+    start = time.perf_counter()
+    controller.learn(run["n_timesteps"] // duration, callback=callback, log_interval=None)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - start
+    env.close()
+    eval_env.close()
+    n_skills = 0 if skills is None else skills.n_skills
+    return {"seconds": round(seconds, 1), "n_skills": n_skills, **returns_of(callback, duration)}
 
 
 def main() -> None:
@@ -35,67 +124,38 @@ def main() -> None:
     methods = [name for name, method in METHODS.items() if method.pretrained or name in WITHOUT_SKILLS]
     parser.add_argument("--methods", nargs="+", choices=methods, default=["metra", "scratch", "random"])
     parser.add_argument("--tasks", nargs="+", choices=list(GOAL_TASKS), default=["AntMultiGoal"])
-    parser.add_argument(
-        "--seeds", type=at_least(0, 10_000), nargs="+", default=[3], help="number of seeds, or the first and one past the last"
-    )
-    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="scale of the pre-trained models")
-    parser.add_argument("--pretrain-steps", type=at_least(1), help="steps of the pre-trained models (default: as in urlb.py)")
+    add_seeds(parser, 3)
+    parser.add_argument("--scale", choices=SCALES, default="laptop", help="scale of the pre-trained models")
+    parser.add_argument("--pretrain-steps", type=positive, help="steps of the pre-trained models (default: as in urlb.py)")
     parser.add_argument("--controller", choices=list(CONTROLLERS), default="ppo", help="algorithm that chooses the skills")
-    parser.add_argument(
-        "--steps", type=at_least(DURATION), default=400_000, help="environment steps of learning to choose, at least"
-    )
-    parser.add_argument("--eval-freq", type=at_least(DURATION), default=50_000, help="steps between two evaluations")
-    parser.add_argument("--n-eval-episodes", type=at_least(1), default=20, help="episodes per evaluation")
-    parser.add_argument("--jobs", type=at_least(1), default=2, help="number of parallel runs")
-    parser.add_argument("--models", type=existing, help="folder of the pre-trained models (default: models in --output)")
-    parser.add_argument("--output", type=output_folder, default=Path("results/urlb"), help="folder of the results")
-    parser.add_argument("--dry-run", action="store_true", help="list the missing runs, and how long they will take")
+    parser.add_argument("--steps", type=positive, default=400_000, help="environment steps of learning to choose, at least")
+    parser.add_argument("--eval-freq", type=positive, default=50_000, help="steps between two evaluations")
+    parser.add_argument("--n-eval-episodes", type=positive, default=20, help="episodes per evaluation")
+    parser.add_argument("--models", type=Path, help="folder of the pre-trained models (default: models in --output)")
+    add_run_options(parser, "results/urlb")
     args = parser.parse_args()
-    seeds = seeds_of(parser, args.seeds)
-    check_eval_freq(parser, args.eval_freq, args.steps, "learning ends")
+    check_eval_freq(parser, args.eval_freq, args.steps)
     if args.eval_freq % DURATION:
         parser.error(f"--eval-freq {args.eval_freq}: a skill takes {DURATION} steps, pass a multiple of that")
     if args.controller == "dqn" and "scratch" in args.methods:
         parser.error("--controller dqn: it takes no continuous actions, leave scratch out or pass --controller ppo")
     output = args.output.resolve()
-    models = output / "models" if args.models is None else args.models.resolve()
     runs: list[Row] = []
-    for seed in seeds:
+    for seed in seeds_of(parser, args.seeds):
         for task in args.tasks:
             domain = GOAL_TASKS[task].env_id
-            steps = args.pretrain_steps or entry_steps(args.scale, domain)
             for method in args.methods:
-                run = {"method": method, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
-                learns = method not in WITHOUT_SKILLS
-                runs.append(
-                    {
-                        **run,
-                        "pretrain_steps": steps if learns else 0,
-                        "controller": args.controller if method != "random" else 0,
-                        "n_timesteps": args.steps,
-                        "eval_freq": args.eval_freq if method != "random" else 0,
-                        "n_eval_episodes": args.n_eval_episodes,
-                    }
-                )
-    for run in [] if args.dry_run else runs_left(runs, read_rows(output / "hierarchical.csv"), {}):
-        file = model_file(models, run, run["pretrain_steps"])
-        if run["method"] not in WITHOUT_SKILLS and not file.is_file():
-            option = f" --pretrain-steps {args.pretrain_steps}" if args.pretrain_steps else ""
-            parser.error(
-                f"there is no {file}: train it with python benchmarks/urlb.py --methods {run['method']} "
-                f"--domains {run['domain']} --scale {args.scale} --seeds {run['seed']} {run['seed'] + 1} --tasks{option} "
-                f"--output {models.parent if models.name == 'models' else f'FOLDER, and pass --models FOLDER{os.sep}models'}"
-            )
-    if not args.dry_run:
-        make_folder(parser, args.output)
-    run_missing(
-        runs,
-        partial(learn_goals, models=models, evaluations=output / "hierarchical_evaluations"),
-        output / "hierarchical.csv",
-        args.jobs,
-        args.dry_run,
-        partial(estimate, steps="n_timesteps", steps_per_second=STEPS_PER_SECOND),
-    )
+                run: Row = {"method": method, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
+                steps = args.pretrain_steps or entry_steps(args.scale, domain)
+                run["pretrain_steps"] = 0 if method in WITHOUT_SKILLS else steps
+                run["controller"] = args.controller if method != "random" else 0
+                run["n_timesteps"] = args.steps
+                run["eval_freq"] = args.eval_freq if method != "random" else 0
+                run["n_eval_episodes"] = args.n_eval_episodes
+                runs.append(run)
+    models = output / "models" if args.models is None else args.models.resolve()
+    learn = partial(learn_goals, models=models, evaluations=output / "hierarchical_evaluations")
+    run_missing(runs, learn, output / "hierarchical.csv", args.jobs, args.dry_run, ray_address(args))
 
 
 if __name__ == "__main__":

@@ -2,19 +2,26 @@
 
 import inspect
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from entries import UNDONE, read_entry
-
-from sb3_cesd import registry
+from sb3_cesd import preset, registry
 from sb3_cesd.common.merging import merge
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
-
-
+#: Columns that identify a run, and an estimate by MINE
+OF_MAZE = ("method", "maze", "seed", "n_timesteps")
+OF_MINE = (*OF_MAZE, "n_iterations")
+#: Environment steps of a run, as in the yml files; also those of rows without the column
+N_TIMESTEPS = 36_000
 #: Exploration noise of all methods except CeSD
 WHITE_NOISE = {"exploration_noise": 0.2, "noise_correlation": 0.0}
+#: Variants in which one departure of the defaults from the released code is undone
+UNDONE: dict[str, dict[str, Any]] = {
+    "log1p=True": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True}}},
+    "entropy=released": {"intrinsic_kwargs": {"entropy_kwargs": {"log1p": True, "scale": "variance"}}},
+    "shared_value=False": {"policy_kwargs": {"shared_value": False}},
+    "start=0": {"intrinsic_kwargs": {"constraint_kwargs": {"start": 0.0, "freeze_clusters": False}}},
+}
 
 
 class Method(NamedTuple):
@@ -23,76 +30,56 @@ class Method(NamedTuple):
 
     :param algo: name in RL Zoo
     :param config: name of the yml file
-    :param overrides: arguments of the constructor that differ from the yml file, see :func:`~entries.read_entry`
+    :param overrides: arguments of the constructor that differ from it; dictionaries are merged
     """
 
     algo: str
     config: str
-    overrides: Mapping[str, Any] = MappingProxyType({})
+    overrides: Mapping[str, Any] = {}
 
     def arguments(self) -> dict[str, Any]:
-        """
-        Read the yml file.
+        """Return the arguments of the constructor, and ``n_envs``."""
+        settings = preset("published", MAZE, self.config)
+        return merge({**settings, "n_envs": settings.n_envs}, self.overrides)
 
-        :return: arguments of the constructor, and ``n_timesteps`` and ``n_envs``
-        """
-        return read_entry(self.config, MAZE, self.overrides)
-
-
-#: Default number of environment steps of a run, as in the yml files; also that of rows without the column
-N_TIMESTEPS = 36_000
 
 MAIN: dict[str, Method] = {
     "cesd": Method("cesd", "cesd"),
     "released": Method("cesd", "cesd_released"),
     **{name: Method(name, name) for name in registry.METHODS if name != "cesd"},
 }
-
-
-def with_white_noise(overrides: Mapping[str, Any] = MappingProxyType({})) -> Method:
-    """
-    Create a variant of CeSD.
-
-    :param overrides: arguments that differ
-    :return: CeSD with the exploration noise of the other methods
-    """
-    return Method("cesd", "cesd", merge(WHITE_NOISE, overrides))
-
-
-def with_continuous_skills() -> dict[str, Method]:
-    """
-    Find the methods that have continuous skills by default; in mazes, the entries of all methods have discrete ones.
-
-    :return: these methods with continuous skills, of which ten are played
-    """
-    parameters = {name: inspect.signature(method.__init__).parameters for name, method in registry.METHODS.items()}
-    skill_types = {name: of_method["skill_type"].default for name, of_method in parameters.items()}
-    return {
-        f"{name}, skills={skill_type}": Method(
-            name, name, {"skill_type": skill_type, "skill_dim": parameters[name]["skill_dim"].default}
-        )
-        for name, skill_type in skill_types.items()
-        if skill_type != "discrete"
-    }
-
-
-#: The method of which the ablations vary an argument
+#: The method of which the ablations vary an argument: CeSD with the noise of the others
 BASE = "noise=white"
 APT_WITH_NOISE = "apt, noise=cesd"
+_VARIED: dict[str, dict[str, Any]] = {
+    **{f"alpha={alpha:g}": {"intrinsic_kwargs": {"alpha": alpha}} for alpha in (0.1, 2.0, 10.0)},
+    **{f"ensemble_size={size}": {"policy_kwargs": {"ensemble_size": size}} for size in (1, 2, 5)},
+    **{f"kappa={kappa:g}": {"intrinsic_kwargs": {"relabel_kwargs": {"kappa": kappa}}} for kappa in (0.25, 0.5, 1.0)},
+    **UNDONE,
+}
 ABLATIONS: dict[str, Method] = {
-    BASE: with_white_noise(),
-    **{f"alpha={alpha:g}": with_white_noise({"intrinsic_kwargs": {"alpha": alpha}}) for alpha in (0.1, 2.0, 10.0)},
-    **{f"ensemble_size={size}": with_white_noise({"policy_kwargs": {"ensemble_size": size}}) for size in (1, 2, 5)},
-    **{
-        f"kappa={kappa:g}": with_white_noise({"intrinsic_kwargs": {"relabel_kwargs": {"kappa": kappa}}})
-        for kappa in (0.25, 0.5, 1.0)
-    },
-    **{name: with_white_noise(overrides) for name, overrides in UNDONE.items()},
+    BASE: Method("cesd", "cesd", WHITE_NOISE),
+    **{name: Method("cesd", "cesd", {**WHITE_NOISE, **varied}) for name, varied in _VARIED.items()},
     APT_WITH_NOISE: Method("apt", "apt", {name: MAIN["cesd"].arguments()[name] for name in WHITE_NOISE}),
 }
-#: CeSD with another number of environments than the 20 of the yml file
-ENVIRONMENTS: dict[str, Method] = {f"n_envs={n_envs}": Method("cesd", "cesd", {"n_envs": n_envs}) for n_envs in (1, 32)}
-#: CeSD with another number of skills than the 10 of the yml file
-NUMBERS: dict[str, Method] = {f"n_skills={n}": Method("cesd", "cesd", {"n_skills": n}) for n in (5, 20, 40)}
-CONTINUOUS = with_continuous_skills()
-METHODS = {**MAIN, **ABLATIONS, **ENVIRONMENTS, **NUMBERS, **CONTINUOUS}
+#: CeSD with other numbers of environments and skills than the 20 and 10 of the yml file
+NUMBERS: dict[str, Method] = {
+    f"{name}={n}": Method("cesd", "cesd", {name: n})
+    for name, numbers in {"n_envs": (1, 32), "n_skills": (5, 20, 40)}.items()
+    for n in numbers
+}
+
+
+def _with_continuous_skills() -> dict[str, Method]:
+    """Find the methods with continuous skills by default; in mazes, the entries of all methods have discrete ones."""
+    found = {}
+    for name, method in registry.METHODS.items():
+        defaults = {key: each.default for key, each in inspect.signature(method.__init__).parameters.items()}
+        if defaults["skill_type"] != "discrete":
+            own = {key: defaults[key] for key in ("skill_type", "skill_dim")}
+            found[f"{name}, skills={own['skill_type']}"] = Method(name, name, own)
+    return found
+
+
+CONTINUOUS = _with_continuous_skills()
+METHODS = {**MAIN, **ABLATIONS, **NUMBERS, **CONTINUOUS}

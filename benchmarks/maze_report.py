@@ -4,25 +4,25 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from bands import draw_band
-from intervals import cell
-from join import join_files
-from made_with import made_with
+from estimates import cell, draw_band, interval
+from join import join
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, ENVIRONMENTS, MAIN, N_TIMESTEPS, NUMBERS
-from maze_summary import draw_ranking, in_order, method_colors, name_of, summary
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, MAIN, NUMBERS, OF_MAZE
+from runs import filled, made_with
 from scipy import stats
 
+from sb3_cesd import registry
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.metrics.plots import draw_maze_panels, skill_colors
 
-#: Column -> (heading, decimals)
+COVERAGE, ACCURACY = "total_coverage_coarse", "knn_accuracy"
+#: Column -> heading and decimals
 COLUMNS = {
-    "total_coverage_coarse": ("total coverage (bins of 0.1)", 3),
+    COVERAGE: ("total coverage (bins of 0.1)", 3),
     "total_coverage": ("total coverage (bins of 0.05)", 3),
     "policy_coverage": ("policy coverage (bins of 0.05)", 3),
     "policy_coverage_coarse": ("policy coverage (bins of 0.1)", 3),
@@ -31,14 +31,14 @@ COLUMNS = {
     "mi_plug_in": ("MI [nats]", 2),
     "mi_mine": ("MI by MINE [nats]", 2),
     "mi_mine_shuffled": ("the same, skills shuffled", 2),
-    "knn_accuracy": ("k-NN accuracy", 2),
+    ACCURACY: ("k-NN accuracy", 2),
     "particle_entropy": ("particle entropy", 3),
     "cluster_size_entropy": ("entropy of cluster sizes [nats]", 2),
 }
-#: Published total coverage of CeSD (bins of 0.05), after a longer training
-PUBLISHED_COVERAGE = {
-    "square_a": 0.71, "square_b": 0.66, "square_c": 0.60, "square_d": 0.57, "tree": 0.40, "corridor": 0.82,
-}  # fmt: skip
+SUMMARISED = {COVERAGE: ("coverage", 3), ACCURACY: ("k-NN accuracy", 2)}
+#: Columns by which methods are compared, and minimum number of seeds
+COMPARED = (COVERAGE, "policy_coverage_coarse", "on_cluster_share", "mi_late", ACCURACY)
+MIN_SEEDS = 4
 #: Arguments that trade off clusters and coverage: method -> value
 VARIED = {
     "alpha": {"alpha=0.1": "0.1", BASE: "1", "alpha=2": "2", "alpha=10": "10"},
@@ -46,9 +46,8 @@ VARIED = {
     "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {BASE: "10"},
 }
 VARYING = {method for methods in VARIED.values() for method in methods} - {BASE}
-#: Columns by which methods are compared, and minimum number of seeds
-COMPARED = ("total_coverage_coarse", "policy_coverage_coarse", "on_cluster_share", "mi_late", "knn_accuracy")
-MIN_SEEDS = 4
+#: Methods that come first and last
+FIRST, LAST = "cesd", "released"
 
 
 def write(output: Path, n_timesteps: int) -> None:
@@ -57,93 +56,107 @@ def write(output: Path, n_timesteps: int) -> None:
 
     :param output: folder of the benchmark, with ``runs.csv``, ``mine.csv`` and ``rollouts``
     :param n_timesteps: environment steps of the runs that are reported
-    :raises ValueError: if a file is damaged, or of another benchmark
     """
-    rows, estimates = (join_files([output], name) for name in ("runs.csv", "mine.csv"))
-    rollouts_folder = output / "rollouts"
-    if len(rows):
-        if "maze" not in rows:
-            raise ValueError(f"{output / 'runs.csv'} is of another benchmark: pass a folder that maze.py wrote to.")
-        others = sorted(set(rows.n_timesteps) - {n_timesteps})
-        rows = rows[rows.n_timesteps == n_timesteps]
-        if others:
-            print(f"Runs of {', '.join(map(str, others))} steps are left out: pass --steps to report them.")
+    rows = join([output / "runs.csv"])
+    rows = rows[rows.n_timesteps == n_timesteps] if len(rows) else rows
     if rows.empty:
         print(f"There are no runs of {n_timesteps} steps yet.")
         return
-    rows = with_mine(rows, estimates)
-    methods = in_order(rows, [method for method in MAIN if method in set(rows.method)])
-    compared = methods + [method for method in (BASE, APT_WITH_NOISE) if method in set(rows.method)]
-    ablations = [method for method in (*ABLATIONS, *ENVIRONMENTS, *NUMBERS, *CONTINUOUS) if method in set(rows.method)]
+    rows = with_mine(rows, join([output / "mine.csv"]))
+    known = set(rows.method)
+    methods = in_order(rows, [method for method in MAIN if method in known])
     if methods:
         of_methods = rows[rows.method.isin(methods)]
         write_text_whole(output / "summary.md", summary(of_methods, methods))
         save_figure_whole(draw_ranking(of_methods, methods), output / "ranking.png", dpi=110)
-        write_text_whole(output / "table.md", table(rows[rows.method.isin(compared)], compared))
-        print((output / "table.md").read_text(encoding="utf-8"))
-    if ablations:
-        both = [*(["cesd"] if "cesd" in methods else []), *ablations]
-        write_text_whole(output / "ablations.md", table(rows[rows.method.isin(both)], both))
-    if set(ablations) & VARYING:
+        text = table(rows, [*methods, *(method for method in (BASE, APT_WITH_NOISE) if method in known)])
+        write_text_whole(output / "table.md", text)
+        print(text)
+    if ablations := [method for method in (*ABLATIONS, *NUMBERS, *CONTINUOUS) if method in known]:
+        write_text_whole(output / "ablations.md", table(rows, [*methods[: FIRST in methods], *ablations]))
+    if known & VARYING:
         save_figure_whole(draw_trade_off(rows), output / "trade_off.png", dpi=110)
-    with_rollouts = {maze: rollout_files(rollouts_folder, methods, maze, n_timesteps) for maze in rows.maze.unique()}
-    for maze, files in with_rollouts.items():
-        here = set(rows.method[rows.maze == maze])
-        left_out = ", ".join(method for method in methods if method in here - set(files))
-        if left_out:
-            print(f"There are no rollouts of {left_out} in {maze}: pictures and curves are without them.")
-        if files:
-            panels = {name_of(method): np.load(of_method[0])["drawn"].astype(float) for method, of_method in files.items()}
+    rollouts: dict[str, dict[str, list[Path]]] = {}
+    for maze in rows.maze.unique():
+        found = {method: sorted((output / "rollouts").glob(f"{method}_{maze}_*_{n_timesteps}.npz")) for method in methods}
+        if any(found.values()):
+            rollouts[maze] = {method: files for method, files in found.items() if files}
+            panels = {name_of(method): np.load(files[0])["drawn"].astype(float) for method, files in rollouts[maze].items()}
             figure = draw_maze_panels(LAYOUTS[maze], panels, legend=True)
             save_figure_whole(figure, output / f"skills_{maze}.png", dpi=110)
-    if any(with_rollouts.values()):
-        figure = draw_curves({maze: files for maze, files in with_rollouts.items() if files})
-        save_figure_whole(figure, output / "coverage.png", dpi=110)
+    if rollouts:
+        save_figure_whole(draw_curves(rollouts), output / "coverage.png", dpi=110)
 
 
 def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
-    """
-    Add mutual information by MINE.
-
-    :param rows: runs
-    :param estimates: rows of ``mine.csv``; those with fewer iterations than others are left out, as their bound is lower
-    :return: the runs with ``mi_mine`` and, as far as known, ``mi_mine_shuffled``, NaN without an estimate; without these
-        columns if there are no estimates
-    """
+    """Add the estimates of ``mine.csv``, without those of fewer iterations than others, whose bound is lower."""
     if estimates.empty:
         return rows
-    key = ["method", "maze", "seed", "n_timesteps"]
-    of_runs = estimates.assign(n_timesteps=estimates.get("n_timesteps", N_TIMESTEPS)).fillna({"n_timesteps": N_TIMESTEPS})
-    of_runs = of_runs.merge(rows[key])
-    most = of_runs.n_iterations.max()
-    if (of_runs.n_iterations < most).any():
-        print(f"Estimates of MINE of fewer than {most} iterations are left out: complete them by maze.py --mine.")
-    columns = [*key, *(name for name in COLUMNS if name.startswith("mi_mine") and name in of_runs)]
-    return rows.merge(of_runs.loc[of_runs.n_iterations == most, columns], on=key, how="left")
+    of_runs = filled(estimates, OF_MAZE).merge(rows[list(OF_MAZE)].astype(object))
+    most = of_runs[of_runs.n_iterations == of_runs.n_iterations.max()]
+    columns = [*OF_MAZE, *(name for name in ("mi_mine", "mi_mine_shuffled") if name in most)]
+    return rows.astype(dict.fromkeys(OF_MAZE, object)).merge(most[columns], on=list(OF_MAZE), how="left")
 
 
-def rollout_files(folder: Path, methods: list[str], maze: str, n_timesteps: int) -> dict[str, list[Path]]:
+def in_order(rows: pd.DataFrame, methods: list[str]) -> list[str]:
+    """Order methods for tables and figures: CeSD, the others by their coverage, and CeSD as released."""
+    means = rows.groupby(["method", "maze"])[COVERAGE].mean().groupby("method").mean()
+    return sorted(methods, key=lambda method: (method == LAST, method != FIRST, -float(means[method]), method))
+
+
+def name_of(method: str) -> str:
+    """Return the name of a method in its paper, e.g. ``"DIAYN"``."""
+    names = {LAST: "CeSD, released setting", **{name: kind.__name__ for name, kind in registry.METHODS.items()}}
+    return names.get(method, method)
+
+
+def method_colors() -> dict[str, str]:
+    """Choose a colour for each method, whatever methods have runs."""
+    methods = [*registry.METHODS, LAST]
+    return dict(zip(methods, skill_colors(len(methods)), strict=True))
+
+
+def summary(rows: pd.DataFrame, methods: list[str]) -> str:
     """
-    Find the rollouts of methods in a maze.
+    Write coverage and k-NN accuracy of all methods in all mazes as one table.
 
-    :param folder: folder of the rollouts
-    :param methods: methods
-    :param maze: the maze
-    :param n_timesteps: environment steps of the runs
-    :return: method -> its files, one per seed; methods without files are left out
+    :param rows: runs of these methods
+    :param methods: in the order of the table
+    :return: Markdown; the largest mean of each column is bold
     """
-    found = {method: sorted(folder.glob(f"{method}_{maze}_*_{n_timesteps}.npz")) for method in methods}
-    return {method: files for method, files in found.items() if files}
+    mazes = sorted(rows.maze.unique())
+    columns = [(maze, column) for maze in mazes for column in SUMMARISED]
+    headings = [f"{maze}: {SUMMARISED[column][0]}" for maze, column in columns]
+    lines = ["| | " + " | ".join(headings) + " |", "|---" * (len(columns) + 1) + "|"]
+    means = {key: rows[rows.maze == key[0]].groupby("method")[key[1]].mean() for key in columns}
+    for method in methods:
+        cells = []
+        for maze, column in columns:
+            text = cell(rows[(rows.maze == maze) & (rows.method == method)][column], SUMMARISED[column][1])
+            cells.append(f"**{text}**" if means[maze, column].get(method) == means[maze, column].max() else text)
+        lines.append(f"| {name_of(method)} | " + " | ".join(cells) + " |")
+    seeds = rows.groupby(["method", "maze"], sort=False).seed.nunique().unstack()
+    usual = int(seeds.stack().mode().max())
+    others = {name: seeds.loc[name, mazes] for name in methods if (seeds.loc[name, mazes] != usual).any()}
+    told = "; ".join(
+        f"{name_of(name)}: {', '.join(f'{n:.0f}' for n in of_mazes.fillna(0))}" for name, of_mazes in others.items()
+    )
+    lines += [
+        "",
+        f"Means over {usual} seeds{f' ({told})' if told else ''} with 95 % t-intervals; the largest of a column is bold.",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def table(rows: pd.DataFrame, methods: list[str]) -> str:
     """
-    Write the measures of methods as tables.
+    Write all measures of methods, a table for each maze, and p-values.
 
     :param rows: runs
     :param methods: in the order of the table
-    :return: Markdown, a table for each maze
+    :return: Markdown
     """
+    rows = rows[rows.method.isin(methods)]
     columns = [column for column in COLUMNS if column in rows and rows[column].notna().any()]
     lines = []
     for maze, of_maze in rows.groupby("maze"):
@@ -152,81 +165,68 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
         lines.append("|---" * (len(columns) + 2) + "|")
         for method in methods:
             of_method = of_maze[of_maze.method == method]
-            if of_method.empty:
-                continue
-            cells = []
-            for column in columns:
-                cells.append(cell(of_method[column], COLUMNS[column][1]))
-            lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
-        if maze in PUBLISHED_COVERAGE and "cesd" in methods:
-            empty = " | ".join(f"{PUBLISHED_COVERAGE[maze]}" if column == "total_coverage" else "" for column in columns)
-            lines.append(f"| CeSD as published | | {empty} |")
+            if len(of_method):
+                cells = (cell(of_method[column], COLUMNS[column][1]) for column in columns)
+                lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
         lines.append("")
     lines += comparison(rows, methods)
-    lines.append(f"Mean and 95 % t-interval over seeds; {budget(rows)} a run, `python benchmarks/maze.py`, {made_with(rows)}.")
+    budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
+    budget = " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
+    lines.append(f"Mean and 95 % t-interval over seeds; {budget} a run, `python benchmarks/maze.py`, {made_with(rows)}.")
     return "\n".join(lines) + "\n"
 
 
-def comparison(rows: pd.DataFrame, methods: list[str], reference: str = "cesd") -> list[str]:
-    """
-    Compute two-sided p-values of the Mann-Whitney test, which allows for values that are bounded, as coverage is by 1.
-
-    :param rows: runs
-    :param methods: methods to be compared with the reference
-    :param reference: the other method
-    :return: lines of Markdown; empty if no two methods have enough seeds
-    """
+def comparison(rows: pd.DataFrame, methods: list[str]) -> list[str]:
+    """Tabulate p-values of the Mann-Whitney test, which allows for values that are bounded, as coverage is by 1."""
     columns = [column for column in COMPARED if column in rows]
     lines = []
     for maze, of_maze in rows.groupby("maze"):
-        of_reference = of_maze[of_maze.method == reference]
+        of_first = of_maze[of_maze.method == FIRST]
         for method in methods:
             of_method = of_maze[of_maze.method == method]
-            if method == reference or min(len(of_reference), len(of_method)) < MIN_SEEDS:
+            if method == FIRST or min(len(of_first), len(of_method)) < MIN_SEEDS:
                 continue
             cells = []
             for column in columns:
-                values, others = of_reference[column].dropna(), of_method[column].dropna()
+                values, others = of_first[column].dropna(), of_method[column].dropna()
                 enough = min(len(values), len(others)) >= MIN_SEEDS
                 cells.append(f"{stats.mannwhitneyu(values, others).pvalue:.2g}" if enough else "-")
-            lines.append(f"| {maze} | {method} | {len(of_reference)}, {len(of_method)} | " + " | ".join(cells) + " |")
+            lines.append(f"| {maze} | {method} | {len(of_first)}, {len(of_method)} | " + " | ".join(cells) + " |")
     if not lines:
         return []
-    heading = f"| maze | {reference} against | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |"
-    return [
-        "p-values (Mann-Whitney, two-sided, not corrected for their number)",
-        "",
-        heading,
-        "|---" * (len(columns) + 3) + "|",
-        *lines,
-        "",
-    ]
+    heading = f"| maze | {FIRST} against | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |"
+    title = "p-values (Mann-Whitney, two-sided, not corrected for their number)"
+    return [title, "", heading, "|---" * (len(columns) + 3) + "|", *lines, ""]
 
 
-def budget(rows: pd.DataFrame) -> str:
-    """
-    Describe how long runs were.
-
-    :param rows: runs
-    :return: environment steps and updates
-    """
-    budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
-    return " or ".join(f"{steps} steps and {updates} updates" for steps, updates in budgets)
+def draw_ranking(rows: pd.DataFrame, methods: list[str]) -> Figure:
+    """Draw k-NN accuracy against total coverage: a point per method with t-intervals over seeds, a panel per maze."""
+    mazes = sorted(rows.maze.unique())
+    figure = Figure(figsize=(4.6 * len(mazes) + 1.5, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    all_axes = figure.subplots(1, len(mazes), squeeze=False, sharex=True, sharey=True)[0]
+    colors, points = method_colors(), {}
+    for axes, maze in zip(all_axes, mazes, strict=True):
+        for method in methods:
+            of_method = rows[(rows.maze == maze) & (rows.method == method)]
+            if len(of_method):
+                (x, x_half), (y, y_half) = (interval(of_method[column]) for column in SUMMARISED)
+                points[name_of(method)] = axes.errorbar(x, y, y_half, x_half, "o", color=colors[method], alpha=0.8)
+        axes.set(title=maze, xlabel="total coverage (bins of 0.1)")
+        axes.grid(alpha=0.2)
+    # Intervals may exceed 1
+    all_axes[0].set(ylabel="k-NN accuracy", xlim=(None, 1.05), ylim=(None, 1.05))
+    figure.legend(list(points.values()), list(points), loc="outside right center", fontsize=8)
+    return figure
 
 
 def draw_curves(files: dict[str, dict[str, list[Path]]]) -> Figure:
-    """
-    Draw coverage over the course of training.
-
-    :param files: maze -> method -> rollouts with the curves of its runs
-    :return: total coverage over environment steps, one panel per maze, mean and 95 % t-interval over seeds
-    """
+    """Draw total coverage over steps, a panel per maze, from the files of rollouts by maze and method."""
     figure = Figure(figsize=(4 * len(files) + 1.5, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     colors, lines = method_colors(), {}
-    for axes, (maze, of_maze) in zip(
-        figure.subplots(1, len(files), squeeze=False, sharey=True)[0], files.items(), strict=True
-    ):
+    all_axes = figure.subplots(1, len(files), squeeze=False, sharey=True)[0]
+    for axes, (maze, of_maze) in zip(all_axes, files.items(), strict=True):
         for method, paths in of_maze.items():
             curves = [np.load(path) for path in paths]
             coverage = [curve["coverage"] for curve in curves]
@@ -240,13 +240,7 @@ def draw_curves(files: dict[str, dict[str, list[Path]]]) -> Figure:
 
 
 def draw_trade_off(rows: pd.DataFrame) -> Figure:
-    """
-    Draw how arguments of CeSD trade coverage for clusters.
-
-    :param rows: runs
-    :return: on-cluster share against total coverage of CeSD, one row per argument that varies, one
-        column per maze
-    """
+    """Draw on-cluster share against total coverage of CeSD: a row per argument that varies, a column per maze."""
     mazes = list(rows.maze.unique())
     figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -256,7 +250,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
         # The same seeds for all methods: differences between seeds would hide the effect of an argument
         drawn = of_maze[of_maze.method.isin(VARYING)].groupby("method").seed
         of_maze = of_maze[of_maze.seed.isin(set.intersection(*(set(seeds) for _, seeds in drawn)) if len(drawn) else ())]
-        means = of_maze.groupby("method")[["on_cluster_share", "total_coverage_coarse"]].mean()
+        means = of_maze.groupby("method")[["on_cluster_share", COVERAGE]].mean()
         for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
             known = [method for method in methods if method in means.index]
             axes.plot(*means.loc[known].to_numpy().T, color="lightgrey", zorder=1)
@@ -264,12 +258,10 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
                 color = colormaps["viridis"](0.9 * list(methods).index(method) / (len(methods) - 1))
                 axes.scatter(*means.loc[method], color=color, s=45, label=methods[method], zorder=2)
             if "apt" in means.index:
-                axes.axhline(means.total_coverage_coarse["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
+                axes.axhline(means[COVERAGE]["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
             if column == len(mazes) - 1:
                 axes.legend(title=name, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-        low, high = all_axes[0, column].get_ylim()
-        low = min(low, high - 0.1)
-        all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03), ylim=(low, high + 0.05 * (high - low)))
+        all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03))
     figure.supxlabel("on-cluster share", fontsize=10)
     figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
     return figure

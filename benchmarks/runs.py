@@ -1,23 +1,19 @@
-"""Many training runs in one command: resumable, in parallel or on a cluster, each with a row of a CSV file."""
+"""Many training runs in one command: resumable, in parallel or on a Ray cluster, each with a row of a CSV file."""
 
-import csv
-import io
+import argparse
 import json
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 import traceback
-import uuid
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,73 +21,185 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
-from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from sb3_cesd.common.files import write_text_whole
 
 Row = dict[str, Any]
-#: How often in a row a backend may fail without finishing any run, and how long it is given to detect losses [s]
-N_ATTEMPTS, DELAY = 4, 5.0
+#: Values of the columns that identify a run, where older rows lack them
+OLD_ROWS: Row = {
+    "n_envs": 1,
+    "pretrain_envs": 1,
+    "eval_freq": 0,
+    "n_skill_episodes": 1,
+    "repeat": 0,
+    "task_params": 0,
+    "chosen_by": 0,
+    "n_timesteps": 36_000,
+}
+#: How often in a row workers may be lost without finishing any run
+N_ATTEMPTS = 4
 
 
-def read_rows(path: Path) -> pd.DataFrame:
-    """
-    Read the finished runs.
-
-    An incomplete line (from a full disk, or an editor) is skipped with a warning, so that only its run is repeated.
-
-    :param path: the CSV file
-    :return: all rows of finished runs; empty if there is no file yet
-    :raises ValueError: if the file contains no table
-    """
-    if not path.is_file() or path.stat().st_size == 0:
-        return pd.DataFrame()
-    content = path.read_bytes()
-    try:
-        header, *lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is damaged ({error}): restore it, or pass another --output.") from error
-    if lines and not content.endswith(b"\n"):
-        lines[-1] = []
-    if not any(header):
-        raise ValueError(f"{path} contains no table: restore it, or pass another --output.")
-    whole = [line for line in lines if len(line) == len(header) and any(line)]
-    if len(whole) < len(lines):
-        warnings.warn(f"{path}: {len(lines) - len(whole)} of {len(lines)} lines are not whole, their runs are done again.")
-    text = io.StringIO()
-    csv.writer(text).writerows([header, *whole])
-    return pd.read_csv(io.StringIO(text.getvalue()))
+def read_rows(*paths: Path) -> pd.DataFrame:
+    """Read the finished runs of CSV files; a row that is in two of them counts once."""
+    tables = [pd.read_csv(path) for path in paths if path.is_file()]
+    return pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True) if tables else pd.DataFrame()
 
 
 def write_rows(path: Path, rows: pd.DataFrame) -> None:
-    """
-    Write runs to a CSV file, the same on all systems.
-
-    :param path: the CSV file
-    :param rows: the runs
-    """
+    """Write runs to a CSV file, the same on all systems, and wholly or not at all."""
     write_text_whole(path, rows.to_csv(index=False, lineterminator="\n"))
 
 
-def append_row(path: Path, row: Row) -> None:
-    """
-    Add a run to the CSV file. If the process is killed, the file has either the whole row or none of it.
+def plain(cell: Any) -> Any:
+    """Give equal cells the same form: in columns with gaps or text, 0 is read as 0.0, "0" or "0.0"."""
+    with suppress(TypeError, ValueError, OverflowError):
+        if float(cell) == int(float(cell)):
+            return int(float(cell))
+    return cell
 
-    :param path: the CSV file
-    :param row: columns by name; a column that the file does not have yet is added
+
+def filled(rows: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Give cells of some columns their :func:`plain` form, and older rows the values that they lack."""
+    for name in names:
+        cells = rows[name] if name in rows else pd.Series(index=rows.index, dtype=object)
+        known = [plain(OLD_ROWS.get(name, cell) if pd.isna(cell) else cell) for cell in cells]
+        rows = rows.assign(**{name: pd.Series(known, index=rows.index, dtype=object)})
+    return rows
+
+
+def keys_of(rows: pd.DataFrame, names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return what identifies the run of each row: the values of some columns, as text."""
+    names = list(names)
+    return [tuple(map(str, row)) for row in filled(rows, names)[names].itertuples(index=False)]
+
+
+def runs_left(runs: Sequence[Row], rows: pd.DataFrame) -> list[Row]:
+    """Return the runs that have no row yet, each once."""
+    done = set(keys_of(rows, runs[0])) if runs and len(rows) else set()
+    left = {tuple(str(plain(value)) for value in run.values()): run for run in runs}
+    return [run for key, run in left.items() if key not in done]
+
+
+def run_missing(
+    runs: Sequence[Row],
+    run_one: Callable[[Row], Row],
+    path: Path,
+    n_jobs: int,
+    dry_run: bool = False,
+    address: str | None = None,
+) -> pd.DataFrame:
     """
-    write_rows(path, pd.concat([read_rows(path), pd.DataFrame([row])], ignore_index=True))
+    Do the runs that are not in the CSV file yet.
+
+    :param runs: values that identify each run, by name of the column; the same columns for all
+    :param run_one: does a run and returns more columns
+    :param path: the CSV file
+    :param n_jobs: number of parallel runs, each in its own process (in this one if there is a single one)
+    :param dry_run: only print what would be done
+    :param address: address of a Ray cluster (``"local"`` starts one here); ``None`` for processes of this machine
+    :return: all rows of the file
+    :raises RuntimeError: after all runs, if some failed, which the next call repeats; immediately, if another process is
+        writing the file
+    """
+    rows = read_rows(path)
+    missing = runs_left(runs, rows)
+    print(f"{len(runs)} runs, {len(runs) - len(missing)} of them done already")
+    if dry_run:
+        for run in missing:
+            print("  " + " ".join(f"{name}={value}" for name, value in run.items()))
+    if missing and "seconds" in rows:
+        usual = rows.groupby("method").seconds.median()
+        hours = sum(usual.get(run["method"], rows.seconds.median()) for run in missing) / 3600
+        print(f"about {hours:.1f} hours of one core, if they take as long as those in {path}")
+    if dry_run or not missing:
+        return rows
+    failures = []
+    with only_one(path), sigterm_exits(), tqdm(total=len(missing), unit="run") as progress:
+        for run, measures, failure in results_of(partial(_do, run_one), missing, n_jobs, address):
+            progress.update()
+            if failure:
+                failures.append(failure)
+                tqdm.write(f"{run} failed:\n{failure}")
+            else:
+                # Read again, since a column of text would become one of numbers with a gap
+                write_rows(path, pd.concat([read_rows(path), pd.DataFrame([{**run, **measures}])], ignore_index=True))
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
+    return read_rows(path)
+
+
+def _do(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:
+    """Do a run. Its failure must not affect the others."""
+    try:
+        used = json.dumps(versions())  # as the clone is when it starts
+        return run, {**run_one(run), "versions": used}, ""
+    except Exception:
+        return run, {}, traceback.format_exc()
+
+
+def results_of(
+    do: Callable[[Row], tuple[Row, Row, str]], runs: Sequence[Row], n_jobs: int, address: str | None = None
+) -> Iterator[tuple[Row, Row, str]]:
+    """Do runs in parallel, and return results as they come; a run whose worker was lost is done again."""
+    if address is not None:
+        yield from _results_of_ray(do, list(runs), n_jobs, address)
+        return
+    left, n_attempts = list(runs), 0
+    while left:
+        n_left = len(left)
+        workers = Parallel(
+            n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs, **worker_options(n_jobs)
+        )
+        try:
+            for result in workers(delayed(do)(run) for run in list(left)):
+                left.remove(result[0])
+                yield result
+        except BrokenProcessPool as lost:
+            n_attempts = n_attempts + 1 if len(left) == n_left else 0
+            if n_attempts == N_ATTEMPTS:
+                raise
+            tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
+
+
+def _results_of_ray(
+    do: Callable[[Row], tuple[Row, Row, str]], runs: list[Row], n_jobs: int, address: str
+) -> Iterator[tuple[Row, Row, str]]:
+    try:
+        import ray
+    except ImportError:
+        raise SystemExit("Ray is not installed: pip install 'sb3_cesd[cluster]', or pass --backend loky.") from None
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False)
+    # Half a core each, so that there is room on other machines for the runs of one that is lost
+    task = ray.remote(num_cpus=0.5, max_retries=10, scheduling_strategy="SPREAD")(do.func)  # type: ignore[attr-defined]
+    working = [task.remote(*do.args, run) for run in runs[:n_jobs]]  # type: ignore[attr-defined]
+    for number in range(len(runs)):
+        (done,), working = ray.wait(working, num_returns=1)
+        working += [task.remote(*do.args, run) for run in runs[n_jobs + number : n_jobs + number + 1]]  # type: ignore[attr-defined]
+        yield ray.get(done)
+
+
+def worker_options(n_jobs: int) -> Row:
+    """Return arguments of joblib's ``Parallel`` with which workers end when this process does."""
+    return {"initializer": end_with, "initargs": (os.getpid(),)} if n_jobs > 1 else {}
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent has ended for any reason (not on Windows, where that does not show)."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """
-    Lock the CSV file against other processes.
-
-    :param path: the CSV file
-    :raises RuntimeError: if another process has locked it
-    """
+    """Lock the CSV file against other processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_suffix(".lock"))
     try:
@@ -105,212 +213,9 @@ def only_one(path: Path) -> Iterator[None]:
         Path(lock.lock_file).unlink(missing_ok=True)
 
 
-def run_missing(
-    runs: Iterable[Row],
-    run_one: Callable[[Row], Row],
-    path: Path,
-    n_jobs: int,
-    dry_run: bool = False,
-    estimate: Callable[[Row, pd.DataFrame], float] | None = None,
-    defaults: Row | None = None,
-) -> pd.DataFrame:
-    """
-    Do the runs that are not in the CSV file yet.
-
-    SIGTERM ends it with the usual exit code, and ends all workers.
-
-    :param runs: values that identify each run, by name of the column; the same columns for all
-    :param run_one: does a run, in its own process, and returns more columns
-    :param path: the CSV file
-    :param n_jobs: number of parallel runs
-    :param dry_run: only print what would be done
-    :param estimate: estimates the duration of a run [s] from the rows of finished ones
-    :param defaults: values of columns that rows may lack
-    :return: all rows of the file
-    :raises RuntimeError: after all runs, if some failed, which the next call repeats; immediately, if another process is
-        writing the file
-    """
-    with nullcontext() if dry_run else only_one(path), sigterm_exits():
-        # A method that is named twice is done once
-        once = {tuple(run.items()): run for run in runs}
-        return _run_missing(list(once.values()), run_one, path, n_jobs, dry_run, estimate, defaults or {})
-
-
-def _run_missing(
-    runs: list[Row],
-    run_one: Callable[[Row], Row],
-    path: Path,
-    n_jobs: int,
-    dry_run: bool,
-    estimate: Callable[[Row, pd.DataFrame], float] | None,
-    defaults: Row,
-) -> pd.DataFrame:
-    finished = Finished(path, defaults)
-    if not dry_run:
-        finished.collect()  # runs that a killed call left
-    rows = read_rows(path)
-    lacking = [name for name in runs[0] if len(rows) and name not in rows and name not in defaults]
-    if lacking:
-        raise ValueError(f"{path} has no column {lacking[0]!r}: it is of another benchmark or version, pass another --output.")
-    missing = runs_left(runs, rows, defaults)
-    print(f"{len(runs)} runs, {len(runs) - len(missing)} of them done already")
-    if dry_run:
-        for run in missing:
-            print("  " + " ".join(f"{name}={value}" for name, value in run.items()))
-    if estimate is not None and missing:
-        hours = sum(estimate(run, rows) for run in missing) / 3600
-        print(f"about {hours:.1f} hours of one core, {hours / n_jobs:.1f} hours for {n_jobs} jobs")
-    if dry_run or not missing:
-        return rows
-    failures: list[str] = []
-    with tqdm(total=len(missing), unit="run") as progress:
-
-        def collect() -> None:
-            for run, failure in finished.collect(left):
-                progress.update()
-                left.remove(run)
-                if failure:
-                    failures.append(failure)
-                    tqdm.write(f"{run} failed:\n{failure}")
-
-        left, n_attempts = list(missing), 0
-        while left:
-            n_left = len(left)
-            # Results may be lost without an error, as their file is removed if it is damaged
-            lost: Exception = RuntimeError(f"its results are not in {finished.folder}: see that nothing else works there")
-            with _every_second(collect):
-                try:
-                    Parallel(n_jobs=n_jobs, batch_size=1, pre_dispatch=n_jobs, **worker_options())(
-                        delayed(_do)(run_one, run, finished) for run in list(left)
-                    )
-                except Exception as error:  # backends raise various errors if a process or machine is lost
-                    lost = error
-            if left:
-                n_attempts = n_attempts + 1 if len(left) == n_left else 0
-                if n_attempts == N_ATTEMPTS:
-                    raise lost
-                tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
-                time.sleep(DELAY)
-    finished.remove()
-    if failures:
-        raise RuntimeError(f"{len(failures)} of {len(missing)} runs failed, the last one with:\n{failures[-1]}")
-    return read_rows(path)
-
-
-class Finished:
-    """
-    Finished runs that are not in the CSV file yet, as files that workers on any machine write to a folder.
-
-    :param path: the CSV file
-    :param defaults: values of columns that rows may lack
-    """
-
-    def __init__(self, path: Path, defaults: Row | None = None) -> None:
-        self.path = path
-        self.defaults = defaults or {}
-        self.folder = path.resolve().with_suffix(".finished")
-
-    def add(self, run: Row, measures: Row, failure: str) -> None:
-        """
-        Add a run for the process that writes the CSV file.
-
-        :param run: the run
-        :param measures: its measures
-        :param failure: how it failed, or an empty string
-        """
-        name = f"{time.time_ns()}_{uuid.uuid4().hex}"  # in the order in which they end
-        write_text_whole(self.folder / f"{name}.json", json.dumps([run, measures, failure], default=float))
-
-    def remove(self) -> None:
-        """Remove the folder, including unfinished files of killed workers."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def collect(self, expected: list[Row] | None = None) -> list[tuple[Row, str]]:
-        """
-        Move finished runs to the CSV file, except those that it already has: a killed call may have moved them, or a lost
-        worker may have finished a run that was repeated.
-
-        :param expected: drop all other runs (a lost worker may have finished one that was repeated); ``None`` to keep all
-        :return: the runs, and how each failed (or an empty string)
-        """
-        runs: list[tuple[Row, str]] = []
-        for file in sorted(self.folder.glob("*.json")):
-            try:
-                run, measures, failure = json.loads(file.read_text())
-            except (ValueError, TypeError):  # not JSON, or not three parts
-                warnings.warn(f"{file} is damaged: it was removed, and its run is done again.")
-                file.unlink()
-                continue
-            new = expected is None or (run in expected and run not in [other for other, _ in runs])
-            if new:
-                if not failure and _key(run, run) not in keys_of(read_rows(self.path), run, self.defaults):
-                    append_row(self.path, {**run, **measures})
-                runs.append((run, failure))
-            file.unlink()
-        return runs
-
-
-def _do(run_one: Callable[[Row], Row], run: Row, finished: Finished) -> None:
-    """Do a run. Its failure must not affect the others."""
-    try:
-        used = json.dumps(versions())  # an error here must not cost hours of learning
-        finished.add(run, {**run_one(run), "versions": used}, "")
-    except Exception:
-        finished.add(run, {}, traceback.format_exc())
-
-
-@contextmanager
-def _every_second(collect: Callable[[], None]) -> Iterator[None]:
-    """
-    Call a function every second while the context lasts.
-
-    :param collect: function to call every second in a thread, and at the end
-    """
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(1.0):
-            collect()
-
-    with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(repeat)
-        try:
-            yield
-        finally:
-            over.set()
-        future.result()
-    collect()
-
-
-def worker_options() -> Row:
-    """
-    Choose how workers start.
-
-    :return: arguments of joblib's ``Parallel``; processes of this machine end with this one, those of a cluster do not
-    """
-    backend, _ = get_active_backend()
-    return {"initializer": end_with, "initargs": (os.getpid(),)} if type(backend).__name__ == "LokyBackend" else {}
-
-
-def end_with(parent: int, interval: float = 0.5) -> None:
-    """
-    End this process when its parent has ended for any reason; not on Windows, where the end of a parent does not show.
-
-    :param parent: process that started this one
-    :param interval: time between two checks [s]
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(interval)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
-    """Make SIGTERM raise ``SystemExit`` with the exit code of the signal, so that everything is cleaned up."""
+    """Make SIGTERM raise ``SystemExit``, so that workers are ended and checkpoints written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -321,126 +226,82 @@ def sigterm_exits() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def keys_of(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> set[tuple[str, ...]]:
-    """
-    Return the keys of finished runs.
-
-    :param rows: rows of the CSV file
-    :param names: columns that identify a run
-    :param defaults: values of columns that rows may lack
-    :return: keys of the runs
-    """
-    return set(row_keys(rows, names, defaults))
-
-
-def runs_left(runs: list[Row], rows: pd.DataFrame, defaults: Row) -> list[Row]:
-    """
-    Return the runs that are still missing.
-
-    :param runs: values that identify each run, by name of the column; the same columns for all
-    :param rows: rows of the CSV file
-    :param defaults: values of columns that rows may lack
-    :return: the runs that are not in the file
-    """
-    done = keys_of(rows, runs[0], defaults) if runs else set()
-    return [run for run in runs if _key(run, run) not in done]
-
-
-def row_keys(rows: pd.DataFrame, names: Iterable[str], defaults: Row) -> list[tuple[str, ...]]:
-    """
-    Return the keys of the runs of rows.
-
-    :param rows: rows of the CSV file
-    :param names: columns that identify a run
-    :param defaults: values of columns that rows may lack
-    :return: key of each row
-    """
-    names = list(names)
-    known = {name: rows[name] if name in rows else pd.Series(index=rows.index, dtype=object) for name in names}
-    return [_key(row, names) for row in fill(pd.DataFrame(known), defaults).to_dict("records")]
-
-
-def fill(rows: pd.DataFrame, defaults: Row) -> pd.DataFrame:
-    """
-    Fill gaps in rows with default values.
-
-    :param rows: rows of the CSV file
-    :param defaults: values of columns that rows may lack
-    :return: the rows, without gaps in these columns
-    """
-    known = {name: canonical(rows[name]).fillna(value) for name, value in defaults.items() if name in rows}
-    return rows.assign(**known)
-
-
-def canonical(cells: pd.Series) -> pd.Series:
-    """
-    Convert equal cells to the same form: read from a CSV file, 0 is 0.0 in a column with gaps, and ``"0"`` or ``"0.0"`` in a
-    column of strings.
-
-    :param cells: a column
-    :return: the cells, with whole numbers as ``int``, also those read as strings
-    """
-    # A column of numbers would turn them into floats, and can't contain strings
-    return pd.Series([_canonical(cell) for cell in cells], index=cells.index, dtype=object)
-
-
-def _canonical(cell: Any) -> Any:
-    try:
-        number = float(cell)
-    except (TypeError, ValueError):
-        return cell
-    return int(number) if number.is_integer() else cell
-
-
-def _key(row: Row, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(str(_canonical(row[name])) for name in names)
-
-
+@cache
 def versions() -> dict[str, str]:
     """
-    List the versions of packages on which results depend.
+    List the versions of what results depend on.
 
-    :return: versions by name, including Python's, the commit (with a "+" if files differ from it) and the processor; without
-        ``dm_control`` if it is not installed, which mazes do not need, and without the commit outside of a clone
-    :raises RuntimeError: if another one of them is not installed
+    :return: versions of packages and of Python, the commit of this clone (with a "+" if files differ from it), the processor
     """
-    names = ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control")
     found = {}
-    for name in names:
-        try:
+    for name in ("sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "dm_control"):
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError as error:
-            if name == "dm_control":
-                continue
-            raise RuntimeError(f"{name} is not installed: pip install -e .[benchmarks] installs what is missing.") from error
-    return {**found, **commit(), "python": platform.python_version(), "processor": processor()}
-
-
-@cache
-def commit() -> dict[str, str]:
-    """
-    Return the commit of this clone, as it was when it was first asked for.
-
-    :return: ``commit``, with a "+" if files that git knows differ from it; nothing outside of a clone
-    """
     git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
-    try:
-        found = subprocess.run(git, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return {"commit": found.stdout.strip()}
+    with suppress(OSError, subprocess.SubprocessError):  # outside of a clone
+        found["commit"] = subprocess.run(git, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return {**found, "python": platform.python_version(), "processor": processor()}
 
 
 def processor() -> str:
-    """
-    Return the name of the processor.
-
-    :return: name of the processor
-    """
+    """Return the name of the processor."""
     if Path("/proc/cpuinfo").is_file():
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":")[1].strip()
-    if platform.system() == "Darwin":
-        return subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True).stdout.strip()
     return platform.processor()
+
+
+def made_with(rows: pd.DataFrame) -> str:
+    """Describe the processors and versions of runs, with all values that differ between them."""
+    found: dict[str, dict[str, None]] = {}
+    devices = rows.device if "device" in rows else pd.Series("cpu", index=rows.index)
+    for text, device in zip(rows.versions, devices.fillna("cpu"), strict=True):
+        for name, number in json.loads(text if isinstance(text, str) else "{}").items():
+            with_gpu = f" with an {device}" if name == "processor" and device != "cpu" else ""
+            found.setdefault(name, {})[number + with_gpu] = None
+    processors = " or ".join(found.pop("processor", {"an unknown processor": None}))
+    packages = ", ".join(f"{name} {' or '.join(numbers)}" for name, numbers in found.items())
+    return f"one thread of {processors}, {packages}"
+
+
+def add_run_options(parser: argparse.ArgumentParser, output: str) -> None:
+    """Add the options that all commands have which do runs."""
+    parser.add_argument("--jobs", type=positive, default=2, help="number of parallel runs")
+    parser.add_argument("--output", type=Path, default=Path(output), help="folder of the results")
+    parser.add_argument("--dry-run", action="store_true", help="only list the missing runs")
+    parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
+    parser.add_argument("--address", default="local", help="address of the Ray cluster, e.g. auto (default: start one here)")
+
+
+def ray_address(args: argparse.Namespace) -> str | None:
+    """Return the address of :func:`run_missing`."""
+    return args.address if args.backend == "ray" else None
+
+
+def add_seeds(parser: argparse.ArgumentParser, default: int) -> None:
+    """Add ``--seeds``, which :func:`seeds_of` reads."""
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[default], help="number of seeds, or the first one and one past the last"
+    )
+
+
+def seeds_of(parser: argparse.ArgumentParser, numbers: Sequence[int]) -> range:
+    """Turn the values of ``--seeds`` into seeds."""
+    seeds = range(*numbers) if len(numbers) <= 2 and min(numbers) >= 0 else range(0)
+    if not seeds:
+        parser.error("--seeds: pass the number of seeds, or the first one and one past the last")
+    return seeds
+
+
+def check_eval_freq(parser: argparse.ArgumentParser, eval_freq: int, steps: int) -> None:
+    """Exit with a message unless the last evaluation is at the end."""
+    if steps % eval_freq:
+        parser.error(f"--eval-freq {eval_freq}: the last one would not be at the end, pass a divisor of {steps}")
+
+
+def positive(text: str) -> int:
+    """Parse a number of at least 1."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: pass 1 or more")
+    return int(text)

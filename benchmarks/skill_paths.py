@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from arguments import at_least, existing, make_folder, output_folder
 from matplotlib.figure import Figure
+from runs import positive
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import make_envs, model_file
 
@@ -27,8 +27,6 @@ from sb3_cesd.metrics.plots import draw_paths, make_panels
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_TRAJECTORIES, N_STEPS = 48, 200
-#: Opacity of a path
-ALPHA = 0.6
 
 
 def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
@@ -41,7 +39,7 @@ def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
     :return: positions [m], shape ``(n_skills, n_trajectories, n_steps + 1, 3)``: one trajectory of each continuous skill,
         ordered by direction, or :data:`N_TRAJECTORIES` trajectories in all, as many of each discrete skill
     """
-    env = make_envs(domain, N_TRAJECTORIES, n_threads=1, seed=seed)
+    env = make_envs(domain, N_TRAJECTORIES, 1, seed)
     if model.skill_space.discrete:
         n_skills = model.n_skills
         skills = trajectory_skills(model, n_skills * max(1, N_TRAJECTORIES // n_skills))
@@ -52,19 +50,6 @@ def paths_of_skills(model: SkillDDPG, domain: str, seed: int) -> np.ndarray:
     paths = play_paths(model, env, skills, N_STEPS)
     env.close()
     return paths.reshape(n_skills, -1, *paths.shape[1:])
-
-
-def read_kept(file: Path) -> dict[str, np.ndarray]:
-    """
-    Read the paths of earlier calls.
-
-    :param file: file of the paths
-    :return: name of a model -> its paths [m], see :func:`paths_of_skills`; empty if there is no file
-    """
-    if not file.is_file():
-        return {}
-    with np.load(file) as kept:
-        return dict(kept)
 
 
 def draw_torso_panels(panels: Mapping[str, np.ndarray]) -> Figure:
@@ -85,65 +70,45 @@ def draw_torso_panels(panels: Mapping[str, np.ndarray]) -> Figure:
         else:
             paths = positions[..., :2]
             axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
-        draw_paths(axes, paths, ALPHA)
+        draw_paths(axes, paths, 0.6)
         axes.plot(*paths[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
         axes.set_title(title)
         axes.label_outer()
     return figure
 
 
-def draw(files: Mapping[str, Path], domain: str, seed: int, output: Path) -> Path:
-    """
-    Draw and store the paths of the skills of some models.
-
-    :param files: method -> file of its model, which may be gone if its paths are stored
-    :param domain: environment of all of them
-    :param seed: seed of continuous skills and of the starts
-    :param output: folder of the picture
-    :return: the picture
-    """
-    picture = output / f"paths_{domain}.png"
-    kept = read_kept(picture.with_suffix(".npz"))
-    for method, file in files.items():
-        if file.is_file():
-            model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
-            # Precise to 6 cm at a distance of 100 m, which is less than a pixel
-            kept[file.stem] = paths_of_skills(model, domain, seed).astype(np.float16)
-    with written_whole(picture.with_suffix(".npz")) as whole:
-        np.savez_compressed(whole, **kept)  # type: ignore[arg-type]
-    panels = {method: kept[file.stem].astype(np.float32) for method, file in files.items()}
-    save_figure_whole(draw_torso_panels(panels), picture, dpi=110)
-    return picture
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=existing, help="results of urlb.py, with models")
+    parser.add_argument("folder", type=Path, help="results of urlb.py, with models")
     parser.add_argument("--domain", choices=[name for name in DOMAINS if name != "Jaco-v0"], default="SkillAnt-v0")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all with a model")
-    parser.add_argument("--scale", choices=list(SCALES), default="laptop", help="scale of the models")
-    parser.add_argument("--seed", type=at_least(0), default=0, help="seed of the models")
-    parser.add_argument("--pretrain-steps", type=at_least(1), help="steps of the models (default: as in urlb.py)")
-    parser.add_argument("--output", type=output_folder, help="folder of the picture (default: that of the results)")
+    parser.add_argument("--scale", choices=SCALES, default="laptop", help="scale of the models")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the models")
+    parser.add_argument("--pretrain-steps", type=positive, help="steps of the models (default: as in urlb.py)")
+    parser.add_argument("--output", type=Path, help="folder of the picture (default: that of the results)")
     args = parser.parse_args()
     steps = args.pretrain_steps or entry_steps(args.scale, args.domain)
     output = args.output or args.folder
-    kept = read_kept(output / f"paths_{args.domain}.npz")
-    known = {}
+    picture, stored = output / f"paths_{args.domain}.png", output / f"paths_{args.domain}.npz"
+    kept: dict[str, np.ndarray] = dict(np.load(stored)) if stored.is_file() else {}
+    panels = {}
     for method in args.methods or METHODS:
         run = {"method": method, "domain": args.domain, "scale": args.scale, "seed": args.seed}
         file = model_file(args.folder / "models", run, steps)
-        if file.is_file() or file.stem in kept:
-            known[method] = file
+        if file.is_file():
+            model = registry.METHODS[METHODS[method].algo].load(file, device="cpu", buffer_size=1)
+            # Precise to 6 cm at a distance of 100 m, which is less than a pixel
+            kept[file.stem] = paths_of_skills(model, args.domain, args.seed).astype(np.float16)
+        if file.stem in kept:
+            panels[method] = kept[file.stem].astype(np.float32)
         elif args.methods:
             parser.error(f"there is no {file}: train it with urlb.py, or pass other --methods, --seed or --pretrain-steps")
-    if not known:
-        parser.error(
-            f"{args.folder / 'models'} has no model of {args.domain}, {args.scale} scale, seed {args.seed} and {steps} steps: "
-            "train some with urlb.py, or pass another --seed or --pretrain-steps"
-        )
-    make_folder(parser, output)
-    print(f"Wrote {draw(known, args.domain, args.seed, output)}")
+    if not panels:
+        parser.error(f"{args.folder / 'models'} has no such model: train some with urlb.py, or pass another --seed")
+    with written_whole(stored) as whole:
+        np.savez_compressed(whole, **kept)  # type: ignore[arg-type]
+    save_figure_whole(draw_torso_panels(panels), picture, dpi=110)
+    print(f"Wrote {picture}")
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ ROOT = Path(__file__).parents[2]
 if str(ROOT / "benchmarks") not in sys.path:
     sys.path.append(str(ROOT / "benchmarks"))
 
-from made_with import made_with  # noqa: E402
 from maze_methods import MAIN, N_TIMESTEPS  # noqa: E402
-from maze_summary import FIRST, in_order, summary  # noqa: E402
-from robot_table import robot_tables  # noqa: E402
-from runs import read_rows  # noqa: E402
+from maze_report import FIRST, in_order, summary  # noqa: E402
+from report import robot_tables  # noqa: E402
+from runs import made_with, read_rows  # noqa: E402
 
 RUNS = ROOT / "benchmarks" / "results" / "maze" / "runs.csv"
 #: Rows of METRA's robots, and what the pages call these
