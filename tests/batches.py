@@ -18,6 +18,15 @@ def make_samples(observations, next_observations, skills, actions=None):
     )
 
 
+def make_batch(space, n=12, obs_dim=4, seed=0):
+    """Random transitions and single steps in double precision."""
+    th.manual_seed(seed)
+    obs, one_step, next_obs = th.randn(3, n, obs_dim, dtype=th.float64)
+    skills = th.arange(n) % space.n_skills if space.discrete else space.draw_tensor(n, th.device("cpu")).double()
+    batch = make_samples(obs, next_obs, skills, th.rand(n, 2, dtype=th.float64) * 2 - 1)
+    return batch._replace(one_step_observations=one_step)
+
+
 def random_samples(clusters, n_skills, seed=1):
     """A batch in float64 with those clusters and any skills, and with ends of episodes among its transitions."""
     th.manual_seed(seed)

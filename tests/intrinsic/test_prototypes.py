@@ -13,26 +13,19 @@ def plain_sinkhorn(scores, temperature, n_iterations):
     return (q / q.sum(dim=0, keepdim=True)).T
 
 
-@pytest.mark.parametrize("n_iterations", [1, 4, 6])
-def test_sinkhorn_equals_the_plain_form(n_iterations):
+@pytest.mark.parametrize("n_iterations", [1, 6])
+def test_sinkhorn_equals_the_plain_form_and_is_finite_at_low_temperature(n_iterations):
     th.manual_seed(0)
     scores = th.rand(30, 5, dtype=th.float64) * 2 - 1
     th.testing.assert_close(sinkhorn_knopp(scores, 0.1, n_iterations), plain_sinkhorn(scores, 0.1, n_iterations))
+    assert th.isfinite(sinkhorn_knopp(scores.float(), 1e-3, n_iterations)).all()
 
 
 def test_sinkhorn_balances_the_clusters():
     th.manual_seed(0)
     # Nearly everything looks like cluster 0
     scores = th.rand(200, 4) * 0.3 + th.tensor([0.5, 0.0, 0.0, 0.0])
-    shares = sinkhorn_knopp(scores, 0.1, 50).mean(dim=0)
-    th.testing.assert_close(shares, th.full((4,), 0.25), atol=1e-3, rtol=0)
-    assert (scores.argmax(dim=1) == 0).float().mean() > 0.9
-
-
-def test_sinkhorn_is_finite_at_low_temperature():
-    scores = th.rand(64, 6) * 2 - 1
-    assert th.isfinite(sinkhorn_knopp(scores, 1e-3, 5)).all()
-    assert not th.isfinite(plain_sinkhorn(scores, 1e-3, 5)).all()
+    th.testing.assert_close(sinkhorn_knopp(scores, 0.1, 50).mean(dim=0), th.full((4,), 0.25), atol=1e-3, rtol=0)
 
 
 def test_sample_follows_the_softmax():
@@ -43,24 +36,22 @@ def test_sample_follows_the_softmax():
     th.testing.assert_close(frequencies, (scores[0] / 0.5).softmax(dim=0), atol=0.015, rtol=0)
 
 
-def test_sample_survives_nan():
-    # The policy check reports a diverged run; a draw must not crash before it
-    assert Prototypes(3, 2).sample(th.full((4, 3), th.nan)).shape == (4,)
-
-
-def test_normalize_brings_vectors_to_unit_length():
-    prototypes = Prototypes(5, 3)
+def test_similarities_are_cosines_whatever_the_lengths_of_the_vectors():
+    prototypes, features = Prototypes(5, 3), th.randn(7, 3)
+    expected = th.nn.functional.cosine_similarity(features[:, None], prototypes.vectors[None], dim=2)
     with th.no_grad():
         prototypes.vectors.mul_(th.arange(1, 6)[:, None])
+    th.testing.assert_close(prototypes.similarities(features), expected)
     prototypes.normalize()
-    th.testing.assert_close(prototypes.vectors.norm(dim=1), th.ones(5))
+    th.testing.assert_close(prototypes.scores(features), expected)
+    assert (prototypes.predict(features) == expected.argmax(dim=1)).all()
 
 
 def test_loss_is_the_cross_entropy_and_only_the_prediction_has_a_gradient():
     th.manual_seed(0)
     prototypes = Prototypes(4, 3, temperature=0.1, sinkhorn_temperature=0.03, sinkhorn_iterations=5)
-    predicted = th.randn(10, 4, requires_grad=True)
-    target = th.randn(10, 4, requires_grad=True)
+    predicted, target = th.randn(2, 10, 4).unbind()
+    predicted.requires_grad_(), target.requires_grad_()
     loss = prototypes.loss(predicted, target)
     q = plain_sinkhorn(target.double(), 0.03, 5)
     expected = -(q * (predicted.double() / 0.1).log_softmax(dim=1)).sum(dim=1).mean()
@@ -70,15 +61,8 @@ def test_loss_is_the_cross_entropy_and_only_the_prediction_has_a_gradient():
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"temperature": 0.0}, "set temperature above 0"),
-        ({"temperature": -1.0}, "set temperature above 0"),
-        ({"sinkhorn_temperature": 0.0}, "set sinkhorn_temperature above 0"),
-        ({"sinkhorn_iterations": 0}, "set sinkhorn_iterations above 0"),
-        ({"swap": "both"}, "'next' or 'self'"),
-    ],
+    "kwargs", [{"temperature": 0.0}, {"sinkhorn_temperature": 0.0}, {"sinkhorn_iterations": 0}, {"swap": "both"}]
 )
-def test_bad_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments(kwargs):
+    with pytest.raises(ValueError, match=next(iter(kwargs))):
         Prototypes(4, 3, **kwargs)

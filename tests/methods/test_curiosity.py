@@ -1,0 +1,113 @@
+"""ICM, Disagreement and RND: against their formulas, and the constants of URLB's code."""
+
+import math
+
+import pytest
+import torch as th
+from batches import learn, make_batch, make_reward, make_samples
+from torch import nn
+
+from sb3_cesd.common.skills import DiscreteSkills
+from sb3_cesd.methods.disagreement import DisagreementReward
+from sb3_cesd.methods.icm import ICMReward
+from sb3_cesd.methods.rnd import RNDReward
+
+SKILLS = DiscreteSkills(3)
+BATCH = make_batch(SKILLS)
+
+
+def make(reward_class, **kwargs):
+    return make_reward(reward_class, SKILLS, **{"net_arch": [8], **kwargs}).double()
+
+
+@pytest.mark.parametrize(("error", "features_dim"), [("norm", None), ("square", 3)])
+def test_reward_and_loss_of_icm(error, features_dim):
+    """log(1 + ||s' - g(s, a)||) as in URLB; half the square of the error of features, as in the paper."""
+    reward = make(ICMReward, scale=3.0, error=error, features_dim=features_dim)
+    start, end = (s if features_dim is None else reward.state_net(s) for s in (BATCH.observations, BATCH.next_observations))
+    ahead = end - reward.dynamics.forward_net(th.cat([start, BATCH.actions], dim=1))
+    back = BATCH.actions - reward.dynamics.backward_net(th.cat([start, end], dim=1)).tanh()
+    sizes = [each.square().sum(dim=1).sqrt() if error == "norm" else each.square().sum(dim=1) / 2 for each in (ahead, back)]
+    expected = (3.0 * sizes[0]).log1p() if error == "norm" else 3.0 * sizes[0]
+    th.testing.assert_close(reward.reward(BATCH), expected)
+    th.testing.assert_close(reward.loss(BATCH), sizes[0].mean() + sizes[1].mean())
+
+
+@pytest.mark.parametrize("error", ["norm", "square"])
+def test_reward_and_loss_of_disagreement(error):
+    reward = make(DisagreementReward, n_models=3, scale=2.0, error=error)
+    first, _, last = reward.models
+    inputs = th.cat([BATCH.observations, BATCH.actions], dim=1)
+    predicted = th.stack(
+        [(inputs @ w + b).clamp(min=0) @ v + c for w, b, v, c in zip(*first.parameters(), *last.parameters(), strict=True)]
+    )
+    variances = ((predicted - predicted.mean(dim=0)).square().sum(dim=0) / 2).mean(dim=1)
+    th.testing.assert_close(reward.reward(BATCH), 2.0 * variances)
+    squares = (BATCH.next_observations - predicted).square().sum(dim=2)
+    th.testing.assert_close(reward.loss(BATCH), (squares.sqrt() if error == "norm" else squares / 2).mean())
+
+
+def test_models_learn_from_a_share_of_a_batch_each():
+    reward = make(DisagreementReward, keep_share=0.25, n_models=3)
+    losses = th.stack([reward.loss(BATCH) for _ in range(300)])
+    assert losses.std() > 0
+    reward.keep_share = 1.0
+    assert losses.mean().item() == pytest.approx(reward.loss(BATCH).item(), rel=0.05)
+
+
+@pytest.mark.parametrize("state", ["current", "next"])
+@pytest.mark.parametrize("obs_statistics", ["batch", "running"])
+def test_reward_and_loss_of_rnd(state, obs_statistics):
+    """The error of normalised states over the running deviation of URLB, whose statistics start as 0, 1 and 1e-4."""
+    reward = make(RNDReward, features_dim=5, clip=1.5, scale=3.0, state=state, obs_statistics=obs_statistics)
+    mean, variance, n = 0.0, 1.0, 1e-4
+    obs_mean, obs_var = th.zeros(4, dtype=th.float64), th.ones(4, dtype=th.float64)
+    for seed in range(3):
+        batch = make_batch(SKILLS, seed=seed)
+        states = (seed + 1) * (batch.observations if state == "current" else batch.next_observations)
+        batch = batch._replace(**{"observations" if state == "current" else "next_observations": states})
+        if obs_statistics == "batch":
+            obs_mean, obs_var = states.mean(0), states.var(0, unbiased=False)
+        else:
+            obs_mean, obs_var = 0.9 * obs_mean + 0.1 * states.mean(0), 0.9 * obs_var + 0.1 * states.var(0)
+        with th.no_grad():
+            inputs = ((states - obs_mean) / (obs_var + 1e-5).sqrt()).clip(-1.5, 1.5)
+            errors = (reward.predictor(inputs) - reward.target(inputs)).square().mean(dim=1)
+        assert reward.loss(batch).item() == pytest.approx(errors.mean().item(), rel=1e-9)
+        delta, total = errors.mean().item() - mean, n + 12
+        variance = (variance * n + errors.var().item() * 12 + delta**2 * n * 12 / total) / total
+        mean, n = mean + delta * 12 / total, total
+        th.testing.assert_close(reward.reward(batch).detach(), 3.0 * errors / (variance**0.5 + 1e-8), rtol=1e-9, atol=0)
+    assert not any(parameter.requires_grad for parameter in reward.target.parameters())
+
+
+@pytest.mark.parametrize("reward_class", [ICMReward, DisagreementReward, RNDReward])
+def test_reward_falls_where_it_has_been_and_not_elsewhere(reward_class):
+    th.manual_seed(0)
+    obs, actions = th.randn(256, 4, dtype=th.float64), th.rand(256, 2, dtype=th.float64) * 2 - 1
+    moves = th.cat([actions, actions.flip(1)], dim=1)
+    seen = make_samples(obs, obs + moves, th.zeros(256), actions)
+    unseen = make_samples(obs + 8, (obs + 8).sin() + moves, th.zeros(256), actions)
+    reward = make(reward_class, net_arch=[64])
+    before = reward.reward(seen).mean().item()
+    learn(reward, seen, 150)
+    assert reward.reward(seen).mean() < 0.3 * before and reward.reward(unseen).mean() > 4 * reward.reward(seen).mean()
+    other_skills = seen._replace(skills=th.ones(256, dtype=th.long))
+    assert (reward.reward(other_skills) == reward.reward(seen)).all()
+
+
+def test_constants_are_those_of_urlb():
+    dynamics = make_reward(ICMReward, SKILLS).dynamics
+    for network, sizes in ((dynamics.forward_net, [1024, 4]), (dynamics.backward_net, [1024, 2])):
+        assert [layer.out_features for layer in network if isinstance(layer, nn.Linear)] == sizes
+    first, _, last = make_reward(DisagreementReward, SKILLS).models
+    assert first.weight.shape == (5, 6, 1024) and last.weight.shape == (5, 1024, 4)
+    # PyTorch's default initialisation, unlike all other networks: that is what makes the models differ
+    assert last.weight.std().item() == pytest.approx(1 / math.sqrt(3 * 1024), rel=0.05)
+    reward = make_reward(RNDReward, SKILLS)
+    for network in (reward.predictor, reward.target):
+        linear = [layer for layer in network if isinstance(layer, nn.Linear)]
+        assert [layer.out_features for layer in linear] == [1024, 1024, 512]
+        gram = linear[1].weight @ linear[1].weight.T
+        th.testing.assert_close(gram, th.eye(1024), atol=1e-4, rtol=0)  # orthogonal
+    assert (reward.clip, reward.scale) == (5.0, 1.0)
