@@ -25,7 +25,7 @@ def test_sampling_and_learning_a_reward_change_nothing_else(method):
     model.policy.set_training_mode(True)
     model.intrinsic.train()
     before, torch_generator = everything(model), th.get_rng_state()
-    samples = model._as_states(model.replay_buffer.sample(32, model._vec_normalize_env))
+    samples = model.replay_buffer.as_states(model.replay_buffer.sample(32, model._vec_normalize_env))
     assert not differences(before, everything(model))
     assert (th.get_rng_state() == torch_generator).all(), "batches are drawn by numpy"
     # Rewards are computed after an update; in evaluation they change nothing, in training statistics alone
@@ -57,13 +57,7 @@ def test_a_buffer_that_overrides_sample_is_what_training_uses(method):
     assert differences(model, usual)
 
 
-def test_a_buffer_that_overrides_what_is_never_called_is_refused():
-    class OverridesGetSamples(SkillReplayBuffer):
-        def _get_samples(self, batch_inds, env=None):
-            return super()._get_samples(batch_inds, env)
-
-    with pytest.raises(ValueError, match="_get_samples"):
-        make_small(METHODS["cesd"], replay_buffer_class=OverridesGetSamples)
+def test_a_buffer_whose_samples_no_graph_captures_is_refused_with_one():
     with pytest.raises(ValueError, match="cuda_graph"):
         make_small(METHODS["cesd"], replay_buffer_class=Recorder, cuda_graph=True)
 
