@@ -5,11 +5,10 @@ import sys
 
 import pytest
 import yaml
-from sb3_cesd.cesd.relabelling import CriticRelabelling
 
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
-from sb3_cesd.cesd.constraint import ClusterConstraint
+from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy
 from sb3_cesd.envs.registration import ENVS
 from sb3_cesd.envs.robots.ids import LOCOMOTION
