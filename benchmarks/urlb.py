@@ -31,7 +31,7 @@ from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import FIXED, learn_task, model_file, pretrain
 
 from sb3_cesd import registry
-from sb3_cesd.common.choices import Part, WarmUp
+from sb3_cesd.skill_ddpg.finetuning import Part
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -51,7 +51,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--skill", default="random", help="skill of a task: random, best or an index")
     parser.add_argument("--skill-episodes", type=positive, default=1, help="episodes per skill to find the best")
-    parser.add_argument("--warm-up", choices=get_args(WarmUp), default="random", help="what acts before a task is learned")
+    parser.add_argument(
+        "--warm-up", choices=("random", "policy", "skills"), default="random", help="what acts before a task is learned"
+    )
     parser.add_argument(
         "--transfer", nargs="+", choices=get_args(Part), help="parts of the model for tasks (default: as published)"
     )

@@ -7,7 +7,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
-from sb3_cesd.common.allowed import check_arguments
+from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.ensembles import RoutedEnsembleMLP, route
 from sb3_cesd.common.observations import TensorObservation
 from sb3_cesd.common.skills import SkillName, SkillSpace
@@ -183,14 +183,15 @@ class CeSDPolicy(SkillPolicy):
     critic: EnsembleCritic
     critic_target: EnsembleCritic
 
+    @checked
     def __init__(
         self,
         observation_space: spaces.Dict,
         action_space: spaces.Box,
         lr_schedule: Schedule,
         skill_space: SkillSpace | None = None,
-        ensemble_size: int | None = None,
-        task_ensemble_size: int = 1,
+        ensemble_size: PositiveInt | None = None,
+        task_ensemble_size: PositiveInt = 1,
         is_task: bool = False,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
@@ -199,14 +200,13 @@ class CeSDPolicy(SkillPolicy):
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
-        n_critics: int = 2,
+        n_critics: PositiveInt = 2,
         shared_value: bool = True,
         share_features_extractor: bool = False,
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
         layer_norm: bool = True,
     ) -> None:
-        check_arguments("CeSDPolicy", locals())
         self.shared_value = shared_value
         self.ensemble_size = ensemble_size
         self.task_ensemble_size = task_ensemble_size

@@ -1,5 +1,5 @@
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch as th
@@ -9,7 +9,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import PositiveInt, Share, checked
-from sb3_cesd.common.choices import Reward
 from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space, to_states
@@ -74,7 +73,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         gamma: Share = 0.99,
         one_step: bool = False,
         average_window: PositiveInt = 1,
-        reward: Reward = "intrinsic",
+        reward: Literal["intrinsic", "extrinsic"] = "intrinsic",
     ) -> None:
         if optimize_memory_usage:
             raise ValueError("optimize_memory_usage is not supported, as observations are stored once anyway: leave it out.")

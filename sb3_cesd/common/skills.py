@@ -2,14 +2,13 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 
 from sb3_cesd.common.arguments import check_value
-from sb3_cesd.common.choices import SkillType
 from sb3_cesd.common.tensors import one_hot
 
 #: How users refer to a skill: by an index or, in a continuous space, also by a vector
@@ -17,7 +16,7 @@ SkillName: TypeAlias = int | list[float] | np.ndarray
 ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, th.Tensor)
 
 #: What the argument ``skill_type`` of the algorithms takes
-SKILL_TYPES: tuple[str, ...] = get_args(SkillType)
+SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
 
 
 def check_skill(skill: Any, n_skills: int) -> int:

@@ -21,7 +21,6 @@ from stable_baselines3.common.vec_env import (
     unwrap_vec_normalize,
 )
 
-from sb3_cesd.common.checks import explain_arguments, explain_unknown_env
 from sb3_cesd.common.env_specs import arguments_of, env_spec
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import frozen_statistics, normalize_like_training
@@ -51,8 +50,10 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
     :return: the environment
     :raises ValueError: if there is no environment with this id
     """
-    with explain_unknown_env(env_id), explain_arguments("env_kwargs", env_kwargs):
+    try:
         return gym.make(env_id, **env_kwargs)
+    except gym.error.UnregisteredEnv as error:
+        raise ValueError(str(error)) from error
 
 
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:

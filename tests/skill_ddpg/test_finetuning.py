@@ -17,7 +17,6 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
 from sb3_cesd import APT, CIC, DADS, DIAYN, RND, CeSD, SkillOptions, VecSkillObservation
-from sb3_cesd.common.choices import Part
 from sb3_cesd.common.observations import add_skill
 from sb3_cesd.intrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import finetuning
@@ -96,7 +95,7 @@ def test_head_of_the_skill_is_loaded_on_demand(released, finetune):
 
 
 def test_moments_are_loaded_on_demand(released, finetune):
-    model = finetune(model=released, skill=3, transfer=get_args(Part))
+    model = finetune(model=released, skill=3, transfer=get_args(finetuning.Part))
     ours, theirs = model.critic.q_networks[1].layers[0].weight, released.critic.q_networks[1].layers[0].weight
     assert ours.shape[0] == 1 and (ours[0] == theirs[3]).all()
     for key in ("exp_avg", "exp_avg_sq"):
