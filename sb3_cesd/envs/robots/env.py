@@ -38,8 +38,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     :param camera: name or index of a camera of the model, -1 for a free one; ``None`` for one that follows the robot (jaco:
         that faces it)
     :raises ValueError: if the domain, task or render mode is unknown, or the image has no pixels
-    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available, or there is no
-        display for ``"human"``
+    :raises RuntimeError: if the environment variable ``MUJOCO_GL`` asks for a backend that is not available
     """
 
     observation_space: spaces.Box
@@ -61,8 +60,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         check_value("task", task, TASKS[domain])
         modules = ("shimmy.dm_control_compatibility", f"sb3_cesd.envs.robots.{domain}", "dm_control.rl.control")
         shimmy, self._module, control = import_physics(*modules)
-        if render_mode == "human":
-            check_display()
         self._physics_error = control.PhysicsError
         self.robot_name = domain
         self.task = task
@@ -127,6 +124,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         :param action: action of the shape of the action space
         :return: observation, reward, terminated (the simulation diverged), truncated (the time limit is reached) and info
         :raises ValueError: if the action has the wrong shape, or is not finite
+        :raises RuntimeError: if there is no display for ``render_mode="human"``
         """
         action = self.scale_action(finite_actions(action, self.action_space.shape))
         try:
@@ -167,6 +165,7 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     def _show(self) -> None:
         """Show the state in the window, which the first step opens: the first reset compiles jaco's model again."""
         if self._window is None:
+            check_display()
             mujoco, rendering = import_physics("mujoco", "gymnasium.envs.mujoco.mujoco_rendering")
             camera = {"type": mujoco.mjtCamera.mjCAMERA_FIXED, "fixedcamid": self._camera_id} if self._camera_id >= 0 else None
             model, data = self.physics.model.ptr, self.physics.data.ptr

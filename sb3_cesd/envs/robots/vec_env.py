@@ -141,7 +141,7 @@ class RobotVecEnv(VecEnv):
 
     def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
         """Call a method in the state of each environment, which stays as it is."""
-        method = self._env.get_wrapper_attr(method_name)
+        method = getattr(self._robot, method_name)
         results = []
         for idx in self._get_indices(indices):
             self._show(idx)

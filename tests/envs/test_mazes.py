@@ -1,0 +1,229 @@
+import copy
+import pickle
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env as gymnasium_check_env
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_cesd.envs.mazes.coverage import bin_indices
+from sb3_cesd.envs.mazes.env import MazeEnv
+from sb3_cesd.envs.mazes.ids import MAZES
+from sb3_cesd.envs.mazes.layouts import LAYOUTS
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.metrics import maze_coverage
+
+#: Published denominators: free cells, and the bounding box
+CELLS = {
+    "square_a": (17, (-0.5, -4.5, 4.5, 0.5)),
+    "square_b": (17, (-0.5, -4.5, 4.5, 0.5)),
+    "square_c": (17, (-0.5, -4.5, 4.5, 0.5)),
+    "square_d": (22, (-3.5, -3.5, 3.5, 0.5)),
+    "tree": (31, (-6.5, -6.5, 6.5, 0.5)),
+    "bottleneck": (100, (-0.5, -0.5, 9.5, 9.5)),
+    "corridor": (11, (-5.5, -0.5, 5.5, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name):
+    layout = LAYOUTS[name]
+    n_free, box = CELLS[name]
+    assert layout.n_free_cells == n_free and (*layout.low, *layout.high) == box
+    # Each free bin has one index
+    corners = [np.arange(low, high, 1 / layout.bins_per_cell) for low, high in zip(layout.low, layout.high, strict=True)]
+    centers = np.stack(np.meshgrid(*corners), axis=-1).reshape(-1, 2) + 0.5 / layout.bins_per_cell
+    n_bins = n_free * (100 if name == "bottleneck" else 400)
+    assert (
+        sorted(bin_indices(layout, centers[layout.is_free(centers)])) == list(range(n_bins)) and layout.n_free_bins == n_bins
+    )
+    # There is one object of each, also after a way through another process
+    assert pickle.loads(pickle.dumps(layout)) is layout and copy.deepcopy(layout) is layout
+
+
+def test_positions_outside_the_box_are_not_free():
+    positions = np.array([[0.0, 0.0], [-0.6, 0.0], [1e9, 0.0], [np.nan, 0.0], [1.0, 0.0]])
+    assert LAYOUTS["square_a"].is_free(positions).tolist() == [True, False, False, False, False]
+
+
+def test_checkers_have_nothing_to_say():
+    env = gym.make("MazeTree-v0", render_mode="rgb_array")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # The actions are those of the original; SB3 rescales them itself
+        warnings.filterwarnings("ignore", message=".*symmetric and normalized Box action space")
+        gymnasium_check_env(env.unwrapped)
+        check_env(env, skip_render_check=False)
+    assert env.action_space == gym.spaces.Box(-0.95, 0.95, (2,), np.float32)
+
+
+def play(env, seed=None, n_steps=50, drift=(0.0, 0.0)):
+    rng = np.random.default_rng(5)
+    observations, rewards = [env.reset(seed=seed)[0]], []
+    for _ in range(n_steps):
+        observation, reward, _, _, _ = env.step(rng.uniform(-0.95, 0.95, 2) + drift)
+        observations.append(observation)
+        rewards.append(reward)
+    return np.array(observations), rewards
+
+
+def test_seed_determines_the_episode_and_copies_go_on_alike():
+    env = MazeEnv("square_a")
+    first, second, other = (play(env, seed)[0] for seed in (3, 3, 4))
+    assert np.array_equal(first, second) and not np.array_equal(first, other)
+    copied = pickle.loads(pickle.dumps(env))
+    assert all(np.array_equal(env.step(np.array([0.9, -0.9]))[0], copied.step(np.array([0.9, -0.9]))[0]) for _ in range(10))
+
+
+@pytest.mark.parametrize("arguments", [{"layout": "cube"}, {"reward": "exit"}, {"render_mode": "human"}])
+def test_bad_arguments(arguments):
+    for make in (MazeEnv, lambda **kwargs: MazeVecEnv(n_envs=2, **kwargs)):
+        with pytest.raises(ValueError, match=next(iter(arguments))):
+            make(**{"layout": "tree", **arguments})
+    for numbers in ({"n_envs": 0}, {"n_envs": 1, "max_episode_steps": 0}):
+        with pytest.raises(ValueError, match="at least 1"):
+            MazeVecEnv("tree", **numbers)
+
+
+@pytest.mark.parametrize(("actions", "message"), [(np.zeros((3, 1)), "reshape"), (np.full((3, 2), np.nan), "not finite")])
+def test_bad_actions(actions, message):
+    single, env = MazeEnv("square_a"), MazeVecEnv("square_a", 3)
+    single.reset()
+    env.reset()
+    with pytest.raises(ValueError, match=message):
+        env.step(actions)
+    with pytest.raises(ValueError, match=message):
+        single.step(actions[0])
+
+
+def test_start_can_be_chosen():
+    observation, _ = gym.make("MazeBottleneck-v0").reset(options={"position": (9.0, 2.0)})
+    assert observation == pytest.approx([9.0, 2.0], abs=1e-5)
+    env = MazeVecEnv("corridor", 2, max_episode_steps=1)
+    env.set_options([{"position": (3.0, 0.0)}, {}])
+    observations = env.reset()
+    assert observations[0] == pytest.approx([3.0, 0.0], abs=1e-5) and observations[1, 0] < -4.0
+    assert (env.step(np.zeros((2, 2), dtype=np.float32))[0][:, 0] < -4.0).all(), "for one reset"
+
+
+def test_coverage_rewards_sum_up_to_the_coverage_of_all_episodes():
+    env = MazeEnv("square_c", reward="coverage")
+    visited, total = [], 0.0
+    for episode in range(3):
+        observations, rewards = play(env, seed=0 if episode == 0 else None, drift=(0.0, -0.2))
+        visited.append(observations[1:])
+        total += sum(rewards)
+    assert total == pytest.approx(maze_coverage(np.concatenate(visited), env.layout), rel=1e-5)
+    # A seed begins anew, another episode does not
+    assert sum(play(env, seed=0, drift=(0.0, -0.2))[1]) > sum(play(env, drift=(0.0, -0.2))[1])
+
+
+class Down:
+    """A policy that goes down the first corridor of square_a, always in the same way."""
+
+    def predict(self, observations, **kwargs):
+        return np.tile(np.float32([0.0, -0.02]), (len(observations), 1)), None
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_every_evaluation_counts_coverage_from_zero(vectorized):
+    if vectorized:
+        env = MazeVecEnv("square_a", 3, reward="coverage")
+    else:
+        env = make_vec_env("MazeSquareA-v0", 3, env_kwargs={"reward": "coverage"})
+    sums = [np.sum(evaluate_policy(Down(), env, n_eval_episodes=6, return_episode_rewards=True)[0]) for _ in range(4)]
+    # Each episode begins anywhere in its cell: alike, not equal. It goes down one unit: 20 bins
+    assert min(sums) > 15 / (17 * 400)
+    assert max(sums) < 2.5 * min(sums)
+
+
+def test_image_shows_walls_trail_and_agent():
+    env = MazeEnv("corridor", render_mode="rgb_array")
+    env.reset(options={"position": (-5.0, 0.0)})
+    still = env.render()
+    for _ in range(5):
+        env.step(np.array([0.9, 0.0]))
+    moved = env.render()
+    assert still.shape == moved.shape == (62, 542, 3) and still.dtype == np.uint8  # (1 + .3) x (11 + .3) cells of 48 pixels
+
+    def columns(image, red, blue):
+        """Column of each pixel with much or little of the two colours."""
+        return np.flatnonzero(((image[..., 0] > 150) == red) & ((image[..., 2] > 150) == blue)) % image.shape[1]
+
+    agent, trail, walls = (True, False), (False, True), (False, False)
+    assert columns(moved, *agent).mean() - columns(still, *agent).mean() == pytest.approx(4.5 * 48, abs=1)
+    assert len(columns(still, *trail)) == 0 and len(set(columns(moved, *trail))) > 150
+    assert len(set(columns(moved, *walls))) > 500
+    assert MazeEnv("corridor").render() is None
+    many = MazeVecEnv("corridor", 2, render_mode="rgb_array")
+    many.reset()
+    many.step(np.full((2, 2), 0.5))
+    images = many.get_images()
+    assert (images[0] != images[1]).any() and many.render().shape == (2 * 62, 542, 3)
+
+
+@pytest.mark.parametrize("reward", ["none", "coverage"])
+@pytest.mark.parametrize("env_id", MAZES)
+def test_one_env_does_what_sb3_makes_of_the_gymnasium_env(env_id, reward):
+    reference = make_vec_env(env_id, 1, env_kwargs={"reward": reward})
+    env = MazeVecEnv(MAZES[env_id], 1, reward=reward)
+    assert env.observation_space == reference.observation_space and env.action_space == reference.action_space
+    reference.seed(7)
+    env.seed(7)
+    assert np.array_equal(env.reset(), reference.reset())
+    rng = np.random.default_rng(0)
+    for step in range(1, 121):
+        actions = rng.uniform(-0.95, 0.95, (1, 2)).astype(np.float32)
+        observations, rewards, dones, infos = env.step(actions)
+        expected = reference.step(actions)
+        assert observations[0] in env.observation_space and dones.all() == (step % 50 == 0)
+        for value, expected_value in zip((observations, rewards, dones), expected[:3], strict=True):
+            assert np.array_equal(value, expected_value) and value.dtype == expected_value.dtype
+        for info in (infos[0], expected[3][0]):
+            if "episode" in info:
+                assert info["episode"].pop("t") > 0
+                info["terminal_observation"] = info["terminal_observation"].tolist()
+                info["episode"]["r"] = round(info["episode"]["r"], 5)
+        assert infos == expected[3]
+        assert np.array_equal(env.get_attr("position"), reference.get_attr("position"))
+
+
+def test_episodes_of_many():
+    env = MazeVecEnv("square_a", 500, max_episode_steps=3, reward="coverage")
+    env.seed(0)
+    start = env.reset()
+    assert start.shape == (500, 2) and start.dtype == np.float32 and len(np.unique(start, axis=0)) == 500
+    kept, returns = start.copy(), np.zeros(500)
+    for step in range(1, 4):
+        observations, rewards, dones, infos = env.step(np.full((500, 2), (0.0, -0.9), dtype=np.float32))
+        returns += rewards
+        assert dones.all() if step == 3 else not dones.any()
+    # A new episode has begun in the start cell; the old one ended below
+    assert (observations[:, 1] > -0.5).all() and np.array_equal(start, kept)
+    assert all(info["terminal_observation"][1] < -1.5 and info["TimeLimit.truncated"] for info in infos)
+    assert [info["episode"]["r"] for info in infos] == pytest.approx(returns, abs=1e-6)
+    assert {info["episode"]["l"] for info in infos} == {3}
+    env.seed(0)
+    assert np.array_equal(env.reset(), start) and not np.array_equal(env.reset(), start), "a seed is used once"
+
+
+def test_attributes_and_methods():
+    env = MazeVecEnv("square_a", 3)
+    env.reset()
+    env.set_attr("tag", 5)
+    assert env.get_attr("tag", [0, 2]) == [5, 5] and env.has_attr("layout") and not env.has_attr("tags")
+    with pytest.raises(AttributeError, match="DummyVecEnv"):
+        env.env_method("compute_reward")
+    assert env.env_method("render", indices=[0, 1]) == [None, None]
+    assert env.env_is_wrapped(Monitor) == [True] * 3
+
+
+def test_cesd_trains_on_it(make_model):
+    model = make_model(VecNormalize(MazeVecEnv("square_a", 16))).learn(800)
+    assert model._n_updates > 0 and len(model.ep_info_buffer) == 16 and model.ep_info_buffer[0]["l"] == 50
