@@ -139,11 +139,6 @@ def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
     return [each if isinstance(each, RunningMeanStd) else None for each in found]
 
 
-def has_new_statistics(env: VecEnv) -> bool:
-    """Check for a ``NormalizeObservation`` that has not seen anything."""
-    return any(each is not None and each.count < 1 for each in wrapper_statistics(env))
-
-
 def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
     """Make an environment by its specification; ``NormalizeObservation`` gets statistics that are no longer updated."""
     env = gym.make(spec, **kwargs)

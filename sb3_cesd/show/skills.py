@@ -89,7 +89,9 @@ def show_skills(
     if is_task:
         # Until it is known which skill is best, the first one acts
         skills = 0 if model.skill is None else [model.skill]
-    names = list(range(model.n_skills)) if skills is None else [skills] if np.ndim(skills) == 0 else list(skills)  # type: ignore[arg-type]
+    names: list[Any] = list(range(model.n_skills))
+    if skills is not None:
+        names = [skills] if isinstance(skills, int | np.integer) else list(skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
     with envs.one() as one:
