@@ -93,7 +93,7 @@ def _mean_of_repeats(rows: pd.DataFrame) -> pd.DataFrame:
     identity = [name for name in OF_TASK if name != "repeat"]
     if not rows.duplicated(identity).any():
         return rows
-    groups = rows.groupby(identity, sort=False)
+    groups = rows.groupby(identity, sort=False, dropna=False)
     means = groups[["returns", "final_return"]].agg(lambda values: sum(values) / len(values))
     return groups.first().assign(**means).reset_index()
 

@@ -1,0 +1,148 @@
+"""Many runs with one command: each is done once, whatever happens on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from join import join
+from runs import keys_of, only_one, read_rows, run_missing, versions, write_rows
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+RUNS = [{"method": method, "seed": seed} for method in ("a", "b") for seed in (0, 1)]
+
+
+def test_a_run_is_done_once_and_a_failed_one_again(tmp_path):
+    path = tmp_path / "results" / "runs.csv"
+    run_missing(RUNS[:3], lambda run: {"score": run["seed"] + 0.5}, path, n_jobs=1)
+    done = []
+
+    def fail_at_first(run):
+        done.append(run)
+        if len(done) == 1:
+            raise OSError("the disk is full")
+        return {"score": 7.0}
+
+    more = [*RUNS, {"method": "c", "seed": 0}, {"method": "c", "seed": 0}]
+    with pytest.raises(RuntimeError, match=r"(?s)1 of 2 runs failed.*the disk is full"):
+        run_missing(more, fail_at_first, path, n_jobs=1)
+    assert done == more[3:5] and read_rows(path).score.tolist() == [0.5, 1.5, 0.5, 7.0], "the others are done, once"
+    rows = run_missing(more, lambda run: {"score": 9.0, "new": 1}, path, n_jobs=1)
+    assert rows.score.tolist() == [0.5, 1.5, 0.5, 7.0, 9.0]
+    assert rows.new.isna().tolist() == [True] * 4 + [False], "a new column is empty in old rows"
+    assert {"torch", "commit", "processor", "python"} <= set(json.loads(rows.versions[0]))
+    run_missing(more, pytest.fail, path, n_jobs=1)
+
+
+def test_dry_run_lists_what_is_missing_and_how_long_it_takes(tmp_path, capsys):
+    path = tmp_path / "runs.csv"
+    run_missing(RUNS, pytest.fail, path, n_jobs=1, dry_run=True)
+    assert "4 runs, 0 of them done already\n  method=a seed=0" in capsys.readouterr().out and not path.exists()
+    run_missing(RUNS[:1], lambda run: {"seconds": 3600.0}, path, n_jobs=1)
+    run_missing(RUNS, pytest.fail, path, n_jobs=1, dry_run=True)
+    assert "about 3.0 hours" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_lost_worker_costs_its_run_alone(tmp_path, capsys):
+    def do(run, folder=tmp_path):
+        if run["seed"] == 2 and not (folder / "killed").exists():
+            (folder / "killed").touch()
+            os._exit(1)
+        return {"score": 2.0 * run["seed"]}
+
+    rows = run_missing([{"seed": seed} for seed in range(5)], do, tmp_path / "runs.csv", n_jobs=2)
+    assert rows.set_index("seed").score.to_dict() == {seed: 2.0 * seed for seed in range(5)}
+    assert "A worker was lost" in capsys.readouterr().out
+
+
+def test_a_run_stays_known_when_others_turn_its_column_into_text(tmp_path):
+    path, names = tmp_path / "runs.csv", ("seed", "task_params")
+    rows = pd.DataFrame([{"seed": 0}])  # older than the column
+    for number, params in enumerate((0, '{"tau": 0.1}', 0), start=1):
+        write_rows(path, pd.concat([rows, pd.DataFrame([{"seed": number, "task_params": params}])]))
+        rows = read_rows(path)
+    assert keys_of(rows, names) == [("0", "0"), ("1", "0"), ("2", '{"tau": 0.1}'), ("3", "0")]
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    path = tmp_path / "runs.csv"
+    with only_one(path), pytest.raises(RuntimeError, match="--output"):
+        run_missing(RUNS, pytest.fail, path, n_jobs=1)
+    run_missing(RUNS, lambda run: {"score": 1.0}, path, n_jobs=1)
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
+
+
+DRIVER = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from runs import run_missing
+output = Path(sys.argv[1])
+
+def do(run):
+    import os, time
+    (output / f"worker_{{os.getpid()}}").touch()
+    time.sleep(300)
+
+run_missing([{{"seed": seed}} for seed in range(2)], do, output / "runs.csv", n_jobs=2)
+"""
+
+
+def alive(process):
+    """Whether a process runs (a zombie does not)."""
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "in vain"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_survives_its_parent(tmp_path, number):
+    (tmp_path / "driver.py").write_text(DRIVER.format(folder=str(FOLDER)))
+    with subprocess.Popen([sys.executable, tmp_path / "driver.py", tmp_path], stderr=subprocess.DEVNULL) as driver:
+        wait_for(lambda: len(list(tmp_path.glob("worker_*"))) == 2)
+        workers = [int(file.name.removeprefix("worker_")) for file in tmp_path.glob("worker_*")]
+        os.kill(driver.pid, number)
+        assert driver.wait(60) == {signal.SIGKILL: -9, signal.SIGTERM: 143}[number]
+    wait_for(lambda: not any(map(alive, workers)))
+
+
+def test_rows_of_several_machines_are_joined(call, tmp_path):
+    row = {"method": "apt", "maze": "tree", "seed": 0, "n_timesteps": 36_000, "total_coverage": 0.5, "seconds": 1.0}
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder, seeds in zip(folders, [(0, 1), (1, 2)], strict=True):
+        folder.mkdir()
+        pd.DataFrame([{**row, "seed": seed} for seed in seeds]).to_csv(folder / "runs.csv", index=False)
+    assert call("join", *folders, "--into", tmp_path / "c").code == 0
+    assert read_rows(tmp_path / "c" / "runs.csv").seed.tolist() == [0, 1, 2]
+    pd.DataFrame([{**row, "total_coverage": 0.6}]).to_csv(folders[1] / "runs.csv", index=False)
+    result = call("join", *folders, "--into", tmp_path / "d")
+    assert result.code == 2 and "apt tree 0 36000" in result.err and not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("results/**/*.csv")), ids=lambda file: "/".join(file.parts[-2:]))
+def test_rows_that_ship_can_be_read_and_each_run_is_there_once(file):
+    rows = read_rows(file)
+    assert len(rows) and all(isinstance(json.loads(text), dict) for text in rows.get("versions", []) if text.startswith('{"'))
+    if file.name in ("runs.csv", "mine.csv", "pretraining.csv", "hierarchical.csv"):
+        assert len(join([file])) == len(rows)
+    for name in rows.columns.intersection(["returns", "steps"]) if "method" in rows else ():
+        assert all(np.isfinite(json.loads(text)).all() for text in rows[name])
+
+
+def test_versions_name_what_results_depend_on():
+    assert {"sb3_cesd", "stable_baselines3", "torch", "gymnasium", "numpy", "mujoco", "python"} <= set(versions())
