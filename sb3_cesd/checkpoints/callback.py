@@ -83,10 +83,12 @@ class ResumableCheckpoint(BaseCallback):
                 f"{type(self.parent).__name__} passes on neither rollouts nor the end of training: pass ResumableCheckpoint "
                 "beside it, in a list."
             )
-        set_callback_states(self.locals["callback"], vars(self.model).pop("resumed_callbacks", []))
+        set_callback_states(self.locals["callback"], self.model.resumed_callbacks)
+        self.model.resumed_callbacks = ()
         if self.model.num_timesteps > 0:
             self._seed_generators()
         self._received = None
+        self._restore_handlers()  # of a training that failed
         if threading.current_thread() is threading.main_thread():
             deferred = {signal.SIGTERM, signal.SIGINT}
             if isinstance(self.training_env.unwrapped, SubprocVecEnv):
@@ -156,7 +158,7 @@ class ResumableCheckpoint(BaseCallback):
 
     def _begin_episodes(self) -> None:
         """End all episodes and begin new ones, as a resumed run does."""
-        self.model.end_episodes(self._seed())
+        self.model.set_random_seed(self._seed())
         self.model._restart()
         self._seed_generators()
 

@@ -1,6 +1,6 @@
 """What callbacks have counted in a run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any
     return states
 
 
-def set_callback_states(callback: BaseCallback, states: list[tuple[str, dict[str, Any], Any]]) -> None:
+def set_callback_states(callback: BaseCallback, states: Sequence[tuple[str, dict[str, Any], Any]]) -> None:
     """
     Continue callbacks from those of another run. Callbacks of the same class are matched by their order.
 

@@ -50,7 +50,7 @@ def resume(
     if normalize is not None:
         saved = vars(load_statistics(folder / STATISTICS))
         vars(normalize).update({name: value for name, value in saved.items() if name != "venv"})
-    vars(model)["resumed_callbacks"] = load_pickle(folder / CALLBACKS, list)
+    model.resumed_callbacks = load_pickle(folder / CALLBACKS, list)
     return model
 
 

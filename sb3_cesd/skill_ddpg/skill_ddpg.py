@@ -5,7 +5,7 @@ import inspect
 import io
 import pathlib
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import wraps
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -167,9 +167,10 @@ class SkillDDPG(OffPolicyAlgorithm):
     saved_with: dict[str, str]
 
     _unit_noise: OrnsteinUhlenbeckActionNoise
-    #: Whether environments are to be reset before the next step, and the seed of random numbers from there on
+    #: Whether environments are to be reset before the next step
     _ends_episodes: bool = False
-    _next_seed: int | None = None
+    #: What callbacks had counted in the checkpoint that the model was resumed from, until it learns
+    resumed_callbacks: Sequence[Any] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -570,8 +571,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._follow(self.skill)
         self._clock.turns = None if turns is None or (turns.over and self.skill is not None) else turns
         if self._ends_episodes:
-            self._last_obs = None
-            self._ends_episodes = self._next_seed is not None
+            self._last_obs, self._ends_episodes = None, False
         if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.end_trajectories()
         self.replay_buffer.reward_module = self.intrinsic
@@ -693,22 +693,14 @@ class SkillDDPG(OffPolicyAlgorithm):
         entries = entries_of(observation)
         return entries if self._vec_normalize_env is None else unnormalize_entries(self._vec_normalize_env, entries)
 
-    def end_episodes(self, seed: int | None = None) -> None:
-        """
-        Reset the environments before the next step of training, as something else has played in them, or for a checkpoint.
-
-        With the same seed, what follows is the same in a model that was saved and loaded here as in one that goes on.
-
-        :param seed: seed of all random numbers from there on; ``None`` leaves them as they are
-        """
-        self._ends_episodes, self._next_seed = True, seed
+    def end_episodes(self) -> None:
+        """Reset the environments before the next step of training, as something else has played in them."""
+        self._ends_episodes = True
 
     def _restart(self) -> None:
         """Begin new episodes: of environments, noise and n-step windows."""
         assert self.env is not None and self.replay_buffer is not None
-        if self._next_seed is not None:
-            self.set_random_seed(self._next_seed)
-        self._ends_episodes, self._next_seed = False, None
+        self._ends_episodes = False
         self.replay_buffer.end_trajectories()
         self._last_obs = self.env.reset()  # type: ignore[assignment]
         if self._vec_normalize_env is not None:
@@ -1088,7 +1080,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             "_unit_noise",
             "_update_runner",
             "_ends_episodes",
-            "_next_seed",
+            "resumed_callbacks",
         ]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
