@@ -77,7 +77,7 @@ def test_an_update_is_that_of_the_cpu(name, tmp_path):
     for model in models:
         model.set_parameters(trained.get_parameters())
         model.intrinsic.train()
-        model._update_from([moved(trained.replay_buffer.gather(each), model.device) for each in drawn])
+        model._update([moved(trained.replay_buffer.gather(each), model.device) for each in drawn])
     assert largest_difference(*models) < 1e-4
     assert largest_difference(models[0], trained) > 1e-4, "something was learned"
 
@@ -102,9 +102,8 @@ def test_a_saved_model_moves_between_devices(on_cuda, tmp_path, graph):
 
 
 @pytest.mark.parametrize("graph", [False, True])
-@pytest.mark.parametrize("bc_coef", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["cesd", "diayn", "metra", "aps"])
-def test_a_task_is_learned_from_skills(on_cuda, name, bc_coef, graph, tmp_path):
+def test_a_task_is_learned_from_skills(on_cuda, name, graph, tmp_path):
     on_cuda(name).learn(80).save(tmp_path / "model")
     model = METHODS[name].from_pretrained(
         tmp_path / "model",
@@ -112,7 +111,6 @@ def test_a_task_is_learned_from_skills(on_cuda, name, bc_coef, graph, tmp_path):
         skill="best",
         warm_up="skills",
         learning_starts=40,
-        bc_coef=bc_coef,
         seed=1,
         device=DEVICE,
         cuda_graph=graph,

@@ -8,7 +8,7 @@ CPU is an error, and so is reading a value back.
 import pytest
 import torch as th
 
-from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.cesd.constraint import CriticRelabelling
 from sb3_cesd.common import ensembles
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
@@ -78,10 +78,10 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
     model.intrinsic.train()
     model.intrinsic.update(samples)
     samples = model.intrinsic.relabel(samples)
-    model.intrinsic.update_clusters(samples, samples.features)
+    model.intrinsic.update_clusters(samples)
     for name, value in samples._asdict().items():
         for tensor in value if name == "pairs" else [value]:
-            assert tensor.device.type == "meta", name
+            assert tensor is None or tensor.device.type == "meta", name
     loss = model.critic_loss(samples) + model.actor_loss(samples)
     loss.backward()
     assert loss.device.type == "meta" and loss.shape == ()
@@ -96,9 +96,3 @@ def test_other_devices_are_tiled_by_default():
     assert plan.counts is None and plan.tile_heads.device.type == "meta"
     assert plan.n_slots == (100 // 64 + N_SKILLS) * 64
     assert ensembles.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]
-
-
-@pytest.mark.parametrize("device", ["mps", th.device("mps")])
-def test_a_device_without_float64_is_refused(make_model, device):
-    with pytest.raises(ValueError, match="must be a device: pass 'auto', 'cpu' or 'cuda'"):
-        make_model(device=device)

@@ -568,8 +568,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             warnings.warn("The statistics of VecNormalize are new: pass those of the training, VecNormalize.load(path, env).")
         self.trained_normalized = normalizes_observations(vec_normalize)
         # Another model may have used the environments since
-        self._follow(self.skill)
         self._clock.turns = None if turns is None or (turns.over and self.skill is not None) else turns
+        self._follow(self.skill)
         if self._ends_episodes:
             self._last_obs, self._ends_episodes = None, False
         if reset_num_timesteps or self._last_obs is None:

@@ -3,13 +3,11 @@
 import copy
 import pickle
 
-import cloudpickle
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.skill_clock import SkillTurns
@@ -89,18 +87,18 @@ def test_observation_after_a_step_bears_the_next_skill_and_the_terminal_one_the_
 @each_type
 @pytest.mark.parametrize(
     "kwargs",
-    [{}, {"skill_duration": 2}, {"order": "cycle"}, {"skill": 1}, {"turns": 2}, {"turns": None}, {"set_skill": 3}],
+    [{}, {"skill_duration": 2}, {"order": "cycle"}, {"skill": 1}, {"turns": True}, {"set_skill": 3}],
     ids=str,
 )
 def test_observations_and_infos_always_name_who_acts(skill_type, kwargs):
     """With all orders: a policy sees nothing else, so that the skill of the last observation is the one that acts."""
     space = make_skill_space(skill_type, 4, 3)
     kwargs = dict(kwargs)
-    then, set_skill = kwargs.pop("turns", "none"), kwargs.pop("set_skill", None)
+    turns, set_skill = kwargs.pop("turns", False), kwargs.pop("set_skill", None)
     env = VecSkillObservation(counters(2), space, **kwargs)
     env.seed(0)
-    if then != "none":
-        env.clock.take_turns(SkillTurns(4, 16, then))
+    if turns:
+        env.clock.turns = SkillTurns(4, 16)
     obs = env.reset()
     seen = []
     for step in range(20):
@@ -140,57 +138,17 @@ def test_images_and_dictionaries_keep_their_entries(env_class, space):
                 assert (terminal[name] == 5).all() and (terminal["skill"] == acting[0]).all()
 
 
-def test_cycle_holds_every_skill_once_in_n_skills_episodes():
-    env = VecSkillObservation(counters(2), 4, skill_duration=None, order="cycle")
-    env.reset()
-    skills = list(env.skills)
-    for _ in range(15):
-        _, _, dones, _ = env.step(np.zeros((2, 1)))
-        skills += list(env.skills[dones])
-    assert sorted(skills) == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_seed_repeats_the_skills():
-    skills = []
-    for _ in range(2):
-        env = VecSkillObservation(make_vec_env("Pendulum-v1", 3), 10, skill_duration=2)
-        env.seed(4)
-        env.reset()
-        skills.append([told(env.step(np.zeros((3, 1)))[0]).tolist() for _ in range(20)])
-    assert skills[0] == skills[1]
-    assert len({tuple(row) for row in skills[0]}) > 5
-
-
-def test_set_skill_fixes_and_frees():
-    env = VecSkillObservation(counters(3), 10, skill_duration=1)
-    env.set_skill(7)
-    assert (told(env.reset()) == 7).all()
-    assert (told(env.step(np.zeros((3, 1)))[0]) == 7).all()
-    env.set_skill(None)
-    assert any((told(env.step(np.zeros((3, 1)))[0]) != 7).any() for _ in range(5))
-
-
 def test_wrapping_twice_is_wrapping_once():
     env = add_skill_observation(counters(), SKILLS, 50)
     assert add_skill_observation(env, DiscreteSkills(4), 50) is env
 
 
-@pytest.mark.parametrize("other", [DiscreteSkills(5), SphereSkills(4, 4), SphereSkills(3, 5)], ids=repr)
-def test_other_skills_are_refused(other):
-    with pytest.raises(ValueError, match=rf"wrapped for 4 skills .*, the model has {other.n_skills} .* or wrap it for the"):
-        add_skill_observation(add_skill_observation(counters(), SKILLS, 50), other, 50)
-
-
-def test_stacking_the_skill_is_refused():
-    with pytest.raises(ValueError, match="apply it before VecSkillObservation"):
-        add_skill_observation(VecFrameStack(VecSkillObservation(counters(), 4), 2), SKILLS, 50)
-
-
-@pytest.mark.parametrize("kwargs", [{}, {"norm_obs_keys": ["observation", "skill"]}])
-def test_normalising_the_skill_is_refused(kwargs):
+def test_other_skills_and_a_normalised_skill_are_refused():
     wrapped = add_skill_observation(counters(), SKILLS, 50)
-    with pytest.raises(ValueError, match=r"would normalise the skill: pass VecNormalize\(env\) alone .* norm_obs_keys"):
-        add_skill_observation(VecNormalize(wrapped, **kwargs), SKILLS, 50)
+    with pytest.raises(ValueError, match="VecSkillObservation"):
+        add_skill_observation(wrapped, DiscreteSkills(5), 50)
+    with pytest.raises(ValueError, match="norm_obs_keys"):
+        add_skill_observation(VecNormalize(wrapped), SKILLS, 50)
 
 
 @pytest.mark.parametrize("kwargs", [{"norm_obs_keys": ["observation"]}, {"norm_obs": False}])
@@ -257,19 +215,15 @@ def test_images_that_are_not_normalised_stay_images():
         assert (env.observation_space["camera"] == Camera.observation_space) == is_image
 
 
-@pytest.mark.parametrize("own", [None, {}, {"norm_obs": False}], ids=str)
-@pytest.mark.parametrize(("env_class", "shape"), [(Counter, r"\(2,\)"), (Entries, "{'.*': .*}")])
-def test_statistics_of_other_observations_are_refused(env_class, shape, own):
-    env = counters(2, env_class) if own is None else VecNormalize(counters(2, env_class), **own)
-    message = rf"of shape \(3, 40, 40\), those to normalise are of shape {shape}: pass environments wrapped as those of train"
-    with pytest.raises(ValueError, match=message):
-        normalize_like_training(env, trained_statistics(Camera))
+def test_statistics_of_other_observations_are_refused():
+    with pytest.raises(ValueError, match="statistics"):
+        normalize_like_training(counters(2), trained_statistics(Camera))
 
 
 def test_turns_compare_rewards_that_are_not_normalised():
     env = VecSkillObservation(VecNormalize(counters(2)), SKILLS)
     turns = SkillTurns(4, 16)
-    env.clock.take_turns(turns)
+    env.clock.turns = turns
     env.reset()
     for _ in range(8):
         env.step(np.zeros((2, 1)))
@@ -288,31 +242,17 @@ class Mixed(Counter):
     observation_space = spaces.Dict({"place": Counter.observation_space, "mode": spaces.Discrete(5)})
 
 
-@pytest.mark.parametrize(
-    ("env_class", "message"),
-    [
-        (KeyOfItsOwn, "a key 'skill' of its own.*: rename it"),
-        (Discrete, r"is Discrete\(5\): flatten it first"),
-        (Mixed, "but 'mode' is none: convert it, .* or leave it out"),
-    ],
-)
-def test_spaces_that_have_no_room_for_a_skill_are_refused(env_class, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("env_class", [KeyOfItsOwn, Discrete, Mixed])
+def test_spaces_that_have_no_room_for_a_skill_are_refused(env_class):
+    with pytest.raises(ValueError, match="gymnasium"):
         VecSkillObservation(counters(1, env_class), 4)
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"skill_space": 1}, "pass n_skills >= 2"),
-        ({"skill_space": 4, "skill_duration": 0}, "positive integer or None"),
-        ({"skill_space": 4, "skill": 4}, "from 0 to 3"),
-        ({"skill_space": 4, "skill": -1}, "from 0 to 3"),
-        ({"skill_space": 4, "order": "sorted"}, "'random' or 'cycle'"),
-    ],
+    "kwargs", [{"skill_space": 1}, {"skill_space": 4, "skill_duration": 0}, {"skill_space": 4, "order": "sorted"}]
 )
-def test_bad_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments(kwargs):
+    with pytest.raises(ValueError, match=r"n_skills|skill_duration|order"):
         VecSkillObservation(counters(), **kwargs)
 
 
@@ -330,16 +270,6 @@ def test_copies_go_on_alike(clone, space):
         (obs, *_, infos), (twin_obs, *_, twin_infos) = env.step(np.zeros((2, 1))), twin.step(np.zeros((2, 1)))
         assert obs.keys() == twin_obs.keys() and all((obs[name] == twin_obs[name]).all() for name in obs)
         assert all(np.array_equal(ours["skill"], theirs["skill"]) for ours, theirs in zip(infos, twin_infos, strict=True))
-
-
-def test_cloudpickle_takes_environments_of_a_function():
-    class Local(Counter):
-        pass
-
-    env = VecSkillObservation(counters(2, Local), SKILLS)
-    env.reset()
-    twin = cloudpickle.loads(cloudpickle.dumps(env))
-    assert (twin.skills == env.skills).all() and twin.step(np.zeros((2, 1)))[0]["observation"].tolist() == [[1, 1]] * 2
 
 
 class Shared(DummyVecEnv):

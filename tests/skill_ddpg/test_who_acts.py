@@ -1,25 +1,60 @@
-"""Observations and infos name the skill that acts: in the warm-up of a task, after it, and in pre-training."""
+"""Who acts, and what of it is told and stored: in a warm-up, after it, in pre-training, and as callbacks choose."""
+
+import warnings
 
 import numpy as np
 import pytest
+from gymnasium import Env, spaces
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
 from sb3_cesd import APT, DIAYN, CeSD, VecSkillObservation
+from sb3_cesd.common.skill_clock import SkillTurns
+from sb3_cesd.common.skills import best_of
+from sb3_cesd.metrics import collect_rollouts
 
 #: Methods, and the type of their skills
-METHODS = [(CeSD, "discrete"), (DIAYN, "discrete"), (APT, "discrete"), (APT, "sphere")]
+METHODS = [(CeSD, "discrete"), (APT, "sphere")]
+
+
+class Counter(Env):
+    """Observes which episode and which step it is; an episode lasts 20 steps."""
+
+    observation_space = spaces.Box(-1000, 1000, (2,))
+    action_space = spaces.Box(-1, 1, (1,))
+    episode = -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.episode = 0, self.episode + 1
+        return self.observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self.observe(), float(self.time), self.time == 20, False, {}
+
+    def observe(self):
+        return np.array([self.episode, self.time], np.float32)
 
 
 class Witness(BaseCallback):
-    """Compares what the observation, ``infos`` and the action say in every step, and notes who acted."""
+    """Compares what the observation, ``infos`` and the action say in every step, and notes who acted; may choose skills."""
 
-    def __init__(self):
+    def __init__(self, choices=None, when=""):
         super().__init__()
-        self.acted = []
+        self.choices, self.when, self.acted = choices or {}, when, []
+
+    def _choose(self, when):
+        n_steps = self.num_timesteps // self.model.n_envs
+        if when == self.when and n_steps in self.choices:
+            self.model.set_skill(self.choices[n_steps])
+
+    def _on_rollout_start(self):
+        self._choose("before a rollout")
 
     def _on_step(self):
         observed = self.model._last_obs
@@ -31,7 +66,11 @@ class Witness(BaseCallback):
             if "terminal_observation" in info:
                 assert (info["terminal_observation"]["skill"] == vector).all()
         self.acted.append(self.model.skill_space.encode(told, (len(told),)))
+        self._choose("in a step")
         return True
+
+    def _on_rollout_end(self):
+        self._choose("after a rollout")
 
 
 def witnessed(model, n_timesteps, **kwargs):
@@ -40,8 +79,14 @@ def witnessed(model, n_timesteps, **kwargs):
     return np.stack(witness.acted)
 
 
+def new_skills(model, n_timesteps):
+    """Skills of the transitions that a model adds."""
+    n_before = model.replay_buffer.pos
+    return model.learn(n_timesteps, reset_num_timesteps=False).replay_buffer.skills[n_before:][:n_timesteps, 0]
+
+
 @pytest.mark.parametrize("wrapping", ["plain", "skills", "normalized"])
-@pytest.mark.parametrize("skill", [1, "best", "random"])
+@pytest.mark.parametrize("skill", [1, "best"])
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize(("method", "skill_type"), METHODS)
 def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
@@ -49,53 +94,144 @@ def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
     pretrained = make_small(method, Push(), skill_type=skill_type, skill_dim=3).learn(60)
     env = make_vec_env(Push, n_envs)
     if wrapping == "skills":
-        env = VecSkillObservation(env, pretrained.skill_space, skill_duration=7)
+        env = VecSkillObservation(env, pretrained.skill_space, skill_duration=7, skill=3)
     if wrapping == "normalized":
         env = VecNormalize(env)
-    model = method.from_pretrained(
-        saved(pretrained),
-        env,
-        skill=skill,
-        learning_starts=48 * n_envs,
-        exploration_noise=0.0,
-        skill_duration=7,
-        seed=2,
-        device="cpu",
-    )
+    kwargs = {"learning_starts": 48 * n_envs, "exploration_noise": 0.0, "skill_duration": 7, "seed": 2, "device": "cpu"}
+    model = method.from_pretrained(saved(pretrained), env, skill=skill, **kwargs)
+    assert model.warm_up == "skills"
     before = [] if skill == "best" else [model.skill]
     acted = witnessed(model, 60 * n_envs)
     turns = (np.arange(n_envs) + np.arange(48)[:, None] * 4 // 48) % 4
     assert (acted[:48] == model.skill_space.vectors[turns]).all(), "all skills act for an equal share of the steps"
     assert (acted[48:] == model.skill_space.encode(model.skill)).all() and model.policy.skill == model.skill
     assert before in ([], [model.skill])
-    stored = model.replay_buffer.skills[:60]
-    assert (stored == model.skill_space.decode(acted)).all(), "the replay buffer keeps who acted"
-    learning = model.intrinsic.relabel(model.replay_buffer.sample(100)).skills.numpy()
+    assert (model.replay_buffer.skills[:60] == model.skill_space.decode(acted)).all(), "the replay buffer keeps who acted"
+    learning = model.replay_buffer.relabel(model.replay_buffer.sample(100)).skills.numpy()
     assert (learning == model.skill_space.decode(model.skill_space.encode(model.skill))).all(), "one skill learns from all"
     assert model._n_updates > 0
-
-
-@pytest.mark.parametrize("name", ["random", "policy"])
-def test_in_the_other_warm_ups_of_a_task_the_skill_of_the_task_acts(name):
-    pretrained = make_small(CeSD, Push()).learn(60)
-    kwargs = {"warm_up": name, "learning_starts": 40, "device": "cpu", "exploration_noise": 0.0}
-    model = CeSD.from_pretrained(saved(pretrained), make_vec_env(Push, 2), skill=3, **kwargs)
-    named = []
-    model.learn(60, callback=lambda local, _: named.append([info["skill"] for info in local["infos"]]) or True)
-    assert (np.array(named) == 3).all() and (model.replay_buffer.skills[:30] == 3).all()
+    if skill == "best" and wrapping == "plain":
+        pushes = model.replay_buffer.rewards[:48]
+        means = [pushes[turns == each].mean() for each in range(4)]
+        np.testing.assert_allclose(model.skill_turns.mean_rewards(), means, rtol=1e-4, atol=1e-6)
+        assert np.argmax(means) == (model.skill_space.vectors == model.skill_space.encode(model.skill)).all(axis=1).argmax()
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize(("method", "skill_type"), METHODS)
 def test_in_pretraining(method, skill_type, n_envs):
-    env = make_vec_env(Push, n_envs)
     kwargs = {"warm_up": "policy", "exploration_noise": 0.0, "skill_duration": 7, "skill_type": skill_type, "skill_dim": 3}
-    model = make_small(method, env, **kwargs)
+    model = make_small(method, make_vec_env(Push, n_envs), **kwargs)
     acted = witnessed(model, 80 * n_envs)
     assert (model.replay_buffer.skills[:80] == model.skill_space.decode(acted)).all()
     changes = np.flatnonzero((acted[1:, 0] != acted[:-1, 0]).any(axis=1)) + 1
-    possible = {episode + step for episode in range(0, 80, 20) for step in (0, 7, 14)}
-    assert set(changes) <= possible and len(changes) > 3
+    assert set(changes) <= {episode + step for episode in range(0, 80, 20) for step in (0, 7, 14)} and len(changes) > 3
+
+
+@pytest.mark.parametrize("when", ["before a rollout", "in a step", "after a rollout"])
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_a_callback_may_choose_who_acts_next(n_envs, when):
+    """Observation, infos, action and replay buffer name who acts, without a reset; at the end of an episode, too."""
+    kwargs = {"skill_type": "sphere", "skill_dim": 3, "warm_up": "policy", "exploration_noise": 0.0, "skill_duration": 6}
+    model = make_small(APT, make_vec_env(Counter, n_envs), **kwargs)
+    callback = Witness({16: 2, 20: 3, 30: None, 58: 1}, when)
+    model.learn(60 * n_envs, callback=callback)
+    names, acted = model.skill_space.vectors, np.stack(callback.acted)
+    assert (acted[16:20] == names[2]).all() and (acted[20:30] == names[3]).all() and (acted[58:] == names[1]).all()
+    assert len(np.unique(acted[30:58].reshape(28 * n_envs, -1), axis=0)) > 1, "all of them again"
+    assert (model.replay_buffer.skills[:60] == acted).all()
+    assert (model.replay_buffer.observations["observation"][:60, 0] == [[step // 20, step % 20] for step in range(60)]).all()
+    assert (model.skill_space.encode(model.skill) == names[1]).all() and model.skill == model.policy.skill
+
+
+def test_models_let_their_own_skills_act_one_after_the_other_in_the_same_environments():
+    pretrained = make_small(DIAYN, skill_duration=5).learn(60)
+    file = saved(pretrained)
+    task = DIAYN.from_pretrained(file, pretrained.get_env(), skill=1, learning_starts=40, device="cpu")
+    follower = DIAYN.load(file, pretrained.get_env(), device="cpu")
+    follower.set_skill(2)
+    assert list(new_skills(task, 20)) == [0] * 10 + [1] * 10, "two of four turns"
+    assert set(new_skills(follower, 40)) == {2}
+    assert list(new_skills(task, 30)) == [2] * 10 + [3] * 10 + [1] * 10
+    assert len(np.unique(new_skills(pretrained, 100))) > 2 and pretrained.skill is None
+
+
+@pytest.mark.parametrize("skill", ["best", 1])
+def test_an_evaluation_is_no_part_of_the_warm_up(finetune, skill):
+    """Also in the environment of training, and between two calls of learn."""
+    model = finetune(skill=skill, warm_up="skills", learning_starts=80)
+    evaluate_policy(model, model.get_env(), 1, warn=False)
+    model.learn(40)
+    evaluate_policy(model, model.get_env(), 1, warn=False)
+    assert model.skill_turns.n_done == 40
+    model.learn(60, reset_num_timesteps=False)
+    assert model.skill_turns.over and model.replay_buffer.skills[:80, 0].tolist() == np.repeat(np.arange(4), 20).tolist()
+    assert model.skill is not None and (model.replay_buffer.skills[80:100] == model.skill).all()
+    rewards = str(model.skill_turns)
+    assert (model.learn(60).replay_buffer.skills[100:160] == model.skill).all() and str(model.skill_turns) == rewards
+
+
+def test_a_warm_up_goes_on_after_it_was_saved_amid_the_turns(finetune, tmp_path):
+    model = finetune(skill="best", warm_up="skills", learning_starts=80, exploration_noise=0.0)
+    model.learn(30, CheckpointCallback(30, str(tmp_path), save_replay_buffer=True))
+    loaded = CeSD.load(tmp_path / "rl_model_30_steps", "Pendulum-v1", device="cpu")
+    loaded.load_replay_buffer(tmp_path / "rl_model_replay_buffer_30_steps")
+    loaded.learn(60, reset_num_timesteps=False)
+    # The last step was not stored yet
+    skills = loaded.replay_buffer.skills[29:89, 0].tolist()
+    assert skills == [1] * 10 + [2] * 20 + [3] * 20 + [loaded.skill] * 10 and loaded.skill_turns.over
+
+
+def test_a_model_that_was_saved_in_the_step_that_ends_the_turns_chooses_afterwards(finetune, tmp_path):
+    """Callbacks see the model before it has chosen."""
+    model = finetune(skill="best", warm_up="skills", learning_starts=40)
+    model.learn(60, CheckpointCallback(40, str(tmp_path)))
+    loaded = CeSD.load(tmp_path / "rl_model_40_steps", "Pendulum-v1", device="cpu")
+    assert loaded.learn(60, reset_num_timesteps=False).skill == model.skill
+
+
+def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
+    with pytest.raises(ValueError, match="learning_starts"):
+        SkillTurns(4, 3)
+    with pytest.warns(UserWarning, match="choose a skill"):
+        assert best_of(np.zeros(3), "return", "Raise n_eval_episodes") == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert best_of(np.array([0.0, np.nan, 2.0]), "return", "") == 2
+
+
+def next_of(model, n):
+    return [
+        entries["observation"][:n, 0] for entries in (model.replay_buffer.observations, model.replay_buffer.next_observations)
+    ]
+
+
+@pytest.mark.parametrize("plays", [False, True])
+def test_episodes_go_on_unless_rollouts_are_collected_in_between(plays):
+    model = make_small(APT, Counter(), learning_starts=100).learn(30)
+    if plays:
+        collect_rollouts(model, model.env, 1, 3)
+    model.learn(30, reset_num_timesteps=False)
+    before, after = next_of(model, 60)
+    assert (after == before + [0, 1]).all(), "every transition is a step of an episode"
+    assert before[30].tolist()[1] == (0 if plays else 10) and model.replay_buffer.timeouts[29, 0] == plays
+
+
+def test_a_callback_may_end_all_episodes():
+    model = make_small(DIAYN, make_vec_env(Counter, 2), learning_starts=100)
+    model.learn(60, callback=lambda local, _: local["self"].num_timesteps != 26 or model.end_episodes() is None)
+    before, after = next_of(model, 30)
+    assert (after == before + [0, 1]).all() and before[13].tolist() == [1, 0] and model.replay_buffer.timeouts[12].all()
+
+
+def test_a_seed_reproduces_what_follows_in_another_environment():
+    drawn = []
+    for seed in (0, 0, None):
+        model = make_small(DIAYN, skill_duration=5, seed=seed).learn(60)
+        model.set_env(make_vec_env("Pendulum-v1", seed=3))
+        drawn.append(new_skills(model, 60).tolist())
+        assert drawn[-1] != model.replay_buffer.skills[:60, 0].tolist(), "not those of the start again"
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_before_the_best_skill_is_known_predictions_follow_observations():
@@ -103,33 +239,6 @@ def test_before_the_best_skill_is_known_predictions_follow_observations():
     model = CeSD.from_pretrained(saved(pretrained), Push(), skill="best", learning_starts=80, device="cpu")
     obs, vectors = np.full((4, 3), 0.1, np.float32), model.skill_space.vectors
     assert model.skill is None
-    actions = model.predict({"observation": obs, "skill": vectors})[0]
-    assert len(np.unique(actions)) == 4 and (actions == model.predict(obs, skill=np.arange(4))[0]).all()
+    assert (model.predict({"observation": obs, "skill": vectors})[0] == model.predict(obs, skill=np.arange(4))[0]).all()
     model.learn(90)
     assert (model.predict({"observation": obs, "skill": vectors})[0] == model.predict(obs, skill=model.skill)[0]).all()
-
-
-def test_all_skills_act_first_unless_another_warm_up_is_chosen():
-    pretrained = make_small(CeSD, Push()).learn(60)
-    model = CeSD.from_pretrained(saved(pretrained), Push(), device="cpu", seed=0)
-    assert model.warm_up == "skills" and model.skill_turns.n_timesteps == pretrained.learning_starts == 40
-    for name in ("random", "policy"):
-        model = CeSD.from_pretrained(saved(pretrained), Push(), warm_up=name, device="cpu", seed=0)
-        assert model.warm_up == name and model.skill_turns is None
-    file = saved(pretrained)
-    assert CeSD.load(file, env=Push(), reward="extrinsic", device="cpu").warm_up == "skills"
-    # From scratch there are no skills yet
-    assert make_small(CeSD, Push(), reward="extrinsic").warm_up == "random"
-
-
-def test_the_vector_of_a_continuous_skill_goes_on_after_the_turns():
-    """Not the nearest of those that an index stands for."""
-    pretrained = make_small(APT, Push(), skill_type="sphere", skill_dim=3).learn(60)
-    vector = np.array([0.6, 0.0, -0.8], np.float32)
-    model = APT.from_pretrained(
-        saved(pretrained), Push(), skill=vector, learning_starts=40, exploration_noise=0.0, device="cpu"
-    )
-    acted = witnessed(model, 60)
-    assert (acted[:40, 0] == np.repeat(model.skill_space.vectors, 10, axis=0)).all()
-    assert (acted[40:] == vector).all() and model.skill == model.policy.skill == vector.tolist()
-    assert (model.intrinsic.skill.numpy() == vector).all()
