@@ -164,7 +164,7 @@ def test_wheel(build, tmp_path):
     """A wheel holds what an installed package needs, and nothing of the repository around it."""
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.py")}
     config = {f"sb3_cesd/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
-    templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.yml")}
+    templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.[yh]*ml")}
     wheel = build("wheel")
     others = {"sb3_cesd/py.typed", "sb3_cesd/version.txt", "sb3_cesd/_method_names.pyi"}
     assert check_wheel(wheel) == HOOK | modules | config | templates | others
@@ -192,7 +192,7 @@ def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
     shutil.unpack_archive(build("editable"), site_packages, "zip")
     (tmp_path / "script.py").write_text(
         "from sb3_cesd import DIAYN, CeSD, preset\n"
-        "CeSD('MlpPolicy', 'Walker-v0', skill_type='discrete', **preset('laptop')).learn(10, log_interval='auto')\n"
+        "CeSD('MlpPolicy', 'Walker-v0', skill_type='discrete', **preset('laptop')).learn(10)\n"
         "CeSD('MlpPolicy', 'Walker-v0', warm_up='randomly')\n"
         "CeSD.from_pretrained('model.zip', 'WalkerRun-v0', transfer=['actor', 'head'])\n"
         "CeSD('MlpPolicy', 'Walker-v0', skils=3)\n"
