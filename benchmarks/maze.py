@@ -115,7 +115,7 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     """Measure the skills of a trained model by stochastic rollouts."""
     states, _ = rollouts.per_state()
     clusters = model.predict_clusters(states.astype(np.float32))
-    metrics = skill_metrics(rollouts, clusters, in_the_plane=True, layout=layout)
+    metrics = skill_metrics(rollouts, clusters, layout=layout)
     # Observations are positions
     metrics = {name: value for name, value in metrics.items() if not name.endswith("_places")}
     assert model.replay_buffer is not None

@@ -112,7 +112,7 @@ class SkillMetricsCallback(BaseCallback):
             is_arm = robot_name(self.training_env) == "jaco"
             self._coverage = TrainingCoverage(ARM_BIN if is_arm else ROBOT_BIN)
         if self.n_trajectories > 0 or self.goal_range is not None:
-            check_positions(self._coverage is not None, "SkillMetricsCallback with n_trajectories or goal_range")
+            check_positions(self._coverage is not None)
 
     def get_state(self) -> dict[str, Any]:
         """Return what training has covered."""

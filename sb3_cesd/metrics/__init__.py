@@ -2,14 +2,9 @@
 
 from sb3_cesd.metrics.coverage import (
     TrainingCoverage,
-    cell_coverage,
     maze_coverage,
-    observation_coverage,
-    torso_coverage,
 )
 from sb3_cesd.metrics.distinguishability import (
-    cluster_size_entropy,
-    distinguishability,
     knn_accuracy,
     on_cluster_share,
     particle_entropy,
@@ -17,7 +12,7 @@ from sb3_cesd.metrics.distinguishability import (
 )
 from sb3_cesd.metrics.environments import env_positions, make_env, make_env_like_training, make_play_env
 from sb3_cesd.metrics.goals import GoalResults, draw_goals, policy_coverage, zero_shot_goals
-from sb3_cesd.metrics.motion import SkillMotion, mean_speeds, measure_motion, skill_motion
+from sb3_cesd.metrics.motion import SkillMotion, measure_motion
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, play_paths, play_places
 from sb3_cesd.metrics.summary import play_and_measure, play_and_score, skill_metrics, skill_score
 from sb3_cesd.metrics.tasks import best_skill_scores, task_returns
@@ -28,10 +23,7 @@ __all__ = [
     "SkillRollouts",
     "TrainingCoverage",
     "best_skill_scores",
-    "cell_coverage",
-    "cluster_size_entropy",
     "collect_rollouts",
-    "distinguishability",
     "draw_goals",
     "env_positions",
     "knn_accuracy",
@@ -39,9 +31,7 @@ __all__ = [
     "make_env_like_training",
     "make_play_env",
     "maze_coverage",
-    "mean_speeds",
     "measure_motion",
-    "observation_coverage",
     "on_cluster_share",
     "particle_entropy",
     "play_and_measure",
@@ -51,9 +41,7 @@ __all__ = [
     "plug_in_mutual_information",
     "policy_coverage",
     "skill_metrics",
-    "skill_motion",
     "skill_score",
     "task_returns",
-    "torso_coverage",
     "zero_shot_goals",
 ]

@@ -32,11 +32,7 @@ class TrainingCoverage:
         self._visited: set[tuple[int, ...]] = set()
 
     def add(self, positions: np.ndarray) -> None:
-        """
-        Add the positions after a step.
-
-        :param positions: position in each environment [m], shape ``(n_envs, d)``
-        """
+        """Add the positions after a step [m], shape ``(n_envs, d)``."""
         bins = [tuple(row) for row in np.floor(positions / self.bin_size).astype(int).tolist()]
         self._visited.update(bins)
         self._queue.extend(bins)
@@ -75,32 +71,21 @@ def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     return len(np.unique(bin_indices(layout, states))) / layout.n_free_bins
 
 
-@checked
-def torso_coverage(positions: np.ndarray, bin_size: Positive = 1.0) -> int:
-    """
-    Measure the state coverage of a robot.
-
-    :param positions: positions of the torso [m], (x, y), or x alone for a walker, shape ``(n, 2)`` or ``(n, 1)``
-    :param bin_size: side of the bins [m]
-    :return: number of occupied bins
-    """
+def torso_coverage(positions: np.ndarray, bin_size: float = 1.0) -> int:
+    """Count the bins that positions, shape ``(n, d)``, occupy."""
     return len(np.unique(np.floor(positions / bin_size), axis=0))
 
 
 def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
-    Measure the coverage of a maze in bins of half a cell.
+    Measure the share of the half cells of a maze that states, shape ``(n, 2)``, visited. No wall crosses such a bin.
 
     The bins of 0.05 in the literature reward a slow drift from random starts, which visits a new bin at each step.
-
-    :param states: (x, y), shape ``(n, 2)``
-    :param layout: the maze, none of whose walls crosses such a bin
-    :return: share of the bins of half a cell that were visited, from 0 to 1
     """
     return torso_coverage(states, COARSE_BIN) / (layout.n_free_cells / COARSE_BIN**2)
 
 
-def observation_coverage(observations: np.ndarray, random_observations: np.ndarray, seed: int = 0) -> float:
+def observation_coverage(observations: np.ndarray, random_observations: np.ndarray) -> float:
     """
     Measure how much of the observation space skills cover, on the scale of random actions.
 
@@ -110,12 +95,11 @@ def observation_coverage(observations: np.ndarray, random_observations: np.ndarr
 
     :param observations: observations of the skills, shape ``(n, d)``
     :param random_observations: observations under random actions, shape ``(m, d)``
-    :param seed: seed of the planes
     :return: number of occupied bins with sides of half a standard deviation, averaged over 8 planes
     """
     mean, std = random_observations.mean(axis=0), random_observations.std(axis=0)
     scaled = np.clip((observations - mean) / (std + 1e-6), -OUTLIER, OUTLIER)  # (n, d)
     dim = scaled.shape[1]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     planes = [np.eye(dim)] if dim <= 2 else [np.linalg.qr(rng.standard_normal((dim, 2)))[0] for _ in range(N_PLANES)]
     return float(np.mean([torso_coverage(scaled @ plane, COARSE_BIN) for plane in planes]))

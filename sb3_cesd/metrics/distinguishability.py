@@ -6,17 +6,13 @@ import torch as th
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 
 
-def nearest_neighbors(
-    queries: np.ndarray, points: np.ndarray, k: int, chunk_size: int = 1024
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the Euclidean distances to the k nearest points, in ascending order, and their indices: ``(n_queries, k)`` each."""
-    if len(points) < k:
-        raise ValueError(f"k={k} is more than the number of states, {len(points)}: record more states, or pass a smaller k.")
+def nearest_neighbors(queries: np.ndarray, points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distances to the k nearest points, or all if there are fewer, and their indices, ``(n_queries, k)`` each."""
     tensor = th.as_tensor(points, dtype=th.float32, device="cpu")
     nearest = [
         # The inner-product expansion is inaccurate near distance zero
-        th.cdist(chunk, tensor, compute_mode="donot_use_mm_for_euclid_dist").topk(k, largest=False)
-        for chunk in th.as_tensor(queries, dtype=th.float32, device="cpu").split(chunk_size)
+        th.cdist(chunk, tensor, compute_mode="donot_use_mm_for_euclid_dist").topk(min(k, len(points)), largest=False)
+        for chunk in th.as_tensor(queries, dtype=th.float32, device="cpu").split(1024)
     ]
     return th.cat([found.values for found in nearest]).numpy(), th.cat([found.indices for found in nearest]).numpy()
 
@@ -29,49 +25,26 @@ def scales(states: np.ndarray) -> np.ndarray:
 
 @checked
 def knn_accuracy(
-    states: np.ndarray, skills: np.ndarray, held_out_states: np.ndarray, held_out_skills: np.ndarray, k: PositiveInt = 5
+    states: np.ndarray, lengths: np.ndarray | None = None, k: PositiveInt = 5, standardize: bool = False
 ) -> float:
     """
-    Measure how well a k-nearest-neighbour classifier predicts the skill from the state.
-
-    :param states: training states of the classifier, shape ``(n, d)``
-    :param skills: their skills, shape ``(n,)``
-    :param held_out_states: test states, shape ``(n_held_out, d)``
-    :param held_out_skills: their skills, shape ``(n_held_out,)``
-    :param k: number of nearest states that vote; a tie goes to the skill with the nearest vote
-    :return: share of correct predictions, from 0 to 1; 1 / n_skills by chance
-    :raises ValueError: if there are fewer than k states
-    """
-    _, indices = nearest_neighbors(held_out_states, states, k)
-    votes = skills[indices]  # (n_held_out, k), nearest first
-    # Number of votes for the skill of each vote; argmax returns the first maximum
-    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
-    answers = votes[np.arange(len(votes)), counts.argmax(axis=1)]
-    return float(np.mean(answers == held_out_skills))
-
-
-@checked
-def distinguishability(
-    states: np.ndarray, k: PositiveInt = 5, lengths: np.ndarray | None = None, standardize: bool = False
-) -> float:
-    """
-    Measure how distinguishable skills are: a k-nearest-neighbour classifier is trained on the first half of the rollouts of
-    each skill, and tested on the second.
+    Measure how well a k-nearest-neighbour classifier predicts the skill from the state. It knows the first half of the
+    rollouts of each skill, and is asked for the states of the second.
 
     All rollouts begin at the start, where skills can't be distinguished, so even perfect skills stay below 1.
 
     :param states: shape ``(n_skills, n_rollouts, n_states, d)``
-    :param k: see :func:`knn_accuracy`
     :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``: later states, which only repeat the last
         one of the episode, are left out; ``None`` for all states
+    :param k: number of nearest states that vote; a tie goes to the skill with the nearest vote
     :param standardize: divide each entry by its standard deviation over all visited states, so that the result does not depend
         on units; otherwise entries with large values (joint velocities in rad/s) dominate the distances
-    :return: see :func:`knn_accuracy`
-    :raises ValueError: if there is only one rollout per skill, or there are fewer than k states
+    :return: share of correct predictions, from 0 to 1; 1 / n_skills by chance
+    :raises ValueError: if there is only one rollout per skill
     """
     n_skills, n_rollouts, n_states, _ = states.shape
     if n_rollouts < 2:
-        raise ValueError("With one rollout per skill, none can be held out: record at least two.")
+        raise ValueError("With one rollout per skill, none can be held out: record n_rollouts of at least 2.")
     last = np.full((n_skills, n_rollouts), n_states - 1) if lengths is None else lengths
     visited = np.arange(n_states) <= last[..., None]  # (n_skills, n_rollouts, n_states)
     known = visited & (np.arange(n_rollouts) < n_rollouts // 2)[None, :, None]
@@ -79,7 +52,12 @@ def distinguishability(
     if standardize:
         states = states / scales(states[visited])
     skills = np.broadcast_to(np.arange(n_skills)[:, None, None], visited.shape)
-    return knn_accuracy(states[known], skills[known], states[held_out], skills[held_out], k)
+    _, indices = nearest_neighbors(states[held_out], states[known], k)
+    votes = skills[known][indices]  # (n_held_out, k), nearest first
+    # Number of votes for the skill of each vote; argmax returns the first maximum
+    counts = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    answers = votes[np.arange(len(votes)), counts.argmax(axis=1)]
+    return float(np.mean(answers == skills[held_out]))
 
 
 @checked
@@ -112,7 +90,6 @@ def particle_entropy(states: np.ndarray, k: PositiveInt = 16) -> float:
     :param states: shape ``(n, d)``
     :param k: number of nearest states; the first is the state itself, as in the intrinsic reward
     :return: mean over states of log(1 + mean distance to the k nearest)
-    :raises ValueError: if there are fewer than k states
     """
     distances, _ = nearest_neighbors(states, states, k)
     return float(np.log1p(distances.mean(axis=1)).mean())
@@ -130,12 +107,7 @@ def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
 
 
 def cluster_size_entropy(clusters: np.ndarray) -> float:
-    """
-    Measure how evenly states are spread over clusters.
-
-    :param clusters: predicted cluster of each state, shape ``(n,)``
-    :return: entropy of the shares of the clusters [nats], from 0 (all states in one) to log(n_clusters) (all of one size)
-    """
+    """Entropy of the sizes of clusters [nats]: 0 if all states, shape ``(n,)``, are in one, log(n_clusters) if even."""
     return _entropy(np.bincount(clusters) / len(clusters))
 
 

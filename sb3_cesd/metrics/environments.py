@@ -42,14 +42,7 @@ NOT_REMADE = "The training environment can't be made again ({}): pass eval_env (
 
 
 def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
-    """
-    Make an environment.
-
-    :param env_id: id of an environment
-    :param env_kwargs: its arguments
-    :return: the environment
-    :raises ValueError: if there is no environment with this id
-    """
+    """Call ``gym.make``, with a ValueError if there is no such environment."""
     try:
         return gym.make(env_id, **env_kwargs)
     except gym.error.UnregisteredEnv as error:
@@ -229,11 +222,11 @@ def has_positions_to_play(env: VecEnv) -> bool:
     return has_positions(env)
 
 
-def check_positions(found: bool, what: str) -> None:
-    """Refuse environments without positions."""
+def check_positions(found: bool) -> None:
     if not found:
         raise ValueError(
-            f"{what} needs environments with a position in metres: give them a property position (x, y) or (x, y, z)."
+            "Coverage and goals are measured by positions, which these environments lack: leave these metrics out, or give "
+            "the environments a property position, (x, y) or (x, y, z) in metres."
         )
 
 
@@ -253,31 +246,30 @@ def env_positions(env: VecEnv) -> np.ndarray:
 
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return where episodes ended. The environments, which have been reset since, say so in ``info["position"]``.
+    Return where episodes ended, as far as ``info["position"]`` says so; the environments have been reset since.
 
     :param dones: whether an episode ended, shape ``(n_envs,)``
     :param infos: information of each environment after the step
     :param dim: number of coordinates of a position
-    :return: indices of the environments that say so, shape ``(n,)``, and their positions, shape ``(n, dim)``
+    :return: indices of these environments, shape ``(n,)``, and their positions, shape ``(n, dim)``
     """
-    ends = {idx: infos[idx].get("position") for idx in np.flatnonzero(dones).tolist()}
     # Info of other environments may hold anything by this name
-    ends = {idx: end for idx, end in ends.items() if isinstance(end, np.ndarray) and end.shape == (dim,)}
-    return np.array(list(ends), dtype=np.int64), np.array(list(ends.values()), dtype=np.float64).reshape(len(ends), dim)
+    ended = [idx for idx in np.flatnonzero(dones) if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
+    return np.array(ended, dtype=np.int64), np.array([infos[idx]["position"] for idx in ended]).reshape(-1, dim)
 
 
 def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """
-    Undo the normalisation of flattened observations, by ``VecNormalize`` and by a robot's fixed statistics.
+    Undo the normalisation of observations, by ``VecNormalize`` and by a robot's fixed statistics.
 
     :param env: environments of the observations
-    :param observations: observations as a policy sees them, shape ``(..., obs_dim)``
+    :param observations: flattened observations as a policy sees them, shape ``(..., obs_dim)``
     :return: observations of the simulation, same shape; changes by other wrappers, and dictionaries, are left as they are
     """
     statistics, scale = _statistics(env)
     if statistics is not None:
-        shaped = observations.reshape(*observations.shape[:-1], *statistics.observation_space.shape)  # type: ignore[misc]
-        observations = np.asarray(statistics.unnormalize_obs(shaped)).reshape(observations.shape)
+        shape = statistics.observation_space.shape
+        observations = statistics.unnormalize_obs(observations.reshape(-1, *shape)).reshape(observations.shape)
     return observations if scale is None else scale.unnormalize(observations)
 
 
@@ -286,10 +278,9 @@ def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     statistics, scale = _statistics(env)
     if scale is not None:
         observations = scale.normalize(observations)
-    if statistics is not None:
-        shaped = observations.reshape(*observations.shape[:-1], *statistics.observation_space.shape)  # type: ignore[misc]
-        observations = np.asarray(statistics.normalize_obs(shaped)).reshape(observations.shape)
-    return observations
+    if statistics is None:
+        return observations
+    return statistics.normalize_obs(observations.reshape(-1, *statistics.observation_space.shape)).reshape(observations.shape)
 
 
 def _statistics(env: VecEnv) -> tuple[VecNormalize | None, ObservationScale | None]:

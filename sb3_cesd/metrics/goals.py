@@ -11,9 +11,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import frozen_statistics
 from sb3_cesd.metrics.coverage import torso_coverage
 from sb3_cesd.metrics.environments import (
-    check_positions,
     env_layout,
-    has_positions_to_play,
     has_wrappers,
     normalize,
     robot_name,
@@ -51,12 +49,8 @@ def policy_coverage(
     :param bin_size: side of the bins [m]
     :param seed: seed of the skills and the starts
     :return: number of bins of (x, y) that were visited
-    :raises ValueError: if the environments have no ``position``, or are not normalised as the model expects
     """
-    prepare_to_play(model, env)
-    check_positions(has_positions_to_play(env), "policy_coverage")
-    env.seed(int(seed))
-    paths = play_paths(model, env, trajectory_skills(model, n_trajectories, seed), n_steps)
+    paths = play_paths(model, env, trajectory_skills(model, n_trajectories, seed), n_steps, seed)
     return torso_coverage(paths[..., :2].reshape(-1, 2), bin_size)
 
 
@@ -150,11 +144,8 @@ def zero_shot_goals(
     :param n_steps: length of an episode
     :param seed: seed of the starts
     :return: distances to the goals
-    :raises ValueError: if the environments have no ``position`` or other spaces than those of the model, or are not normalised
-        as it expects
     """
-    prepare_to_play(model, env)
-    check_positions(has_positions_to_play(env), "zero_shot_goals")
+    prepare_to_play(model, env, positions=True)
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:

@@ -46,17 +46,17 @@ class SkillMotion(NamedTuple):
         return float(self.moves.mean())
 
 
-def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle: int = SETTLE) -> np.ndarray:
+def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0) -> np.ndarray:
     """
-    Measure the speed of skills over windows of 10 steps, in which trembling cancels out; fewer in rollouts of less than 20.
+    Measure the speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, so that trembling cancels out. Windows are shorter in
+    rollouts of less than 20 steps.
 
     :param paths: shape ``(n_skills, n_rollouts, n_states, d)``
     :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``
     :param dt: duration of a step
-    :param settle: number of initial steps that are ignored, at most half of a rollout
-    :return: mean over time and rollouts of ``|x_{t + 10} - x_t| / (10 dt)``, shape ``(n_skills,)``
+    :return: means over time and rollouts, without the first 50 steps, or the first half; shape ``(n_skills,)``
     """
-    first = np.minimum(settle, lengths // 2)
+    first = np.minimum(SETTLE, lengths // 2)
     windows = np.minimum(WINDOW, lengths - first)  # (n_skills, n_rollouts)
     sums, counts = np.zeros(len(paths)), np.zeros(len(paths), dtype=np.int64)
     for window in np.unique(windows[windows > 0]).tolist():
@@ -71,19 +71,7 @@ def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0, settle:
 def skill_motion(
     rollouts: SkillRollouts, random_rollouts: SkillRollouts, robot: str | None = None, dt: float = 1.0
 ) -> SkillMotion:
-    """
-    Determine which skills move.
-
-    A skill moves if its torso (or hand, or observation) is at least half as fast as with random actions, and its joints at
-    least a quarter as fast, after the first 50 steps and over windows of 10 steps (see :func:`mean_speeds`). A robot that
-    holds a pose, even if it trembles, does not move; nor does one that lies on its back and kicks, as its torso stays.
-
-    :param rollouts: rollouts of all skills, with ``observations`` that are not normalised, and ``positions`` of a robot
-    :param random_rollouts: rollouts of random actions in the same environment
-    :param robot: name of the robot, a key of :data:`JOINT_VELOCITIES`; ``None`` for other environments
-    :param dt: duration of a step of the robot [s]
-    :return: speeds, and which skills move
-    """
+    """Determine which skills move, from observations that are not normalised; see :func:`measure_motion`."""
     both = rollouts, random_rollouts
     if robot is None:
         # Entries that random actions don't change are ignored
@@ -108,10 +96,14 @@ def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> Skill
     """
     Determine which skills move, compared with random actions that are played for as many steps.
 
+    A skill moves if its torso (or hand, or observation) is at least half as fast as with random actions, and its joints at
+    least a quarter as fast, after the first 50 steps and over windows of 10 steps (see :func:`mean_speeds`). A robot that
+    holds a pose, even if it trembles, does not move; nor does one that lies on its back and kicks, as its torso stays.
+
     :param env: environments that the skills were played in
     :param rollouts: rollouts of all skills
     :param seed: seed of the random actions and their starts
-    :return: see :func:`skill_motion`
+    :return: speeds, and which skills move
     """
     # Wrappers may change observations in unknown ways
     robot = None if has_wrappers(env) else robot_name(env)

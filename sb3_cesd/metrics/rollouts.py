@@ -25,15 +25,7 @@ from sb3_cesd.metrics.environments import (
 
 
 class Recording(NamedTuple):
-    """
-    One episode in each environment. After the end of an episode, the last observation and position are repeated.
-
-    :param observations: flattened observations of the model, shape ``(n_envs, n_steps + 1, obs_dim)``
-    :param positions: positions [m], shape ``(n_envs, n_steps + 1, d)``; ``None`` if not recorded
-    :param returns: sums of the rewards of the environment, shape ``(n_envs,)``
-    :param lengths: number of steps until the end of the episode or the recording, shape ``(n_envs,)``
-    :param frames: images in each environment, each of shape ``(height, width, 3)``
-    """
+    """One episode in each environment, as :class:`SkillRollouts`, with images of shape ``(height, width, 3)``."""
 
     observations: np.ndarray
     positions: np.ndarray | None
@@ -77,14 +69,13 @@ class SkillRollouts(NamedTuple):
         return self._replace(states=self.observations)
 
     def thinned(self, n_states: int) -> "SkillRollouts":
-        """Keep the start and every m-th state, with the smallest m that leaves ``n_states`` per rollout; likewise lengths."""
+        """Keep the start and every m-th state and observation, with the smallest m that leaves ``n_states`` per rollout."""
         n_visited = int(self.lengths.max()) + 1
         every = -(-n_visited // n_states)
-        states, observations, positions = (
-            None if array is None else array[:, :, :n_visited:every]
-            for array in (self.states, self.observations, self.positions)
+        kept = slice(0, n_visited, every)
+        return self._replace(
+            states=self.states[:, :, kept], observations=self.observations[:, :, kept], lengths=self.lengths // every
         )
-        return SkillRollouts(states, self.skills, self.returns, self.lengths // every, observations, positions)  # type: ignore[arg-type]
 
 
 class RandomActions:
@@ -118,9 +109,8 @@ def collect_rollouts(
     Play all skills, as many rollouts at a time as there are environments.
 
     :param model: the model; for continuous skills, those that have an index are played
-    :param env: environments without skill observations, normalised as the model expects; channels of images may come last, as
-        in training, and come first in the rollouts. At the end of an episode they are already reset: their position is then
-        ``info["position"]``, if there is one, otherwise the previous position is repeated
+    :param env: environments without skill observations, normalised as the model expects. At the end of an episode they are
+        already reset: their position is then ``info["position"]``, if there is one, otherwise the previous one is repeated
     :param n_rollouts: number of rollouts per skill
     :param n_steps: length of a rollout; shorter if the episode ends
     :param noise_std: standard deviation of Gaussian noise on the actions, as a share of half their range, for stochastic
@@ -129,8 +119,7 @@ def collect_rollouts(
     :param seed: seed of the first reset and the noise
     :param reset_options: options of every reset, e.g. ``{"position": (0.0, 0.0)}`` to start at one point of a maze
     :return: the rollouts, whose ``states`` are observations
-    :raises ValueError: if the environments have other spaces than those of the model or are not normalised as it expects, or
-        it learns in them at the moment
+    :raises ValueError: if the environments have other spaces than those of the model or are not normalised as it expects
     """
     prepare_to_play(model, env)
     env = as_model_observes(env, model)
@@ -176,7 +165,9 @@ def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: 
 
 
 @checked
-def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: PositiveInt) -> np.ndarray:
+def play_paths(
+    model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: PositiveInt, seed: int | None = None
+) -> np.ndarray:
     """
     Play one deterministic episode of each of some skills.
 
@@ -184,12 +175,13 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: Posi
     :param env: environments with a ``position``
     :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
     :param n_steps: length of an episode, shorter if it ends
+    :param seed: seed of the first reset
     :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
-    :raises ValueError: if the environments have no ``position`` or other spaces than those of the model, are not normalised as
-        it expects, or it learns in them at the moment
+    :raises ValueError: if the environments have no ``position``, or as for :func:`collect_rollouts`
     """
-    prepare_to_play(model, env)
-    check_positions(has_positions_to_play(env), "This metric")
+    prepare_to_play(model, env, positions=True)
+    if seed is not None:
+        env.seed(int(seed))
     paths = []
     for first in range(0, len(skills), env.num_envs):
         batch = skills[first : first + env.num_envs]
@@ -198,7 +190,7 @@ def play_paths(model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: Posi
     return np.concatenate(paths)[: len(skills)]  # type: ignore[arg-type]
 
 
-def prepare_to_play(model: SkillModel, env: VecEnv) -> None:
+def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> None:
     """Check that environments are those that a model expects. In those of its training, ``learn`` then starts new episodes."""
     if hasattr(model, "plain_space"):
         observed = as_model_observes(env, model)
@@ -208,6 +200,8 @@ def prepare_to_play(model: SkillModel, env: VecEnv) -> None:
     training_env = getattr(model, "env", None)
     if training_env is not None and training_env.unwrapped is env.unwrapped:
         model.end_episodes()  # type: ignore[attr-defined]
+    if positions:
+        check_positions(has_positions_to_play(env))
 
 
 def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:
@@ -226,17 +220,10 @@ def record(
     frame_steps: Collection[int] = (),
 ) -> Recording:
     """
-    Record one episode in each environment.
+    Record one episode in each environment, of one skill or of one per environment.
 
-    :param model: the model
-    :param env: environments without skill observations, normalised as the model expects
-    :param skill: index of the skill that acts, or one per environment, shape ``(n_envs,)``
-    :param n_steps: length of the recording; shorter if the episode ends
-    :param deterministic: take the mean action of a stochastic policy
     :param perturb: function that changes actions before they are executed
-    :param with_positions: whether to record positions, see :func:`collect_rollouts`
     :param frame_steps: steps after which to render each environment, 0 for the start
-    :return: the recording
     """
     seen: list[np.ndarray] = []
     positions: list[np.ndarray] = []

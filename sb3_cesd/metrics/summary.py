@@ -13,7 +13,7 @@ from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.coverage import cell_coverage, maze_coverage, observation_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import (
     cluster_size_entropy,
-    distinguishability,
+    knn_accuracy,
     on_cluster_share,
     particle_entropy,
     plug_in_mutual_information,
@@ -28,8 +28,6 @@ MAZE_BIN = 0.25
 ROBOT_BIN, ARM_BIN = 1.0, 0.1
 #: States per rollout for nearest-neighbour metrics: the states in between are nearly the same
 N_STATES = 51
-#: Number of nearest neighbours for the accuracy, and for the entropy
-N_VOTES, N_NEIGHBORS = 5, 16
 #: Number of episodes of a score, whatever the number of skills, and steps of each
 N_EPISODES, N_SCORE_STEPS = 64, 200
 #: Standard deviation of the action noise for a score, whatever the exploration noise of the model
@@ -62,7 +60,7 @@ def play_and_measure(
         clusters = model.predict_clusters(rollouts._replace(states=averages).per_state()[0])
     layout = env_layout(env)
     bin_size = ARM_BIN if robot_name(env) == "jaco" else ROBOT_BIN
-    metrics = skill_metrics(rollouts, clusters, rollouts.positions is not None, layout, bin_size)
+    metrics = skill_metrics(rollouts, clusters, layout, bin_size)
     if layout is None:
         motion = measure_motion(env, rollouts, seed=seed or 0)
         metrics["moving_share"] = motion.moving_share
@@ -72,18 +70,13 @@ def play_and_measure(
 
 
 def skill_metrics(
-    rollouts: SkillRollouts,
-    clusters: np.ndarray | None,
-    in_the_plane: bool,
-    layout: MazeLayout | None,
-    bin_size: float = ROBOT_BIN,
+    rollouts: SkillRollouts, clusters: np.ndarray | None, layout: MazeLayout | None, bin_size: float = ROBOT_BIN
 ) -> dict[str, float]:
     """
     Compute the metrics of rollouts.
 
-    :param rollouts: rollouts of all skills
+    :param rollouts: rollouts of all skills; if they have ``positions``, their states are positions (x, y) or (x, y, z)
     :param clusters: cluster of each state of ``rollouts.per_state()``, shape ``(n,)``; ``None`` for a model without clusters
-    :param in_the_plane: whether states are positions, (x, y) or (x, y, z)
     :param layout: the maze, ``None`` outside mazes
     :param bin_size: side of the bins of positions outside mazes [m]
     :return: ``knn_accuracy`` and ``particle_entropy`` of observations, and outside mazes ``knn_accuracy_standardized``; for
@@ -93,28 +86,19 @@ def skill_metrics(
     """
     states, skills = rollouts.per_state()
     thinned = rollouts.thinned(N_STATES)
-    seen = thinned.as_seen()
-    # Fewer neighbours than usual if there are fewer states
-    particles = seen.per_state()[0]
-    metrics = {"knn_accuracy": _accuracy(seen)}
-    metrics["particle_entropy"] = particle_entropy(particles, min(N_NEIGHBORS, len(particles)))
+    seen, lengths = thinned.as_seen(), thinned.lengths
+    metrics = {"knn_accuracy": knn_accuracy(seen.states, lengths), "particle_entropy": particle_entropy(seen.per_state()[0])}
     if layout is None:
-        metrics["knn_accuracy_standardized"] = _accuracy(seen, standardize=True)
-    if in_the_plane:
-        metrics["knn_accuracy_places"] = _accuracy(thinned)
+        metrics["knn_accuracy_standardized"] = knn_accuracy(seen.states, lengths, standardize=True)
+    if rollouts.positions is not None:
         coverage = float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout)
-        metrics["policy_coverage"] = coverage
-        bin_size = bin_size if layout is None else MAZE_BIN
-        metrics["mutual_information"] = plug_in_mutual_information(states, skills, bin_size)
+        information = plug_in_mutual_information(states, skills, bin_size if layout is None else MAZE_BIN)
+        metrics["knn_accuracy_places"] = knn_accuracy(thinned.states, lengths)
+        metrics |= {"policy_coverage": coverage, "mutual_information": information}
     if clusters is not None:
         metrics["on_cluster_share"] = on_cluster_share(clusters, skills)
         metrics["cluster_size_entropy"] = cluster_size_entropy(clusters)
     return metrics
-
-
-def _accuracy(rollouts: SkillRollouts, standardize: bool = False) -> float:
-    n_known = int((rollouts.lengths[:, : rollouts.lengths.shape[1] // 2] + 1).sum())
-    return distinguishability(rollouts.states, max(min(N_VOTES, n_known), 1), rollouts.lengths, standardize)
 
 
 def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
@@ -125,7 +109,7 @@ def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
     for the other.
 
     :param knn_accuracy: share of states whose skill is predicted correctly, see
-        :func:`~sb3_cesd.metrics.distinguishability.distinguishability`
+        :func:`~sb3_cesd.metrics.distinguishability.knn_accuracy`
     :param coverage: joint coverage of all skills
     :param n_skills: number of skills; the accuracy by chance, 1 / n_skills, counts as 0
     :return: the coverage times the accuracy beyond chance, from 0 to ``coverage``

@@ -59,8 +59,7 @@ def task_returns(
     :param vec_normalize: training statistics, if observations were normalised
     :param n_threads: threads of the simulation; ``None`` for one per core
     :return: task -> returns of the skills, shape ``(n_skills, n_episodes)``
-    :raises ValueError: if the environment is not a robot with tasks, or observations were normalised and the statistics are
-        missing
+    :raises ValueError: if the environment is not a robot with tasks, or the statistics are missing
     """
     check_statistics_fit(model, vec_normalize, "pass its statistics as vec_normalize.")
     returns = {}
@@ -87,14 +86,10 @@ def best_skill_scores(
     The best skill of a task is the one with the largest return in the first half of the episodes. Its score is its mean return
     in the second half, so that it is not chosen by luck.
 
-    :param model: see :func:`task_returns`
-    :param env_id: see :func:`task_returns`
+    The other arguments are those of :func:`task_returns`.
+
     :param n_episodes: number of episodes per skill and task, at least 2
-    :param seed: see :func:`task_returns`
-    :param vec_normalize: see :func:`task_returns`
-    :param n_threads: see :func:`task_returns`
     :return: ``best_skill_<task>`` by name: the return as a share of an expert's (URLB's normalisation)
-    :raises ValueError: if the environment is not a robot with tasks
     """
     return score_best_skills(task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads), env_id)
 
