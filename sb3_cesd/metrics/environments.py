@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
-from gymnasium.wrappers.utils import RunningMeanStd
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
@@ -77,8 +76,8 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
     Create environments like those of training, without skills.
 
     Mazes and robots without wrappers are created anew, in a number that is fast to play. With wrappers, of single or
-    vectorized environments, there are as many environments as in training: the base environments are created from their id,
-    and the wrappers are copied in their current state. Wrappers that only record or render are left out.
+    vectorized environments, there are as many as in training: the base environments are created from their id, and the
+    wrappers are copied in their current state, without those that only record or render.
 
     :param training_env: environments of training, with or without skill observations
     :param n_skills: number of skills
@@ -98,12 +97,10 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
         copies = [_copy_env(each) for each in base.envs]
         env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
     else:
-        spec = copy.deepcopy(_spec_of(env_spec(base)))
-        spec.additional_wrappers = changing_wrappers(spec)
-        spec.kwargs = {**arguments_of(spec), **_images(spec)}
-        if any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
-            raise ValueError(NOT_REMADE.format("a wrapper in another process did not record its arguments"))
-        env = DummyVecEnv([partial(make_frozen, spec, obs_rms) for obs_rms in wrapper_statistics(base)])
+        spec = _spec_of(env_spec(base))
+        if _changing_wrappers(spec):
+            raise ValueError(NOT_REMADE.format("its wrappers are in other processes"))
+        env = DummyVecEnv([partial(make_env, spec.id, **arguments_of(spec))] * base.num_envs)
     for wrapper in _vec_wrappers(training_env):
         env = normalize_like_training(env, wrapper) if isinstance(wrapper, VecNormalize) else _copy_around(wrapper, env)
     return env
@@ -117,35 +114,23 @@ def has_wrappers(training_env: VecEnv) -> bool:
     if isinstance(base, DummyVecEnv):
         return any(not isinstance(layer, (*PLAIN_WRAPPERS, *RECORDERS)) for layer in _layers(base.envs[0])[:-1])
     spec = None if isinstance(base, MazeVecEnv | RobotVecEnv) else env_spec(base)
-    return spec is not None and bool(changing_wrappers(spec))
+    return spec is not None and bool(_changing_wrappers(spec))
 
 
-def changing_wrappers(spec: EnvSpec) -> tuple[WrapperSpec, ...]:
-    """List the wrappers of a specification that may change observations or actions."""
+def _changing_wrappers(spec: EnvSpec) -> list[WrapperSpec]:
     names = {recorder.__name__ for recorder in RECORDERS}
-    return tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names)
-
-
-def wrapper_statistics(env: VecEnv) -> list[RunningMeanStd | None]:
-    """Read the statistics of ``NormalizeObservation`` of each environment, also in other processes; ``None`` without any."""
-    found = env.get_attr("obs_rms") if env.has_attr("obs_rms") else [None] * env.num_envs
-    return [each if isinstance(each, RunningMeanStd) else None for each in found]
-
-
-def make_frozen(spec: EnvSpec, obs_rms: RunningMeanStd | None, **kwargs: Any) -> gym.Env:
-    """Make an environment by its specification; ``NormalizeObservation`` gets statistics that are no longer updated."""
-    env = gym.make(spec, **kwargs)
-    for layer in _layers(env):
-        if isinstance(layer, NormalizeObservation) and obs_rms is not None:
-            layer.obs_rms, layer.update_running_mean = obs_rms, False
-    return env
+    return [wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names]
 
 
 def _copy_env(env: gym.Env) -> gym.Env:
     """Make a new environment in copies of the wrappers, which keep their statistics and no longer update them."""
     *layers, base = _layers(env)
     spec = _spec_of(base.spec)
-    copied = make_env(spec.id, **arguments_of(spec), **_images(spec)).unwrapped
+    arguments = arguments_of(spec)
+    if spec.kwargs.get("render_mode") == "rgb_array":
+        # Observations may be images
+        arguments["render_mode"] = "rgb_array"
+    copied = make_env(spec.id, **arguments).unwrapped
     # References of the wrappers to the original are replaced by the new environment
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
@@ -191,11 +176,6 @@ def _spec_of(spec: EnvSpec | None) -> EnvSpec:
     if spec is None:
         raise ValueError(NOT_REMADE.format("it has no id"))
     return spec
-
-
-def _images(spec: EnvSpec) -> dict[str, Any]:
-    """Keep a ``render_mode`` that observations may depend on, as those of ``AddRenderObservation``."""
-    return {name: mode for name, mode in spec.kwargs.items() if name == "render_mode" and mode == "rgb_array"}
 
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
