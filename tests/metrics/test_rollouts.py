@@ -298,5 +298,5 @@ def test_a_trained_model_beats_an_untrained_one(seed):
     )  # fmt: skip
     env = MazeVecEnv("square_a", 64)
     untrained, _ = play_and_score(model, env)
-    trained, rollouts = play_and_score(model.learn(6000), env)
-    assert trained["skill_score"] > untrained["skill_score"] and rollouts.states.shape[2] == 51
+    trained, _ = play_and_score(model.learn(6000), env)
+    assert trained["skill_score"] > untrained["skill_score"]
