@@ -116,16 +116,11 @@ def test_tensorboard_and_csv(make_model, tmp_path):
 
 def test_learning_rate_schedule_reaches_every_optimizer(make_model):
     model = make_model(learning_rate=lambda progress: 1e-3 * progress + 1e-6).learn(200)
-    for optimizer in (model.actor.optimizer, model.critic.optimizer, *model.intrinsic.scheduled_optimizers()):
+    for optimizer in (model.actor.optimizer, model.critic.optimizer, *model.intrinsic.optimizers.values()):
         assert optimizer.param_groups[0]["lr"] < 5e-5
-    assert len(model.intrinsic.scheduled_optimizers()) == 2
     model = make_model(learning_rate=1e-3, prototype_kwargs={"learning_rate": 0.5}).learn(60)
     assert model.intrinsic.prototype_optimizer.param_groups[0]["lr"] == 0.5
     assert model.intrinsic.encoder_optimizer.param_groups[0]["lr"] == 1e-3
-
-
-def test_progress_bar(make_model):
-    make_model().learn(100, progress_bar=True)
 
 
 def test_evaluations_go_through_the_skills(make_model, tmp_path):
@@ -156,31 +151,16 @@ def test_evaluation_of_a_fixed_skill(make_model):
     callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=60, n_eval_episodes=1, verbose=0)
     model.learn(60, callback=[callback])
     assert callback.eval_env.skills.tolist() == [1]
+    own = VecSkillObservation(make_vec_env("Pendulum-v1"), 4, skill=2)
+    model.learn(4, callback=EvalCallback(own, eval_freq=4, n_eval_episodes=1, verbose=0))
+    assert own.skills.tolist() == [2], "a wrapper of the user stays as it is"
 
 
-def test_evaluations_follow_the_skill_of_the_model_from_one_learn_to_the_next(make_model):
-    model = make_model()
-    own = VecSkillObservation(make_vec_env("Pendulum-v1"), 4, skill=2, skill_duration=None)
-    callbacks = [EvalCallback(env, eval_freq=4, n_eval_episodes=3, verbose=0) for env in (make_vec_env("Pendulum-v1"), own)]
-    seen = [[], []]
-    for callback, followed in zip(callbacks, seen, strict=True):
-        callback._log_success_callback = lambda local, _, followed=followed: followed.append(local["info"]["skill"])
-    for skill in (None, 1, None):
-        model.set_skill(skill)
-        model.learn(4, callback=callbacks)
-    # A skill was drawn already when another one was to be followed
-    assert seen[0][::200] == [0, 1, 2, 1, 1, 1, 0, 1, 2]
-    assert seen[1][::200] == [2] * 9, "a wrapper of the user stays as it is"
-
-
-def test_evaluations_of_another_model_follow_its_skills(make_model):
-    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=4, n_eval_episodes=2, verbose=0)
-    followed = []
-    callback._log_success_callback = lambda local, _: followed.append(local["info"]["skill"])
-    for n_skills in (4, 2):
-        make_model(n_skills=n_skills).learn(4, callback=callback)
-        assert callback.eval_env.skill_space.n_skills == n_skills
-    assert followed[::200] == [0, 1, 0, 1]
+def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model):
+    callbacks = [EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1000, n_eval_episodes=n, verbose=0) for n in (3, 8)]
+    with pytest.warns(UserWarning, match="n_eval_episodes") as told:
+        make_model().learn(10, callback=callbacks)
+    assert len(told) == 1
 
 
 def test_nested_callbacks_are_found(make_model):
@@ -206,26 +186,6 @@ def test_log_every_n_timesteps(make_model):
 
 
 @pytest.mark.parametrize(
-    ("n_episodes", "n_envs", "kwargs", "warns"),
-    [
-        (3, 1, {}, True),
-        (5, 1, {}, True),
-        (8, 1, {}, False),
-        (8, 3, {}, True),
-        (12, 3, {}, False),
-        (3, 1, {"reward": "extrinsic"}, False),
-    ],
-)
-def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model, n_episodes, n_envs, kwargs, warns):
-    callback = EvalCallback(make_vec_env("Pendulum-v1", n_envs), eval_freq=1000, n_eval_episodes=n_episodes, verbose=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        make_model(**kwargs).learn(10, callback=callback)
-    told = [str(warning.message) for warning in caught if "are not evaluated equally often" in str(warning.message)]
-    assert len(told) == warns and all("4 skills" in message and "SkillEvalCallback goes by" in message for message in told)
-
-
-@pytest.mark.parametrize(
     ("given", "kwargs", "expected"),
     [
         ({}, {}, 64),
@@ -240,11 +200,6 @@ def test_number_of_episodes_of_an_evaluation_by_skills(make_model, tmp_path, giv
     callback = SkillEvalCallback(make_vec_env("Pendulum-v1", 4), eval_freq=50, verbose=0, log_path=tmp_path, **given)
     make_model(**kwargs).learn(50, callback=callback)
     assert len(callback.evaluations_results[0]) == expected
-
-
-def test_an_evaluation_has_episodes():
-    with pytest.raises(ValueError, match="n_eval_episodes"):
-        SkillEvalCallback(make_vec_env("Pendulum-v1"), n_eval_episodes=0)
 
 
 def test_evaluations_by_skills_keep_the_best_model(make_model, tmp_path):

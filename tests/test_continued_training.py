@@ -87,20 +87,6 @@ def test_features_extractor_is_saved(make_model, tmp_path, share):
     assert all((other == expected).all() for other in others)
 
 
-def test_progress_counts_from_the_start_when_training_goes_on(make_model):
-    model = make_model(relabel_kwargs={"critic": "union"}, constraint_kwargs={"start": 0.7}).learn(100)
-    assert model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.03)
-    model.learn(100, reset_num_timesteps=False)
-    assert model.num_timesteps == 200 and model.intrinsic.progress_remaining == pytest.approx(0.0, abs=0.02)
-
-
-def test_constraint_that_starts_after_a_number_of_steps_needs_no_budget(make_model):
-    model = make_model(constraint_kwargs={"start": 150}).learn(100)
-    assert not model.intrinsic.is_constrained
-    model.learn(100, reset_num_timesteps=False)
-    assert model.intrinsic.is_constrained
-
-
 def test_returns_are_normalised_before_they_are_summed(make_model):
     """Three normalised rewards, each clipped, and not the clip of their sum."""
     env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)
@@ -123,14 +109,6 @@ def test_rewards_are_stored_as_the_environment_gave_them(make_model, n_envs):
     model = make_model(env).learn(60 * n_envs, callback=lambda *_: raw.append(env.get_original_reward()) or True)
     stored = model.replay_buffer.rewards[:60]
     assert stored == pytest.approx(np.array(raw)) and np.abs(stored).max() > 0.05
-
-
-def test_training_samples_are_normalised(make_model, monkeypatch):
-    model = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
-    environments, prepare = [], model.replay_buffer.prepare
-    monkeypatch.setattr(model.replay_buffer, "prepare", lambda env=None: environments.append(env) or prepare(env))
-    model.train(1, 32)
-    assert environments == [model.get_vec_normalize_env()] != [None]
 
 
 class Memory(KVWriter):
@@ -204,23 +182,3 @@ def test_a_new_training_explores_before_the_constraint(make_model):
     seen = []
     model.learn(100, lambda *_: seen.append((model.num_timesteps, model.intrinsic.is_constrained)) or True)
     assert not dict(seen)[60] and dict(seen)[100]
-
-
-def test_what_is_saved_while_learning_waits_does_not_wait(make_model, tmp_path):
-    model = make_model()
-    starts = model.learning_starts
-    with model.learning_later(500):
-        assert model.learning_starts == starts + 500
-        model.save(tmp_path / "model.zip")
-        assert model.learning_starts == starts + 500
-    assert model.learning_starts == starts
-    assert CeSD.load(tmp_path / "model.zip", device="cpu").learning_starts == starts
-
-
-def test_a_constraint_that_has_started_stays_after_a_training_that_was_stopped_early(make_model):
-    """Of the second training too little is over for its share of the steps to have come."""
-    model = make_model(constraint_kwargs={"start": 0.7}).learn(100)
-    model.learn(1000, callback=lambda *_: model.num_timesteps < 110, reset_num_timesteps=False)
-    assert model._current_progress_remaining > 0.3 and model.intrinsic.is_constrained
-    model.learn(1000, callback=lambda *_: model.num_timesteps < 120, reset_num_timesteps=False)
-    assert model.was_constrained and model.intrinsic.is_constrained and model.critic.use_heads

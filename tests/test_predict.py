@@ -6,7 +6,6 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sb3_cesd import VecSkillObservation
 from sb3_cesd.common.observations import add_skill
 from sb3_cesd.common.vec_env import add_skill_observation
 
@@ -107,11 +106,6 @@ def test_memory_of_other_environments_is_refused(model, n_others):
             model.predict(BATCH[:3], memory, starts)
 
 
-def test_one_observation_may_have_a_plain_truth_value(model, actions):
-    _, state = model.predict(OBS, None, np.array(True))
-    assert model.predict(OBS, state, np.array(True))[0] == pytest.approx(actions[1])
-
-
 def test_set_skill(model, actions):
     model.set_skill(2)
     try:
@@ -179,12 +173,6 @@ def test_skills_count_alike_whatever_their_episodes_last(model, actions, n_envs,
         assert np.bincount(played, minlength=4).tolist() == [2, 2, 2, 2]
 
 
-def test_evaluate_policy_on_wrapped_environments(model):
-    env = VecSkillObservation(make_vec_env("Pendulum-v1", 2), 4, skill=1)
-    mean, _ = evaluate_policy(model, env, n_eval_episodes=2)
-    assert np.isfinite(mean)
-
-
 def test_actions_are_unscaled(make_model):
     model = make_model()
     actions = model.predict(np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32) * 50, skill=0)[0]
@@ -199,11 +187,6 @@ def test_wrong_size(model, shape):
             model.predict(observation)
 
 
-def test_wrong_entries(model):
-    with pytest.raises(ValueError, match="this model takes"):
-        model.predict({"position": OBS, "skill": VECTORS[0]})
-
-
 @pytest.mark.parametrize("skill", [-1, 4, 1.5, np.array([0, 9])])
 def test_unknown_skill(model, skill):
     obs = BATCH[:2] if isinstance(skill, np.ndarray) else OBS
@@ -212,16 +195,6 @@ def test_unknown_skill(model, skill):
     if not isinstance(skill, np.ndarray):
         with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
             model.set_skill(skill)
-
-
-def test_gym_api_mistake_is_explained(model):
-    with pytest.raises(ValueError, match="mixing Gym API"):
-        model.predict((OBS, {}))
-
-
-def test_predict_clusters(model):
-    clusters = model.predict_clusters(np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32))
-    assert clusters.shape == (50,) and set(clusters) <= set(range(4))
 
 
 def test_only_channels_of_images_may_come_last(make_model):

@@ -80,11 +80,6 @@ def test_defaults():
     assert heads == [(16, 512, 1024), (16, 1024, 1)] and len(model.critic.q_networks) == 2
 
 
-def test_released_critic_has_heads_alone():
-    model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu", policy_kwargs={"shared_value": False})
-    assert model.critic.trunk[0].weight.shape == (512, 4) and len(model.critic.shared_networks) == 0
-
-
 @pytest.mark.parametrize("encoder", ["contrastive", "fourier", "icm", "identity", "temporal"])
 @pytest.mark.parametrize("critic", ["cluster", "union", "hindsight"])
 def test_every_choice_trains(make_model, encoder, critic):
@@ -114,7 +109,7 @@ def test_pairs_do_not_reach_the_encoder_and_prototypes_do_not_train_it(make_mode
     batch = model.replay_buffer.sample(32)
     model.intrinsic.encoder.zero_grad()
     before = [parameter.clone() for parameter in model.intrinsic.prototypes.parameters()]
-    model.intrinsic.update_clusters(batch, model.intrinsic.relabel(batch).features)
+    model.intrinsic.update_clusters(model.intrinsic.relabel(batch))
     assert all(parameter.grad is None for parameter in model.intrinsic.encoder.parameters())
     assert all((old != new).any() for old, new in zip(before, model.intrinsic.prototypes.parameters(), strict=True))
 
@@ -208,15 +203,6 @@ def test_net_arch(make_model, net_arch):
         assert isinstance(model.critic.q_networks[0].activation, th.nn.ELU)
 
 
-def test_optimizer_of_the_user(make_model):
-    model = make_model(
-        policy_kwargs={"net_arch": [8], "optimizer_class": th.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}}
-    )
-    for optimizer in (model.actor.optimizer, model.critic.optimizer, model.intrinsic.encoder_optimizer):
-        assert isinstance(optimizer, th.optim.AdamW) and optimizer.param_groups[0]["weight_decay"] == 0.1
-    model.learn(60)
-
-
 @pytest.mark.parametrize("share", [False, True])
 def test_features_extractor(make_model, share):
     policy_kwargs = {"net_arch": [8, 8], "features_extractor_class": SmallExtractor, "share_features_extractor": share}
@@ -250,12 +236,6 @@ def test_training_mode(make_model):
     assert model.actor.training and model.critic.training and not model.critic_target.training
 
 
-def test_everything_is_on_the_device_of_the_model(make_model):
-    model = make_model().learn(60)
-    tensors = [*model.policy.parameters(), *model.intrinsic.parameters(), *model.policy.buffers(), *model.intrinsic.buffers()]
-    assert {tensor.device for tensor in tensors} == {model.device}
-
-
 def test_the_policy_acts_from_the_step_on_that_ends_the_warm_up(make_model):
     model = make_model(learning_starts=40, exploration_noise=0.0, learning_rate=1e-12).learn(60)
     buffer = model.replay_buffer
@@ -264,17 +244,6 @@ def test_the_policy_acts_from_the_step_on_that_ends_the_warm_up(make_model):
     )
     by_policy = np.isclose(buffer.actions[:60, 0], greedy, atol=1e-4)[:, 0]
     assert by_policy[40:].all() and by_policy[:40].sum() < 5
-
-
-def test_noise_starts_afresh_at_every_end_of_an_episode(make_model):
-    """What the noise was before does not matter, in the environment whose episode has ended alone."""
-    model = make_model(make_vec_env("Pendulum-v1", 2), noise_correlation=0.5, learning_starts=1000)
-    model.learn(20)
-    noise = model._unit_noise.noise_prev = np.ones((2, 1))
-    obs, original = model._last_obs, model._last_obs
-    infos = [{"terminal_observation": {name: value[0] for name, value in obs.items()}}, {}]
-    model._store_transition(model.replay_buffer, np.zeros((2, 1)), original, np.zeros(2), np.array([True, False]), infos)
-    assert noise.tolist() == [[0], [1]]
 
 
 @pytest.mark.parametrize("algorithm", [CeSD, DIAYN])

@@ -97,7 +97,7 @@ class CeSDReward(IntrinsicReward):
         self.constraint = build("constraint_kwargs", ClusterConstraint, constraint_kwargs)
         self.relabelling = build("relabel_kwargs", CriticRelabelling, relabel_kwargs)
         #: Whether skills are already constrained to their clusters; set by the algorithm
-        self.is_constrained = False
+        self.is_constrained = self.constraint.is_on(1.0, 0)
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         if any(True for _ in self.encoder.parameters()):

@@ -18,14 +18,7 @@ class SkillModel(Protocol):
         """Number of skills that an index stands for."""
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
-        """
-        Get the actions of skills.
-
-        :param observation: one per environment, shape ``(n_envs, *shape)``, or a dictionary of such arrays
-        :param deterministic: take the mean action of a stochastic policy
-        :param skill: index of the skill of all environments, or one per environment, shape ``(n_envs,)``
-        :return: actions, shape ``(n_envs, *action_shape)``, and anything
-        """
+        """Get the actions of a skill for all environments, or of one per environment, and anything."""
 
 
 class Moment(NamedTuple):
@@ -74,15 +67,7 @@ def play(
 
 
 def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
-    """
-    Check that a model can act in environments.
-
-    :param observation_space: observation space of the environments to play in; a skill in it is ignored
-    :param action_space: their action space
-    :param model: the model
-    :param name: what the environments are called in the message
-    :raises ValueError: if the spaces are not those of the model
-    """
+    """Check that the spaces of environments are those of a model, whatever skill is in them."""
     if isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces:
         observation_space = plain_space(observation_space)
     if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
@@ -95,14 +80,7 @@ def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Spac
 
 
 def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
-    """
-    Make noise that :func:`play` adds to actions.
-
-    :param space: bounded space of the actions
-    :param std: standard deviation, as a fraction of half their range
-    :param rng: random number generator
-    :return: function that adds it to actions, within their bounds
-    """
+    """Make noise for :func:`play`, whose standard deviation is a fraction of half the range of actions."""
     assert isinstance(space, spaces.Box)
     low, high = space.low, space.high
 
@@ -114,14 +92,7 @@ def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) ->
 
 
 def _reached(observations: Observation, dones: np.ndarray, infos: list[dict[str, Any]]) -> Observation:
-    """
-    Replace the first observation of a new episode by the last one of the episode that has ended.
-
-    :param observations: as a step returned them
-    :param dones: where an episode has ended, shape ``(n_envs,)``
-    :param infos: additional information, with the last observations
-    :return: observations without the skill
-    """
+    """Replace the first observation of a new episode by the last one of the episode that has ended; drop the skill."""
     entries = entries_of(observations)
     if dones.any():
         entries = {name: values.copy() for name, values in entries.items()}

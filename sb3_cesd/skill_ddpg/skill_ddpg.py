@@ -507,8 +507,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         Sample the actions of skills: those of a deterministic policy with clipped noise, as in TD3.
 
-        :param observations: observations without skills
-        :param skills: skills as stored in the replay buffer
         :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)`` (``None`` for a
             deterministic policy)
         """
@@ -608,14 +606,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         action_noise: ActionNoise | None = None,
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Choose the actions of the skills that act, with exploration noise unless the policy is stochastic.
-
-        :param learning_starts: number of steps with uniform random actions, if ``warm_up`` asks for them
-        :param action_noise: exploration noise in place of ``exploration_noise``
-        :param n_envs: number of environments
-        :return: actions, and the same scaled to [-1, 1] for the replay buffer, shape ``(n_envs, *action_shape)``
-        """
+        """Choose the actions of the skills that act, with exploration noise unless the policy is stochastic."""
         if self._ends_episodes:
             self._restart()
         # A callback may have chosen another skill since the last step
@@ -649,17 +640,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         dones: np.ndarray,
         infos: list[dict[str, Any]],
     ) -> None:
-        """
-        Store the unnormalised transition, with the skill that was followed in it.
-
-        :param replay_buffer: Replay buffer object where to store the transition.
-        :param buffer_action: normalized action
-        :param new_obs: next observation, with the skill to follow from there (of the next episode where ``dones`` is True)
-        :param reward: reward for the current transition
-        :param dones: end of the episode
-        :param infos: additional information, with the terminal observations and timeouts
-        :raises ValueError: if an observation or reward is not finite
-        """
+        """Store the unnormalised transition with the skill that was followed in it, if its numbers are finite."""
         assert isinstance(self._last_obs, dict) and self.env is not None
         vectors = self._last_obs[SKILL]
         obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
@@ -722,12 +703,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._follow(skill)
 
     def _follow(self, skill: SkillName | None) -> None:
-        """
-        Set the skill to follow in the policy (for observations without one), in the clock of the environments and in the
-        reward of a task.
-
-        :param skill: index or vector of the skill; ``None`` for all of them, or for the best one once it is known
-        """
+        """Set the skill to follow (``None`` for all of them) in policy, training environments and the reward of a task."""
         self.skill = None if skill is None else self.skill_space.name_of(skill)
         self.policy.set_skill(self.skill)
         if self.env is not None:
@@ -746,12 +722,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {self.skill}, {how}")
 
     def _choose_skill(self, turns: SkillTurns) -> SkillName:
-        """
-        Choose the skill that learns the task.
-
-        :param turns: the warm-up in which all skills acted; how the skill was chosen is noted in it
-        :return: the skill
-        """
+        """Choose the skill that learns the task, given the warm-up in which all acted, and note there how it was chosen."""
         remedy = "Raise learning_starts, so that the warm-up shows what the task rewards"
         if len(self.skill_states) == 0 or not self._holds_warm_up(turns):
             turns.chosen_by = "rewards"
@@ -778,12 +749,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         Get the action of a skill.
 
-        See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`, which explains ``state``.
+        For the other arguments see :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`.
 
         :param observation: one or several observations, with or without a skill
-        :param state: the state returned by the previous call
-        :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :param deterministic: take the mean action of a stochastic policy; no effect on a deterministic one
         :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill
         :return: action(s) and the state to pass to the next call
         :raises ValueError: if an observation is not finite or of another shape than the model takes, or there is no such skill
@@ -843,13 +811,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         return skills.cpu().numpy() if batch_shape or goals_shape else skills.cpu().numpy()[0]
 
     def _to_states(self, observations: Observation, what: str) -> tuple[th.Tensor, tuple[int, ...]]:
-        """
-        Convert observations to the state vectors that intrinsic rewards take.
-
-        :param observations: one or several observations; or state vectors
-        :param what: name of the argument, for messages
-        :return: states, shape ``(n, obs_dim)``, and ``(n,)``, or ``()`` for a single observation
-        """
+        """Convert observations to states, shape ``(n, obs_dim)``; also return ``(n,)``, or ``()`` for a single observation."""
         checks.check_observation(observations, what)
         space = self.plain_space
         shape = () if isinstance(observations, dict) else np.shape(observations)
@@ -1047,13 +1009,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             self._adopt_buffer(loaded, path)
 
     def _adopt_buffer(self, loaded: SkillReplayBuffer, path: object) -> None:
-        """
-        Learn from a replay buffer, with the arguments of the model in place of those it was filled with.
-
-        :param loaded: a new replay buffer, or one that was saved
-        :param path: its file
-        :raises ValueError: if it does not fit the model
-        """
+        """Learn from a new or a loaded replay buffer, with the arguments of the model in place of those it was filled with."""
         saved_files.check_buffer_fits(self, path, loaded)
         for name in ("n_steps", "gamma", "one_step"):
             setattr(loaded, name, self._own_buffer_kwargs()[name])

@@ -18,38 +18,23 @@ CLIP = 5.0
 NOISE = 0.2
 
 
-def kept_shape(buffer: SkillReplayBuffer, skill_duration: int | None) -> tuple[int, int, int]:
+def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.ndarray | None:
     """
-    Compute the shape of the states to keep.
+    Collect states that skills have visited recently.
 
     None are kept if skills change within an episode: the states that a skill then visits depend on where the previous one
     left off, and are not those it reaches in a whole episode.
 
     :param buffer: a replay buffer of pre-training
     :param skill_duration: steps for which a skill was kept in it, ``None`` for whole episodes
-    :return: number of skills, number of states per skill (0 if skills are continuous or change within an episode, or if the
-        buffer has no room for enough transitions) and size of a state
+    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if skills are continuous or change within an
+        episode, or a skill has too few transitions
     """
-    n_skills = buffer.skill_space.n_skills
-    is_whole = buffer.skill_space.discrete and skill_duration is None
-    is_kept = is_whole and buffer.buffer_size * buffer.n_envs >= n_skills * N_KEPT
-    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
-    n_kept = min(N_KEPT, max(MAX_NUMBERS // (n_skills * obs_dim), 1)) if is_kept else 0
-    return n_skills, n_kept, obs_dim
-
-
-def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.ndarray | None:
-    """
-    Collect states that skills have visited recently.
-
-    :param buffer: a replay buffer of pre-training
-    :param skill_duration: see :func:`kept_shape`
-    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if :func:`kept_shape` has none, or a skill has
-        too few transitions
-    """
-    n_skills, n_kept, _ = kept_shape(buffer, skill_duration)
-    if n_kept == 0:
+    if not buffer.skill_space.discrete or skill_duration is not None:
         return None
+    n_skills = buffer.skill_space.n_skills
+    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
+    n_kept = min(N_KEPT, max(MAX_NUMBERS // (n_skills * obs_dim), 1))
     # From the oldest to the newest
     rows = (buffer.pos + np.arange(buffer.size())) % max(buffer.size(), 1)
     skills = buffer.skills[rows].ravel()
@@ -84,14 +69,7 @@ def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.
 
 
 def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: np.ndarray) -> np.ndarray:
-    """
-    Predict the mean reward of skills, see :func:`expected_rewards`.
-
-    :param states: states of the task, shape ``(n, obs_dim)``
-    :param rewards: rewards of these, shape ``(n,)``
-    :param skill_states: states of each skill, shape ``(n_skills, m, obs_dim)``
-    :return: shape ``(n_skills,)``
-    """
+    """Predict the mean reward of skills in ``skill_states``, given rewards of other states; see :func:`expected_rewards`."""
     mean, std = states.mean(axis=0, dtype=np.float64), states.std(axis=0, dtype=np.float64)
     # Entries that never changed in the task carry no information
     scale = np.divide(1.0, std * np.sqrt(len(mean)), out=np.zeros_like(std), where=std > 1e-6)
@@ -110,11 +88,5 @@ def predict_mean_rewards(states: np.ndarray, rewards: np.ndarray, skill_states: 
 
 
 def _kernel(first: th.Tensor, second: th.Tensor) -> th.Tensor:
-    """
-    Compute the sum of a linear and a squared exponential kernel.
-
-    :param first: shape ``(n, obs_dim)``
-    :param second: shape ``(m, obs_dim)``
-    :return: shape ``(n, m)``
-    """
+    """Compute the sum of a linear and a squared exponential kernel, shape ``(n, m)``."""
     return first @ second.T + (-th.cdist(first, second).square() / 2).exp()

@@ -16,7 +16,8 @@ def models():
     apt = make_small(APT, intrinsic_kwargs={"encoder_kwargs": ICM, "entropy_kwargs": {"k": 3}}).learn(100)
     own = {"encoder": "identity", "distance_encoder": "icm", "distance_encoder_kwargs": ICM, "entropy_kwargs": ENTROPY_OF_APT}
     cesd = make_small(CeSD, intrinsic_kwargs={**own, "constraint_kwargs": {"start": 1.0}})
-    cesd._follow_progress()
+    for critic in (cesd.critic, cesd.critic_target):
+        critic.use_heads = False
     cesd.actor.load_state_dict(apt.actor.state_dict())
     for theirs, ours in ((apt.critic, cesd.critic), (apt.critic_target, cesd.critic_target)):
         ours.trunk.load_state_dict(theirs.trunk.state_dict())

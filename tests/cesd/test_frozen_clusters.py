@@ -19,7 +19,7 @@ def changed_by(intrinsic, batch):
     """Networks of a reward that learn from a batch, as they do in training."""
     before = {name: value.clone() for name, value in intrinsic.state_dict().items()}
     intrinsic.update(batch)
-    intrinsic.update_clusters(batch, intrinsic.relabel(batch).features)
+    intrinsic.update_clusters(intrinsic.relabel(batch))
     changed = {name.split(".")[0] for name, value in intrinsic.state_dict().items() if (value != before[name]).any()}
     return changed & {*CLUSTERS, "distance_encoder"}
 
@@ -27,17 +27,17 @@ def changed_by(intrinsic, batch):
 @pytest.mark.parametrize("freeze", [False, True])
 def test_clusters_learn_until_the_constraint_starts(make_released, batch, freeze):
     intrinsic = make_released(constraint_kwargs={"start": 0.5, "freeze_clusters": freeze}).intrinsic
-    intrinsic.progress_remaining = 0.51
+    assert not intrinsic.is_constrained
     assert changed_by(intrinsic, batch) == set(CLUSTERS)
     assert {"train/encoder_loss", "train/prototype_loss"} <= intrinsic.logs.keys()
-    intrinsic.progress_remaining = 0.49
+    intrinsic.is_constrained = True
     assert changed_by(intrinsic, batch) == (set() if freeze else set(CLUSTERS))
     assert ({"train/encoder_loss", "train/prototype_loss"} <= intrinsic.logs.keys()) != freeze
 
 
 def test_distances_go_on_learning(make_released, batch):
     intrinsic = make_released(**TEMPORAL, constraint_kwargs={"start": 0.5, "freeze_clusters": True}).intrinsic
-    intrinsic.progress_remaining = 0.4
+    intrinsic.is_constrained = True
     assert changed_by(intrinsic, batch) == {"distance_encoder"}
 
 

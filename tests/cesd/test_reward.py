@@ -1,6 +1,5 @@
 """The relabelling of a batch, step by step, against its description."""
 
-import numpy as np
 import pytest
 import torch as th
 from batches import make_samples
@@ -45,14 +44,6 @@ def test_clusters_are_those_of_the_next_state(make_intrinsic, batch, monkeypatch
     assert (clusters != of_this_state.argmax(dim=1)).any()
 
 
-def test_features_of_the_next_state_are_measured(make_intrinsic, batch, monkeypatch):
-    intrinsic = make_intrinsic()
-    seen, entropy = [], intrinsic.entropy.forward
-    monkeypatch.setattr(intrinsic.entropy, "forward", lambda *args: seen.append(args[0]) or entropy(*args))
-    intrinsic.relabel(batch)
-    th.testing.assert_close(seen[0], intrinsic.encoder(batch.next_observations))
-
-
 @pytest.mark.parametrize("start", [0.0, 0.5])
 def test_with_a_window_averages_are_clustered(make_released, batch, monkeypatch, start):
     """The entropy is still that of states, where distances are measured apart from clusters."""
@@ -75,7 +66,7 @@ def test_with_a_window_averages_are_clustered(make_released, batch, monkeypatch,
     monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *scores: scores[0].sum() + scores[1].sum())
     scored, scores = [], intrinsic.prototypes.scores
     monkeypatch.setattr(intrinsic.prototypes, "scores", lambda u: scored.append(u) or scores(u))
-    intrinsic.update_clusters(batch, relabelled.features)
+    intrinsic.update_clusters(relabelled)
     th.testing.assert_close(scored[0], intrinsic.encoder(averages[0]).detach())
 
 
@@ -92,12 +83,11 @@ def test_the_distance_encoder_measures_and_the_encoder_clusters(make_intrinsic, 
     of_clusters = intrinsic.encoder(batch.next_observations)
     assert measured[0].shape == (BATCH_SIZE, 3) and not measured[0].requires_grad
     th.testing.assert_close(compared[0], of_clusters)
-    th.testing.assert_close(relabelled.features, of_clusters)
+    th.testing.assert_close(relabelled.next_features, of_clusters)
 
 
 def test_each_encoder_learns_from_its_own_loss(make_released, batch):
     intrinsic = make_released(distance_encoder="temporal", distance_encoder_kwargs={"net_arch": [8]}).intrinsic
-    assert intrinsic.distance_optimizer in intrinsic.scheduled_optimizers()
     for learning, other in (("distance_encoder", "encoder"), ("encoder", "distance_encoder")):
         resting = getattr(intrinsic, other)
         resting.loss = lambda samples: None
@@ -130,7 +120,7 @@ def test_bonus_is_alpha_over_count_plus_lambda_in_large_clusters_only(make_intri
         bonus = alpha / (n_foreign.item() + 2.0) if sizes[cluster] > k else 0.0
         assert relabelled.rewards[j].item() == pytest.approx(entropy[j].item() + bonus, rel=1e-5)
     assert (relabelled.rewards[sizes[clusters] <= k] == 0).all(), "neither entropy nor bonus"
-    assert relabelled.pairs.weights.sum() == BATCH_SIZE, "but they train the critic"
+    assert relabelled.pairs.rows is None and relabelled.pairs.weights is None, "but they train the critic"
 
 
 def test_what_is_logged(make_intrinsic, batch):
@@ -155,38 +145,10 @@ def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(
     monkeypatch.setattr(intrinsic.prototypes, "loss", lambda *args: seen.append(args) or loss(*args))
     intrinsic.train()
     vectors = F.normalize(intrinsic.prototypes.vectors.detach(), dim=1)
-    intrinsic.update_clusters(batch, intrinsic.relabel(batch).features)
+    intrinsic.update_clusters(intrinsic.relabel(batch))
     for scores, name in zip(seen[0], (predicted_from, "next_observations"), strict=True):
         features = F.normalize(intrinsic.encoder(getattr(batch, name)), dim=1)
         th.testing.assert_close(scores, features @ vectors.T)
-
-
-def test_prototypes_are_of_unit_length_in_every_use(make_released, monkeypatch):
-    model = make_released(prototype_kwargs={"learning_rate": 0.3})
-    scores, lengths = model.intrinsic.prototypes.scores, []
-
-    def spy(features):
-        lengths.append(model.intrinsic.prototypes.vectors.norm(dim=1))
-        return scores(features)
-
-    monkeypatch.setattr(model.intrinsic.prototypes, "scores", spy)
-    model.learn(80)
-    assert len(lengths) > 20
-    th.testing.assert_close(th.stack(lengths), th.ones(len(lengths), N_SKILLS))
-    assert (model.intrinsic.prototypes.vectors.norm(dim=1) - 1).abs().max() > 0.01, "the last update changed their length"
-
-
-def test_predicted_clusters_do_not_depend_on_the_length_of_the_vectors(make_model):
-    model = make_model().learn(60)
-    obs = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
-    model.intrinsic.prototypes.normalize()
-    clusters = model.predict_clusters(obs)
-    assert len(np.unique(clusters)) > 1
-    with th.no_grad():
-        model.intrinsic.prototypes.vectors.mul_(th.tensor([[100.0], [0.01], [1.0], [3.0]]))
-    stored = model.intrinsic.prototypes.vectors.clone()
-    assert (model.predict_clusters(obs) == clusters).all()
-    assert (model.intrinsic.prototypes.vectors == stored).all(), "a prediction changes nothing"
 
 
 def test_exploration_is_particle_entropy_of_the_whole_batch_for_the_skill_that_collected(make_intrinsic, batch):
@@ -196,18 +158,18 @@ def test_exploration_is_particle_entropy_of_the_whole_batch_for_the_skill_that_c
         relabel_kwargs={"critic": "hindsight", "actor": "random"},
         entropy_kwargs={"k": 3, "scale": "none"},
     )
-    intrinsic.progress_remaining = 0.51
+    assert not intrinsic.is_constrained
     relabelled = intrinsic.relabel(batch)
     features = intrinsic.encoder(batch.next_observations)
     expected = th.cdist(features, features).sort(dim=1).values[:, :3].sub(0.0005).clamp(min=0).mean(dim=1).log1p()
     th.testing.assert_close(relabelled.rewards.squeeze(1), expected)
     pairs = relabelled.pairs
-    assert (pairs.rewards == relabelled.rewards).all() and (pairs.rows == th.arange(BATCH_SIZE)).all()
+    assert (pairs.rewards == relabelled.rewards).all() and pairs.rows is None
     for skills in (pairs.skills, pairs.target_skills, relabelled.actor_skills):
         assert (skills == batch.skills).all()
     assert len(relabelled.clusters.unique()) > 1, "clusters are there already"
 
-    intrinsic.progress_remaining = 0.5
+    intrinsic.is_constrained = True
     relabelled = intrinsic.relabel(batch)
     assert len(relabelled.pairs.rows) > 3 * BATCH_SIZE and (relabelled.actor_skills != batch.skills).any()
     assert (relabelled.rewards > expected[:, None]).any()
@@ -234,38 +196,3 @@ def test_heads_learn_once_the_constraint_has_started(make_model, start):
     before = released.critic.q_networks[0].layers[0].weight.detach().clone()
     released.learn(90)
     assert (released.critic.q_networks[0].layers[0].weight != before).any(), "without a shared value heads explore"
-
-
-def test_prototypes_learn_while_skills_explore(make_model):
-    model = make_model(constraint_kwargs={"start": 1.0}, learning_starts=60).learn(60)
-    before = model.intrinsic.prototypes.vectors.detach().clone()
-    model.learn(60, reset_num_timesteps=False)
-    assert (model.intrinsic.prototypes.vectors != before).any()
-
-
-def test_constraint_follows_the_progress_of_training(make_model, monkeypatch):
-    model = make_model(relabel_kwargs={"critic": "union"}, constraint_kwargs={"start": 0.5}, alpha=3.0)
-    bonuses, log = [], model.intrinsic._log_rewards
-
-    def spy(skills, clusters, entropy, bonus):
-        bonuses.append(bonus.sum().item())
-        log(skills, clusters, entropy, bonus)
-
-    monkeypatch.setattr(model.intrinsic, "_log_rewards", spy)
-    model.learn(200)
-    # 80 updates from step 41 on; the constraint sets in at step 100
-    n_without = bonuses.count(0.0)
-    assert n_without == pytest.approx(30, abs=2) and len(bonuses) == 80
-    assert all(bonus > 0 for bonus in bonuses[n_without:])
-
-
-def test_with_a_window_distances_are_learned_between_states(make_released, batch, monkeypatch):
-    """Averages over many steps move slowly: distances learned from them would not be those that are measured."""
-    kwargs = {"cluster_window": 7, "distance_encoder": "temporal", "distance_encoder_kwargs": {"net_arch": [8]}}
-    intrinsic = make_released(**kwargs).intrinsic
-    batch = batch._replace(average_observations=batch.observations + 1, average_next_observations=batch.next_observations - 1)
-    learned = []
-    monkeypatch.setattr(intrinsic.distance_encoder, "loss", lambda samples: learned.append(samples))
-    intrinsic.update(batch)
-    th.testing.assert_close(learned[0].observations, batch.observations)
-    th.testing.assert_close(learned[0].next_observations, batch.next_observations)

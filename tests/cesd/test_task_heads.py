@@ -59,7 +59,7 @@ def assert_same_gradients(loss, expected, parameters):
 def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples):
     model = make_task(target_policy_noise=0.0)
     model.policy.double()
-    batch = model._task_batch(model.intrinsic.relabel(samples))
+    batch = model.replay_buffer.relabel(samples)
     skill = th.full((10,), SKILL)
 
     # The mean over all heads and transitions, no mask: every head sees the return of every transition
@@ -91,7 +91,7 @@ def test_all_heads_learn_from_every_transition(make_task):
     assert model.policy.n_heads == len(weight) == N_SKILLS
     model.learn(80)
     assert all((weight[head] != before[head]).any() for head in range(N_SKILLS))
-    seen = model._task_batch(model.intrinsic.relabel(model.replay_buffer.sample(32)))
+    seen = model.replay_buffer.relabel(model.replay_buffer.sample(32))
     assert len(seen.pairs.rows) == N_SKILLS * 32
     for head in range(N_SKILLS):
         assert sorted(seen.pairs.rows[seen.pairs.skills == head].tolist()) == list(range(32))
@@ -104,8 +104,8 @@ def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
     model = make_task(policy_kwargs={"net_arch": [16, 16], "shared_value": False}, target_policy_noise=0.0)
     assert model.policy.n_heads == 1
     model.policy.double()
-    batch = model._task_batch(model.intrinsic.relabel(samples))
-    assert len(batch.pairs.rows) == 10 and (batch.pairs.skills == SKILL).all()
+    batch = model.replay_buffer.relabel(samples)
+    assert batch.pairs.rows is None and (batch.pairs.skills == SKILL).all()
     with th.no_grad():
         next_actions = model.actor.act(samples.next_observations, th.full((10,), SKILL))
         next_q = th.minimum(*model.critic_target.q_values_dense(samples.next_observations, next_actions))[0]
@@ -130,7 +130,7 @@ def test_the_skill_that_learns_the_task_is_one_of_those_that_its_critic_learns_w
     model = CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", skill, device="cpu", policy_kwargs=policy_kwargs)
     model.policy.double()
     assert model.critic.shared_value
-    batch = model._task_batch(model.intrinsic.relabel(samples))
+    batch = model.replay_buffer.relabel(samples)
     assert (batch.actor_skills == skill).all()
     assert batch.pairs.skills.tolist() == [0] * 10 + [skill] * 10, "head 0, head 1"
     assert (batch.pairs.target_skills == skill).all()
@@ -140,15 +140,6 @@ def test_the_skill_that_learns_the_task_is_one_of_those_that_its_critic_learns_w
 def test_heads_of_a_task_serve_equally_many_skills(make_task, task_ensemble_size):
     with pytest.raises(ValueError, match="task_ensemble_size"):
         make_task(policy_kwargs={**RELEASED_TASK, "task_ensemble_size": task_ensemble_size})
-
-
-def test_it_is_saved_and_loaded(make_task):
-    model = make_task().learn(60)
-    loaded = CeSD.load(saved(model), "Pendulum-v1", device="cpu")
-    assert loaded.policy.n_heads == N_SKILLS and loaded.skill == SKILL
-    for name, value in model.policy.state_dict().items():
-        assert (value == loaded.policy.state_dict()[name]).all(), name
-    assert loaded.learn(60, reset_num_timesteps=False)._n_updates > model._n_updates
 
 
 # What is transferred
@@ -172,20 +163,6 @@ def test_target_critic_is_a_copy_or_starts_fresh(make_task, pretrained, no_targe
         assert (target_trunk == fresh.critic_target.trunk[0].weight).all(), "as initialised"
     for ours, theirs in zip(model.critic.q_networks.parameters(), model.critic_target.q_networks.parameters(), strict=True):
         assert (ours == theirs).all()
-
-
-def test_polyak_averaging_brings_a_fresh_target_to_the_critic(make_task):
-    model = make_task(transfer=["actor", "critic_trunk", "no_target"], learning_rate=1e-9, tau=0.2)
-    trunk, target_trunk = trunks(model)
-    distance = (trunk - target_trunk).norm().item()
-    model.learn(60)
-    assert model._n_updates == 10
-    assert (trunk - target_trunk).norm().item() == pytest.approx(0.8**10 * distance, rel=1e-3)
-
-
-def test_transfer_names_its_parts(make_task):
-    with pytest.raises(ValueError, match="transfer"):
-        make_task(transfer=["nothing"])
 
 
 def test_head_of_the_skill_goes_to_where_the_skill_finds_it(make_task, pretrained):

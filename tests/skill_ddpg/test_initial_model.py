@@ -5,8 +5,6 @@ import torch as th
 from torch import nn
 
 from sb3_cesd import CeSD
-from sb3_cesd.common.skill_clock import SkillClock
-from sb3_cesd.common.skills import DiscreteSkills
 
 
 def test_target_starts_as_the_critic(make_model):
@@ -43,7 +41,7 @@ def test_initial_values_are_small():
 def test_optimizers_are_plain_adam(make_model):
     model = make_model()
     reference = th.optim.Adam([nn.Parameter(th.zeros(1))], lr=1e-4).param_groups[0]
-    optimizers = [model.actor.optimizer, model.critic.optimizer, *model.intrinsic.scheduled_optimizers()]
+    optimizers = [model.actor.optimizer, model.critic.optimizer, *model.intrinsic.optimizers.values()]
     assert len(optimizers) == 4
     for optimizer in optimizers:
         assert type(optimizer) is th.optim.Adam
@@ -57,14 +55,6 @@ def test_discount_and_window_reach_the_buffer(make_model, gamma, n_steps):
     discounts = model.replay_buffer.sample(200).discounts
     assert discounts.min().item() == pytest.approx(gamma**n_steps)
     assert (model.replay_buffer.gamma, model.replay_buffer.n_steps) == (gamma, n_steps)
-
-
-def test_clock_of_seed_restarts_a_cycle():
-    clock = SkillClock(3, DiscreteSkills(5), order="cycle")
-    clock.reset()
-    clock.seed(0)
-    clock.reset()
-    assert clock.skills.tolist() == [0, 1, 2]
 
 
 def test_all_skills_begin_with_the_value_they_share(make_model):

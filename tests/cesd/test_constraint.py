@@ -1,8 +1,7 @@
 import pytest
 import torch as th
 
-from sb3_cesd.cesd.constraint import ClusterConstraint
-from sb3_cesd.cesd.relabelling import CriticRelabelling
+from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 
 SKILLS = th.tensor([0, 0, 0, 1, 1, 2])
 CLUSTERS = th.tensor([0, 1, 1, 1, 2, 1])
@@ -28,7 +27,7 @@ def test_paper_count_is_of_states_of_the_skill_outside_its_cluster():
 
 def test_cluster_trains_the_head_of_the_cluster_with_the_policy_of_the_skill():
     pairs = pairs_of(critic="cluster")
-    assert pairs.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    assert pairs.rows is None and pairs.weights is None, "each transition once"
     assert (pairs.skills == CLUSTERS).all() and (pairs.target_skills == SKILLS).all()
     assert pairs.rewards.squeeze(1).tolist() == pytest.approx((ENTROPY + BONUS).tolist())
 
@@ -56,15 +55,11 @@ def test_hindsight_trains_random_heads_too():
     assert (counts / counts.sum()).tolist() == pytest.approx([0.25] * 4, abs=0.03)
 
 
-def test_constraint_sets_in_once():
+def test_constraint_sets_in_after_a_share_or_a_number_of_steps():
     constraint = ClusterConstraint(start=0.7)
     assert [constraint.is_on(1 - progress, 500) for progress in (0.0, 0.69, 0.71, 1.0)] == [False, False, True, True]
     assert ClusterConstraint(start=0.0).is_on(1.0, 0)
-
-
-def test_constraint_sets_in_after_a_number_of_steps():
-    for constraint in (ClusterConstraint(start=100), ClusterConstraint(start=1e2)):
-        assert [constraint.is_on(0.0, steps) for steps in (0, 99, 100, 1000)] == [False, False, True, True]
+    assert [ClusterConstraint(start=100).is_on(0.0, steps) for steps in (0, 99, 100)] == [False, False, True]
 
 
 def test_actor_skills():
@@ -79,20 +74,16 @@ def test_actor_skills():
 
 
 @pytest.mark.parametrize(
-    ("factory", "kwargs", "message"),
+    ("factory", "kwargs"),
     [
-        (ClusterConstraint, {"lambda_": 0.0}, "set lambda_ above 0"),
-        (ClusterConstraint, {"lambda_": -1.0}, "set lambda_ above 0"),
-        (ClusterConstraint, {"count": "both"}, "'released' or 'paper'"),
-        (CriticRelabelling, {"critic": "all"}, "'cluster', 'union' or 'hindsight'"),
-        (CriticRelabelling, {"actor": "all"}, "'skill', 'random' or 'cluster'"),
-        (CriticRelabelling, {"n_random_heads": -1}, "pass 0 or a positive integer"),
-        (ClusterConstraint, {"start": 1.5}, "from 0 to 1"),
-        (ClusterConstraint, {"start": 0.0, "freeze_clusters": True}, "set start above 0, or freeze_clusters to False"),
-        (ClusterConstraint, {"freeze_clusters": "yes"}, "freeze_clusters"),
-        (CriticRelabelling, {"actor_probability": -0.1}, "from 0 to 1"),
+        (ClusterConstraint, {"lambda_": 0.0}),
+        (ClusterConstraint, {"count": "both"}),
+        (ClusterConstraint, {"start": 0.0, "freeze_clusters": True}),
+        (CriticRelabelling, {"critic": "all"}),
+        (CriticRelabelling, {"n_random_heads": -1}),
+        (CriticRelabelling, {"actor_probability": -0.1}),
     ],
 )
-def test_bad_arguments(factory, kwargs, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments(factory, kwargs):
+    with pytest.raises(ValueError, match=next(iter(kwargs))):
         factory(**kwargs)
