@@ -1,6 +1,7 @@
 """Ensembles of networks, where a single one may evaluate each row of a batch."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -148,7 +149,7 @@ class RoutedEnsembleMLP(nn.Module):
         n_heads: int,
         input_dim: int,
         output_dim: int,
-        net_arch: list[int],
+        net_arch: Sequence[int],
         activation_fn: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__()

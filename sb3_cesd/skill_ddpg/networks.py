@@ -1,5 +1,6 @@
 """Skill-conditioned actor and critic of URLB's DDPG. By default, the critic is as wide as that of CeSD."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch as th
@@ -15,15 +16,10 @@ from sb3_cesd.common.tensors import select
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
 
 
-def _plain_part(obs: dict[str, th.Tensor]) -> TensorObservation:
-    """
-    Remove the skill from observations, and cast float64 to the precision of the skill.
-
-    :param obs: observations with skills
-    :return: the same without skills
-    """
+def _split(obs: dict[str, th.Tensor], skill_space: SkillSpace) -> tuple[TensorObservation, th.Tensor]:
+    """Split observations with skills into those without, in the precision of the skill, and skills as stored."""
     entries = {name: value.to(obs[SKILL].dtype) if value.is_floating_point() else value for name, value in obs.items()}
-    return plain_form(entries_of(entries))  # type: ignore[arg-type, return-value]
+    return plain_form(entries_of(entries)), skill_space.decode(obs[SKILL])  # type: ignore[arg-type, return-value]
 
 
 class SkillActor(BasePolicy):
@@ -48,7 +44,7 @@ class SkillActor(BasePolicy):
         observation_space: spaces.Dict,
         action_space: spaces.Box,
         skill_space: SkillSpace,
-        net_arch: list[int],
+        net_arch: Sequence[int],
         features_extractor: nn.Module,
         features_dim: int,
         activation_fn: type[nn.Module] = nn.ReLU,
@@ -77,17 +73,14 @@ class SkillActor(BasePolicy):
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
-        data.update(
-            dict(
-                skill_space=self.skill_space,
-                net_arch=self.net_arch,
-                features_dim=self.features_dim,
-                activation_fn=self.activation_fn,
-                features_extractor=self.features_extractor,
-                layer_norm=self.layer_norm,
-            )
-        )
+        names = ("skill_space", "net_arch", "features_dim", "activation_fn", "features_extractor", "layer_norm")
+        data.update({name: getattr(self, name) for name in names})
         return data
+
+    def outputs(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
+        """Compute the outputs of the network before tanh, shape ``(n, n_outputs)``; for the arguments see :meth:`act`."""
+        features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
+        return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1))
 
     def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """
@@ -97,7 +90,7 @@ class SkillActor(BasePolicy):
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
         :return: actions in [-1, 1], shape ``(n, action_dim)``
         """
-        return self.squashed(self.outputs_of(observations, skills))
+        return self.outputs(observations, skills).tanh()
 
     def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
         """
@@ -109,45 +102,12 @@ class SkillActor(BasePolicy):
         return self.act(observations, skills), None
 
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
-        """
-        Compute the actions of the skills in the observations.
-
-        :param obs: observations with skills
-        :return: actions in [-1, 1], shape ``(n, action_dim)``
-        """
-        return self.squashed(self.outputs_for(obs))
-
-    def outputs_of(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
-        """
-        Compute the outputs of the network for skills as stored in the replay buffer; for the arguments see :meth:`act`.
-
-        :return: outputs before tanh, shape ``(n, n_outputs)``
-        """
-        features = self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
-        return self.mu(th.cat([features, self.skill_space.embed(skills, features.dtype)], dim=1))
-
-    def outputs_for(self, obs: dict[str, th.Tensor]) -> th.Tensor:
-        """
-        Compute the outputs of the network for the skills in the observations.
-
-        :param obs: observations with skills
-        :return: outputs before tanh, shape ``(n, n_outputs)``
-        """
-        features = self.features_extractor(to_features(_plain_part(obs), self.plain_space, self.normalize_images))
-        return self.mu(th.cat([features, obs[SKILL].to(features.dtype)], dim=1))
-
-    def squashed(self, outputs: th.Tensor) -> th.Tensor:
-        """
-        Convert outputs of the network to deterministic actions.
-
-        :param outputs: shape ``(n, n_outputs)``
-        :return: actions in [-1, 1], shape ``(n, action_dim)``
-        """
-        return outputs.tanh()
+        """Compute the actions of the skills in the observations, as :meth:`act`."""
+        return self.act(*_split(obs, self.skill_space))
 
     def _predict(self, observation: dict[str, th.Tensor], deterministic: bool = False) -> th.Tensor:  # type: ignore[override]
-        # The policy is deterministic: exploration noise is added by the algorithm
-        return self(observation)
+        # Exploration noise of a deterministic policy is added by the algorithm
+        return self(observation) if deterministic else self.sample(*_split(observation, self.skill_space))[0]
 
 
 class SkillCritic(BaseModel):
@@ -182,7 +142,7 @@ class SkillCritic(BaseModel):
         observation_space: spaces.Dict,
         action_space: spaces.Box,
         skill_space: SkillSpace,
-        net_arch: list[int],
+        net_arch: Sequence[int],
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         n_critics: int = 2,
@@ -198,7 +158,7 @@ class SkillCritic(BaseModel):
         self.share_features_extractor = share_features_extractor
         self._make_layers(net_arch, activation_fn, n_critics, layer_norm)
 
-    def _make_layers(self, net_arch: list[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
+    def _make_layers(self, net_arch: Sequence[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
         input_dim = self.features_extractor.features_dim + self.skill_space.dim + get_action_dim(self.action_space)
         self.trunk = create_normalized_mlp(input_dim, -1, net_arch[:1], activation_fn, layer_norm)
         trunk_dim = net_arch[0] if net_arch else input_dim
@@ -212,14 +172,7 @@ class SkillCritic(BaseModel):
         return 1
 
     def outputs(self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor) -> list[th.Tensor]:
-        """
-        Evaluate each critic.
-
-        :param observations: observations without skills
-        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
-        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
-        :return: one tensor of shape ``(n, n_outputs)`` per critic
-        """
+        """Evaluate each critic: one tensor of shape ``(n, n_outputs)`` each; for the arguments see :meth:`q_values`."""
         inputs = th.cat([self.extract(observations), actions], dim=1)
         hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
         return [q_network(hidden) for q_network in self.q_networks]
@@ -246,45 +199,24 @@ class SkillCritic(BaseModel):
         :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
         :return: one tensor of shape ``(n, 1)`` per critic
         """
-        return tuple(self.q_values(_plain_part(obs), actions, self.skill_space.decode(obs[SKILL])))
+        observations, skills = _split(obs, self.skill_space)
+        return tuple(self.q_values(observations, actions, skills))
 
     def q1_forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> th.Tensor:
-        """
-        Compute the Q-values of the first critic.
-
-        :param obs: observations with skills
-        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
-        :return: shape ``(n, 1)``
-        """
+        """Compute the Q-values of the first critic, as :meth:`forward`."""
         return self(obs, actions)[0]
 
     def extract(self, observations: TensorObservation) -> th.Tensor:
-        """
-        Extract features; a shared extractor learns from the actor loss alone, as in SB3's TD3.
-
-        :param observations: observations without skills
-        :return: features, shape ``(n, features_dim)``
-        """
+        """Extract features; a shared extractor learns from the actor loss alone, as in SB3's TD3."""
         with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
             return self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
 
     def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
-        """
-        Select the part of a parameter that belongs to a skill.
-
-        :param name: name of a parameter
-        :param value: the parameter, or a tensor of its shape
-        :param skill: index of a skill
-        :return: the part
-        """
+        """Select the part of a parameter, or of a tensor of its shape, that belongs to a skill."""
         return value
 
     def own_parameters(self) -> list[nn.Parameter]:
-        """
-        List the parameters of the critic.
-
-        :return: all but those of a shared extractor
-        """
+        """List all parameters but those of a shared extractor."""
         shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
         return [parameter for parameter in self.parameters() if parameter not in shared]
 

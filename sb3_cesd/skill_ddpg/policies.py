@@ -143,20 +143,21 @@ class SkillPolicy(BasePolicy):
     def make_actor(self) -> SkillActor:
         """Make the actor, with a features extractor of its own."""
         features_extractor = self.make_plain_features_extractor()
-        arguments: dict[str, Any] = {
-            "observation_space": self.observation_space,
-            "action_space": self.action_space,
-            "skill_space": self.skill_space,
-            "net_arch": self.actor_arch,
-            "features_extractor": features_extractor,
-            "features_dim": features_extractor.features_dim,
-            "activation_fn": self.activation_fn,
-            "normalize_images": self.normalize_images,
-            "layer_norm": self.layer_norm,
-        }
-        if self.ent_coef is None:
-            return SkillActor(**arguments)
-        return StochasticSkillActor(**arguments, ent_coef=self.ent_coef)
+        actor_class, kwargs = (
+            (SkillActor, {}) if self.ent_coef is None else (StochasticSkillActor, {"ent_coef": self.ent_coef})
+        )
+        return actor_class(
+            self.observation_space,
+            self.action_space,
+            self.skill_space,
+            self.actor_arch,
+            features_extractor,
+            features_extractor.features_dim,
+            self.activation_fn,
+            self.normalize_images,
+            self.layer_norm,
+            **kwargs,
+        )
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
         """Make a critic, on a shared features extractor or, without, on one of its own."""
@@ -166,32 +167,31 @@ class SkillPolicy(BasePolicy):
             self.skill_space,
             self.critic_arch,
             self.make_plain_features_extractor() if features_extractor is None else features_extractor,
-            self.activation_fn,
-            self.n_critics,
-            self.share_features_extractor,
-            self.normalize_images,
-            self.layer_norm,
+            **self._critic_kwargs(),
         )
+
+    def _critic_kwargs(self) -> dict[str, Any]:
+        names = ("activation_fn", "n_critics", "share_features_extractor", "normalize_images", "layer_norm")
+        return {name: getattr(self, name) for name in names}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
-        data.update(
-            dict(
-                lr_schedule=self._dummy_schedule,  # not needed for loading the policy alone
-                skill_space=self.skill_space,
-                net_arch=self.net_arch,
-                activation_fn=self.activation_fn,
-                features_extractor_class=self.features_extractor_class,
-                features_extractor_kwargs=self.features_extractor_kwargs,
-                optimizer_class=self.optimizer_class,
-                optimizer_kwargs=self.optimizer_kwargs,
-                n_critics=self.n_critics,
-                share_features_extractor=self.share_features_extractor,
-                skill=self.skill,
-                ent_coef=self.ent_coef,
-                layer_norm=self.layer_norm,
-            )
+        names = (
+            "skill_space",
+            "net_arch",
+            "activation_fn",
+            "features_extractor_class",
+            "features_extractor_kwargs",
+            "optimizer_class",
+            "optimizer_kwargs",
+            "n_critics",
+            "share_features_extractor",
+            "skill",
+            "ent_coef",
+            "layer_norm",
         )
+        data.update({name: getattr(self, name) for name in names})
+        data["lr_schedule"] = self._dummy_schedule  # not needed for loading the policy alone
         # Fixed by the class
         for name in ("squash_output", "features_extractor"):
             data.pop(name, None)

@@ -4,13 +4,11 @@ import math
 from typing import Any
 
 import torch as th
-from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_action_dim
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.observations import TensorObservation
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.skill_ddpg.networks import SkillActor
 
 #: Bounds of the logarithm of the standard deviation, before tanh
@@ -18,12 +16,7 @@ LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
 
 
 def initial_ent_coef(ent_coef: float | str) -> float:
-    """
-    Get the initial entropy coefficient.
-
-    :param ent_coef: as in Stable-Baselines3's SAC: a number, ``"auto"`` or e.g. ``"auto_0.1"``
-    :return: the number; 1 for ``"auto"``
-    """
+    """Get the initial entropy coefficient: a number, ``"auto"`` for 1, or e.g. ``"auto_0.1"``, as in SB3's SAC."""
     if not isinstance(ent_coef, str):
         return float(ent_coef)
     return float(ent_coef.removeprefix("auto_")) if "_" in ent_coef else 1.0
@@ -36,48 +29,17 @@ class StochasticSkillActor(SkillActor):
 
     :meth:`act` and deterministic predictions take the mean. The entropy coefficient belongs to the actor, so that one
     optimizer updates both: with ``"auto"`` it keeps the entropy at ``-action_dim / 2``, METRA's target (half of
-    Stable-Baselines3's).
+    Stable-Baselines3's). For the other arguments see :class:`~sb3_cesd.skill_ddpg.networks.SkillActor`.
 
-    :param observation_space: observation space with a skill
-    :param action_space: action space
-    :param skill_space: space of the skills
-    :param net_arch: sizes of the hidden layers
-    :param features_extractor: network that extracts features of the observation without the skill
-    :param features_dim: size of the features
-    :param activation_fn: activation of the hidden layers
-    :param normalize_images: whether to normalize images or not
-    :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer, as in URLB
     :param ent_coef: the entropy coefficient: a number, ``"auto"`` or, with an initial value, e.g. ``"auto_0.1"``
     """
 
-    def __init__(
-        self,
-        observation_space: spaces.Dict,
-        action_space: spaces.Box,
-        skill_space: SkillSpace,
-        net_arch: list[int],
-        features_extractor: nn.Module,
-        features_dim: int,
-        activation_fn: type[nn.Module] = nn.ReLU,
-        normalize_images: bool = True,
-        layer_norm: bool = True,
-        ent_coef: float | str = "auto",
-    ) -> None:
-        super().__init__(
-            observation_space,
-            action_space,
-            skill_space,
-            net_arch,
-            features_extractor,
-            features_dim,
-            activation_fn,
-            normalize_images,
-            layer_norm,
-        )
+    def __init__(self, *args: Any, ent_coef: float | str = "auto", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.ent_coef = ent_coef
         log_ent_coef = th.tensor(math.log(initial_ent_coef(ent_coef)))
         self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=isinstance(ent_coef, str))
-        self.target_entropy = -get_action_dim(action_space) / 2
+        self.target_entropy = -get_action_dim(self.action_space) / 2
 
     @property
     def n_outputs(self) -> int:
@@ -86,8 +48,8 @@ class StochasticSkillActor(SkillActor):
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return {**super()._get_constructor_parameters(), "ent_coef": self.ent_coef}
 
-    def squashed(self, outputs: th.Tensor) -> th.Tensor:
-        return super().squashed(outputs.chunk(2, dim=1)[0])
+    def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
+        return self.outputs(observations, skills).chunk(2, dim=1)[0].tanh()
 
     def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """
@@ -97,16 +59,7 @@ class StochasticSkillActor(SkillActor):
         :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
         :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)``
         """
-        return self.draw(self.outputs_of(observations, skills))
-
-    def draw(self, outputs: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """
-        Sample actions, given the outputs of the network.
-
-        :param outputs: means and log standard deviations, shape ``(n, 2 action_dim)``
-        :return: as :meth:`sample`
-        """
-        means, log_stds = outputs.chunk(2, dim=1)
+        means, log_stds = self.outputs(observations, skills).chunk(2, dim=1)
         log_stds = log_stds.clamp(LOG_STD_MIN, LOG_STD_MAX)
         noise = th.randn_like(means)
         unsquashed = means + log_stds.exp() * noise
@@ -115,33 +68,16 @@ class StochasticSkillActor(SkillActor):
         log_slopes = 2 * (math.log(2) - unsquashed - F.softplus(-2 * unsquashed))
         return unsquashed.tanh(), (log_densities - log_slopes).sum(dim=1, keepdim=True)
 
-    def _predict(self, observation: dict[str, th.Tensor], deterministic: bool = False) -> th.Tensor:  # type: ignore[override]
-        return self(observation) if deterministic else self.draw(self.outputs_for(observation))[0]
-
     def entropy_bonus(self, log_densities: th.Tensor) -> th.Tensor:
-        """
-        Compute the entropy bonus of Q-values.
-
-        :param log_densities: log-densities of actions, as :meth:`sample` returns them, shape ``(n, 1)``
-        :return: ``-alpha log pi``, shape ``(n, 1)``; the coefficient does not learn from it
-        """
+        """Compute the entropy bonus of Q-values, ``-alpha log pi``, shape ``(n, 1)``; alpha does not learn from it."""
         return -self.log_ent_coef.detach().exp() * log_densities
 
     def ent_coef_loss(self, log_densities: th.Tensor) -> th.Tensor:
-        """
-        Compute the loss of the entropy coefficient: the coefficient rises while the entropy is below its target.
-
-        :param log_densities: log-densities of actions, shape ``(n, 1)``
-        :return: ``-mean[log alpha (log pi + target)]``, a scalar
-        """
+        """Compute ``-mean[log alpha (log pi + target)]``: alpha rises while the entropy is below its target."""
         return -(self.log_ent_coef * (log_densities.detach() + self.target_entropy)).mean()
 
     def mean_state_dict(self) -> dict[str, th.Tensor]:
-        """
-        Get the weights of the deterministic actor that takes the mean action.
-
-        :return: ``state_dict`` of a :class:`~sb3_cesd.skill_ddpg.networks.SkillActor` of the same sizes
-        """
+        """Get the weights of a :class:`~sb3_cesd.skill_ddpg.networks.SkillActor` that takes the mean action."""
         state = {name: value for name, value in self.state_dict().items() if name != "log_ent_coef"}
         last = f"mu.{len(self.mu) - 1}."
         return {name: value.chunk(2)[0] if name.startswith(last) else value for name, value in state.items()}

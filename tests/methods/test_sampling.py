@@ -1,7 +1,6 @@
 """Sampling and relabelling have no side effects, and training samples by the method that users may override."""
 
 import numpy as np
-import pytest
 import torch as th
 from every_method import every_method
 from learned import differences, state_of
@@ -55,11 +54,6 @@ def test_a_buffer_that_overrides_sample_is_what_training_uses(method):
     model, usual = make_small(method, replay_buffer_class=Recorder).learn(70), make_small(method).learn(70)
     assert model._n_updates == 15 and model.replay_buffer.n_sampled == 15 * model.intrinsic.n_batches
     assert differences(model, usual)
-
-
-def test_a_buffer_whose_samples_no_graph_captures_is_refused_with_one():
-    with pytest.raises(ValueError, match="cuda_graph"):
-        make_small(METHODS["cesd"], replay_buffer_class=Recorder, cuda_graph=True)
 
 
 class Newest(SkillReplayBuffer):
