@@ -61,6 +61,7 @@ def set_callback_states(callback: BaseCallback, states: Sequence[tuple[str, dict
 
 def _all_callbacks(callback: BaseCallback) -> Iterator[Any]:
     """List callbacks, also those within others, without the lists that hold them."""
+    children: list[Any]
     if isinstance(callback, CallbackList):
         children = callback.callbacks
     else:

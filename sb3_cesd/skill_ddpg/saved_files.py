@@ -103,12 +103,6 @@ def restored(kept: Any) -> Any:
     return json_to_data(json.dumps({"kept": kept}))["kept"] if isinstance(kept, dict) and ":serialized:" in kept else kept
 
 
-def adds_nothing(arguments: dict[str, Any] | None, kept: Any) -> bool:
-    """Whether arguments are among those of a saved model, as :func:`read_saved_data` returns them."""
-    kept = with_lists(restored(kept or {}))
-    return merge(kept, with_lists(arguments or {})) == kept
-
-
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
     if with_lists(value) != with_lists(kept):
         raise ValueError(
