@@ -132,7 +132,7 @@ def test_a_checkpoint_continues_as_if_it_had_never_stopped(on_cuda, graph, tmp_p
 
     whole = train(tmp_path, 300)
     resumed = resume(tmp_path / "steps_000000000200", MazeVecEnv("square_a", 2), device=DEVICE)
-    resumed.learn(remaining_timesteps(resumed), reset_num_timesteps=False)
+    resumed.learn(remaining_timesteps(resumed), ResumableCheckpoint(tmp_path / "resumed", 100), reset_num_timesteps=False)
     assert resumed.num_timesteps == whole.num_timesteps
     assert largest_difference(whole, resumed) < 1e-3
     assert state_of(whole).keys() == state_of(resumed).keys()
