@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+
 from sb3_cesd.checkpoints.folders import is_checkpoint
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.show.result import SkillShow, make_page
@@ -47,7 +49,7 @@ def main() -> None:
             files = [folder / "skills.html", *shown.save(folder, None if args.video == "none" else args.video or "gif")]
             files[0].write_text(make_page([shown], shown.title, command), encoding="utf-8")
             print(f"{shown}\nSaved {', '.join(map(str, files))}")
-    except (ValueError, ImportError, OSError) as error:
+    except (ValueError, ImportError, OSError, gym.error.Error) as error:
         sys.exit(f"{error}")
 
 
