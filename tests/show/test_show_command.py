@@ -206,7 +206,7 @@ def test_robots_with_and_without_a_renderer(tmp_path, render):
         (["--env", "Pendulum-v1", "--skill", "9"], "skill 9"),
         (["--env", "Pendulum-v1", "--video", "avi"], "avi"),
         (["--env", "Pendulum-v1", "--skill", "first"], "first"),
-        (["--env", "Wolker-v0"], "Wolker-v0"),
+        (["--env", "Wolker-v0"], "Wolker"),
         (["--env", "Quadruped-v0"], "model observes"),
         (["--env", "Pendulum-v1", "--gym-packages", "no_such_package"], "no_such_package"),
         (["--env", "Pendulum-v1", "--goal-range", "1"], "position"),
