@@ -29,12 +29,7 @@ SECTION = """\
 
 
 def modules_of(name: str) -> list[str]:
-    """
-    Find the modules that a name stands for.
-
-    :param name: of a module or a package
-    :return: the module itself, or the modules of the package that are not private
-    """
+    """Find the modules that a name stands for."""
     package = import_module(name)
     if not hasattr(package, "__path__"):
         return [name]
@@ -43,13 +38,7 @@ def modules_of(name: str) -> list[str]:
 
 
 def expand(app: Sphinx, page: str, source: list[str]) -> None:
-    """
-    Write a section for each module of the blocks of a page.
-
-    :param app: the application
-    :param page: name of the page
-    :param source: its text, the only element, changed in place
-    """
+    """Write a section for each module of the blocks of a page."""
 
     def sections(match: re.Match[str]) -> str:
         names = [each for line in match[1].split() for each in modules_of(line)]
@@ -59,15 +48,7 @@ def expand(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def resolve_exported(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement) -> Any:
-    """
-    Find what a package offers in the module that defines it.
-
-    :param app: the application
-    :param env: the environment of the build
-    :param node: a reference that leads nowhere
-    :param content: what it shows
-    :return: the reference, ``None`` if it is none of that kind
-    """
+    """Find what a package offers in the module that defines it."""
     package, _, name = str(node.get("reftarget", "")).rpartition(".")
     if node.get("refdomain") != "py" or package.partition(".")[0] != "sb3_cesd" or package not in sys.modules:
         return None
@@ -80,17 +61,7 @@ def resolve_exported(app: Sphinx, env: BuildEnvironment, node: pending_xref, con
 
 
 def skip_fields(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """
-    Leave out the fields of named tuples, which the docstring of the class explains.
-
-    :param app: the application
-    :param what: kind of what the member is of
-    :param name: name of the member
-    :param member: the member
-    :param skip: whether it would be left out
-    :param options: those of the directive
-    :return: ``True`` to leave it out, ``None`` to leave the choice
-    """
+    """Leave out the fields of named tuples, which the docstring of the class explains."""
     return True if isinstance(member, FIELD) else None
 
 

@@ -43,23 +43,13 @@ can be told from the place, by chance 0.10.
 
 
 def read_runs() -> pd.DataFrame:
-    """
-    Read the rows of the benchmark.
-
-    :return: a row per run of the usual length
-    """
+    """Read the rows of the benchmark."""
     rows = read_rows(RUNS)
     return rows[rows.n_timesteps == N_TIMESTEPS] if len(rows) else rows
 
 
 def maze_table(rows: pd.DataFrame, methods: list[str]) -> str:
-    """
-    Write what was measured of some methods.
-
-    :param rows: runs
-    :param methods: names in the rows; those without a run are left out
-    :return: Markdown
-    """
+    """Write what was measured of some methods."""
     known = [method for method in methods if method in set(rows.method)]
     shown = rows[rows.method.isin(known)]
     order = [VARIANTS.get(method, method) for method in in_order(shown, known)]
@@ -67,13 +57,7 @@ def maze_table(rows: pd.DataFrame, methods: list[str]) -> str:
 
 
 def results_of(key: str) -> str:
-    """
-    Write what was measured of a method.
-
-    :param key: name of the method
-    :return: Markdown: the table of mazes, for CeSD of all methods, for another one with CeSD beside it; and where its results
-        on robots are
-    """
+    """Write what was measured of a method."""
     rows = read_runs()
     on_robots = robots_of(key)
     if rows.empty or key not in set(rows.method):
@@ -85,12 +69,7 @@ def results_of(key: str) -> str:
 
 
 def robots_of(key: str) -> str:
-    """
-    Tell where the results of a method on METRA's robots are.
-
-    :param key: name of the method
-    :return: Markdown; empty if there are none
-    """
+    """Tell where the results of a method on METRA's robots are."""
     rows = read_rows(ROBOT_RUNS)
     known = set(rows[rows.method == key].domain) if len(rows) else set()
     names = [name for domain, name in ROBOTS.items() if domain in known]
@@ -101,12 +80,7 @@ def robots_of(key: str) -> str:
 
 
 def command_of(key: str) -> str:
-    """
-    Tell what makes the rows of a method.
-
-    :param key: name of the method
-    :return: Markdown; empty if there are none
-    """
+    """Tell what makes the rows of a method."""
     rows = read_runs()
     if rows.empty or key not in set(rows.method):
         return ""
@@ -119,38 +93,19 @@ def command_of(key: str) -> str:
 
 
 def with_table(text: str) -> str:
-    """
-    Put the table of all methods into README.md.
-
-    :param text: its text
-    :return: the same with the table as the rows are now
-    """
+    """Put the table of all methods into README.md."""
     return replaced(text, BEGIN, END, maze_table(read_runs(), list(MAIN)))
 
 
 def with_robots(text: str, folder: Path) -> str:
-    """
-    Put the tables of robots into the page of their results.
-
-    :param text: its text
-    :param folder: its folder
-    :return: the same with the tables as the rows are now
-    """
+    """Put the tables of robots into the page of their results."""
     for domain in WITH_TASKS[folder]:
         text = replaced(text, BEGIN_ROBOT.format(domain), END_ROBOT.format(domain), robot_tables(folder, domain))
     return text
 
 
 def replaced(text: str, begin: str, end: str, table: str) -> str:
-    """
-    Put a table in its place.
-
-    :param text: of a page
-    :param begin: line before the place
-    :param end: line after it
-    :param table: Markdown
-    :return: the text with the table
-    """
+    """Put a table in its place."""
     before, found_begin, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
     assert found_begin and found_end, f"There is no place for the table: {begin.strip()} ... {end.strip()}"

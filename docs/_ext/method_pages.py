@@ -5,11 +5,11 @@ What is written by hand stands in docs/methods/NAME.md, the rest comes from the 
 """
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from measured import command_of, results_of, update_readmes
 
 from sb3_cesd import METHODS, SkillDDPG
@@ -86,94 +86,44 @@ Those of [`SkillDDPG`](../api/algorithms.md), with `intrinsic_kwargs` for the ar
 
 
 def page(key: str, method: type[SkillDDPG]) -> str:
-    """
-    Compose the page of a method.
-
-    :param key: its name in RL Zoo
-    :param method: its class
-    :return: Markdown
-    """
+    """Compose the page of a method."""
     reward = method.reward_class
     notes, results = written_by_hand(key)
+    backbone, own = (inspect.signature(each).parameters for each in (SkillDDPG, method))
+    defaults = {name: each.default for name, each in own.items() if each.default != backbone[name].default}
     hyperparams = hyperparams_folder() / f"{key}.yml"
     because = method.discrete_because
     return PAGE.format(
         key=key,
         name=method.__name__,
-        summary=summary(method),
+        # The first paragraph of the docstring
+        summary=(inspect.getdoc(method) or "").split("\n\n")[0].replace("``", "`").replace("\n", " "),
         notes=notes,
         measured=results_of(key),
         results=results,
         continuous="✔️" if because is None else f"❌, {because}",
-        defaults=", ".join(f"`{name}={value!r}`" for name, value in own_defaults(method).items()) or "none",
-        hyperparams=differences(hyperparams) if hyperparams.exists() else "{}",
+        defaults=", ".join(f"`{name}={value!r}`" for name, value in defaults.items()) or "none",
+        # Without the comment at its top
+        hyperparams=re.sub(r"\A(#.*\n|\n)+", "", hyperparams.read_text()).rstrip() if hyperparams.exists() else "{}",
         reward=reward.__name__,
         classes="\n".join(f".. autoclass:: {each.__module__}.{each.__name__}\n   :no-members:\n" for each in classes(method)),
     )
 
 
 def classes(method: type[SkillDDPG]) -> list[type]:
-    """
-    Find the classes that make up a method.
-
-    :param method: its class
-    :return: the algorithm, its reward, and what else its module defines
-    """
+    """Find the classes that make up a method."""
     defined = vars(import_module(method.__module__)).values()
     others = [each for each in defined if isinstance(each, type) and each.__module__ == method.__module__]
     return list(dict.fromkeys([method, method.reward_class, *others]))
 
 
-def summary(method: type[SkillDDPG]) -> str:
-    """
-    Take the first paragraph of the docstring of a method.
-
-    :param method: its class
-    :return: one line
-    """
-    return (inspect.getdoc(method) or "").split("\n\n")[0].replace("``", "`").replace("\n", " ")
-
-
 def written_by_hand(key: str) -> tuple[str, str]:
-    """
-    Read what is written by hand about a method: how it works, then what its results tell and how to replicate them.
-
-    :param key: its name in RL Zoo
-    :return: the text before and after the heading "Results"; the first may be empty, the second has the command of the
-        benchmark if no other one is written
-    """
+    """Read what is written by hand about a method: how it works, then what its results tell and how to replicate them."""
     path = FOLDER / f"{key}.md"
     text = path.read_text().partition("\n")[2] if path.exists() else ""
     before, _, results = text.partition("## Results\n")
     parts = [results.strip()] if "## How to replicate" in results else [results.strip(), command_of(key).strip()]
     return f"{before.strip()}\n\n".lstrip("\n"), "".join(f"{part}\n\n" for part in parts if part)
-
-
-def own_defaults(method: type[SkillDDPG]) -> dict[str, Any]:
-    """
-    Find the arguments whose defaults differ from those of the backbone.
-
-    :param method: its class
-    :return: defaults by the name of their argument
-    """
-    backbone = inspect.signature(SkillDDPG).parameters
-    parameters = inspect.signature(method).parameters
-    return {name: each.default for name, each in parameters.items() if each.default != backbone[name].default}
-
-
-def differences(path: Path) -> str:
-    """
-    Read a file of hyperparameters without the comment at its top.
-
-    :param path: path of the file
-    :return: YAML
-    """
-    text = path.read_text()
-    assert isinstance(yaml.safe_load(text), dict)
-    lines = text.splitlines()
-    while lines and (lines[0].startswith("#") or not lines[0]):
-        lines.pop(0)
-    return "\n".join(lines)
 
 
 def begin_pages() -> None:
@@ -186,13 +136,7 @@ def begin_pages() -> None:
 
 
 def complete(app: "Sphinx", name: str, source: list[str]) -> None:
-    """
-    Complete the page of a method.
-
-    :param app: the application
-    :param name: name of a page, relative to docs
-    :param source: its text, the only element, changed in place
-    """
+    """Complete the page of a method."""
     folder, _, key = name.rpartition("/")
     if folder == "methods" and key in METHODS:
         source[0] = page(key, METHODS[key])

@@ -15,12 +15,7 @@ INCLUDE = re.compile(r"```\{include\} \.\./(\w+\.md)\n```\n")
 
 
 def repository_url(root: Path) -> str:
-    """
-    Tell where the repository is hosted, from what Read the Docs and GitHub say in a build.
-
-    :param root: its folder
-    :return: URL of the folder with the files of the commit, in a build at home that of the folder itself
-    """
+    """Tell where the repository is hosted, from what Read the Docs and GitHub say in a build."""
     if clone_url := os.environ.get("READTHEDOCS_GIT_CLONE_URL"):
         return f"{clone_url.removesuffix('.git')}/blob/{os.environ['READTHEDOCS_GIT_COMMIT_HASH']}"
     if repository := os.environ.get("GITHUB_REPOSITORY"):
@@ -29,25 +24,13 @@ def repository_url(root: Path) -> str:
 
 
 def include(root: Path, name: str) -> str:
-    """
-    Read a file at the root of the repository, as a page.
-
-    :param root: the folder of the repository
-    :param name: name of the file
-    :return: its text, with links relative to docs
-    """
+    """Read a file at the root of the repository, as a page."""
     text = re.sub(r"\]\((?!https:|#)", "](../", (root / name).read_text())
     return text.replace("](../docs/", "](")
 
 
 def rewrite(app: "Sphinx", page: str, source: list[str]) -> None:
-    """
-    Rewrite the links of a page that leave the documentation.
-
-    :param app: the application
-    :param page: name of the page, relative to docs
-    :param source: its text, the only element, changed in place
-    """
+    """Rewrite the links of a page that leave the documentation."""
     depth, root = page.count("/"), Path(app.srcdir).parent
 
     def replace(match: re.Match[str]) -> str:
