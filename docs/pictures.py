@@ -33,14 +33,7 @@ FRAME, PAUSE = 80, 1500
 
 
 def maze_frames(model_path: Path, n_rollouts: int = 20, every: int = 2) -> list[Image.Image]:
-    """
-    Draw how the paths of all skills grow from one start in square_a.
-
-    :param model_path: a CeSD model of MazeSquareA-v0
-    :param n_rollouts: rollouts per skill
-    :param every: environment steps per frame
-    :return: the frames
-    """
+    """Draw how the paths of all skills grow from one start in square_a."""
     env = MazeVecEnv("square_a", n_envs=100)
     start = {"position": (0.0, 0.0)}
     rollouts = collect_rollouts(CeSD.load(model_path), env, n_rollouts, noise_std=0.2, seed=0, reset_options=start)
@@ -53,13 +46,7 @@ def maze_frames(model_path: Path, n_rollouts: int = 20, every: int = 2) -> list[
 
 
 def robot_frames(gif: Path, width: int = 640) -> list[Image.Image]:
-    """
-    Read the video of a robot and shrink it.
-
-    :param gif: a video by ``python -m sb3_cesd.show``
-    :param width: of the frames [pixel]
-    :return: the frames
-    """
+    """Read the video of a robot and shrink it."""
     with Image.open(gif) as image:
         size = width, round(image.height * width / image.width)
         return [frame.convert("RGB").resize(size, Image.Resampling.LANCZOS) for frame in ImageSequence.Iterator(image)]
