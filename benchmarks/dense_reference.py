@@ -26,11 +26,13 @@ class DenseCeSD(CeSD):
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
 
     def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
+        assert replay_data.actor_skills is not None
         actions, _ = self._sample_actions(replay_data.observations, replay_data.actor_skills)
         q_values = self.critic.q_values_dense(replay_data.observations, actions)
         return -(minimum(q_values) * self._mask(replay_data.actor_skills)).mean()
 
-    def _mask(self, skills: th.Tensor) -> th.Tensor:
+    def _mask(self, skills: th.Tensor | None) -> th.Tensor:
+        assert skills is not None
         return F.one_hot(skills, self.n_skills).T[:, :, None].float()
 
 

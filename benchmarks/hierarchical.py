@@ -68,7 +68,7 @@ def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
     :param controller: one of ``CONTROLLERS``
     :return: the task; an algorithm without continuous actions chooses continuous skills by index
     """
-    task = make_goal_task(name)
+    task = make_goal_task(name)  # type: ignore[arg-type]
     if model is None:
         return task
     options = SkillOptions(task, model, DURATION)

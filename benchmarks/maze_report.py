@@ -259,7 +259,7 @@ def draw_trade_off(rows: pd.DataFrame) -> Figure:
                 axes.scatter(*means.loc[method], color=color, s=45, label=methods[method], zorder=2)
             if "apt" in means.index:
                 axes.axhline(means[COVERAGE]["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
-            if column == len(mazes) - 1:
+            if known and column == len(mazes) - 1:
                 axes.legend(title=name, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03))
     figure.supxlabel("on-cluster share", fontsize=10)

@@ -273,8 +273,8 @@ def main() -> None:
             rows = rows if args.methods is None else select(rows, "method", args.methods)
             print(report(rows, args.output, args.last, args.at))
         if any(of_skills.values()):
-            tables = [read_rows(*of_name) for of_name in of_skills.values()]
-            print(report_skills(*tables, args.output, args.domains, args.methods, args.reference))
+            pretraining, goals = (read_rows(*of_name) for of_name in of_skills.values())
+            print(report_skills(pretraining, goals, args.output, args.domains, args.methods, args.reference))
     except ValueError as error:
         parser.error(str(error))
 

@@ -174,7 +174,7 @@ def _results_of_ray(
         ray.init(address=address, log_to_driver=False)
     # Half a core each, so that there is room on other machines for the runs of one that is lost
     task = ray.remote(num_cpus=0.5, max_retries=10, scheduling_strategy="SPREAD")(do.func)  # type: ignore[attr-defined]
-    working = [task.remote(*do.args, run) for run in runs[:n_jobs]]  # type: ignore[attr-defined]
+    working: list[Any] = [task.remote(*do.args, run) for run in runs[:n_jobs]]  # type: ignore[attr-defined]
     for number in range(len(runs)):
         (done,), working = ray.wait(working, num_returns=1)
         working += [task.remote(*do.args, run) for run in runs[n_jobs + number : n_jobs + number + 1]]  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
+from sb3_cesd.checkpoints.folders import checkpoints_in
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import (
@@ -115,13 +116,12 @@ def learn(
     folder: Path, make_model: Callable[[], SkillDDPG], env: VecEnv | str, device: str, n_timesteps: int, callback: BaseCallback
 ) -> tuple[SkillDDPG, float]:
     """Learn from the beginning, or from the checkpoint in a folder; return the model, and how long it took in all [s]."""
-    begun = any(folder.glob("*")) if folder.is_dir() else False
+    begun = len(checkpoints_in(folder)) > 0
     model = resume(folder, env, device=device) if begun else make_model()
     clock = Clock()
     callbacks = CallbackList([callback, clock, ResumableCheckpoint(folder, SAVE_FREQ, keep=1)])
-    model.learn(
-        remaining_timesteps(model) if begun else n_timesteps, callbacks, log_interval=None, reset_num_timesteps=not begun
-    )  # type: ignore[arg-type]
+    n_timesteps = remaining_timesteps(model) if begun else n_timesteps
+    model.learn(n_timesteps, callbacks, log_interval=None, reset_num_timesteps=not begun)  # type: ignore[arg-type]
     return model, round(clock.get_state(), 1)
 
 

@@ -31,7 +31,7 @@ def test_whole_benchmark_in_small(call, tmp_path):
         assert rows[column].between(0.001, 1).all()
     assert (rows.total_coverage < rows.total_coverage_coarse).all() and rows.mi_late.between(0, np.log(10)).all()
     pictures = ("skills_square_c.png", "coverage.png", "trade_off.png", "ranking.png")
-    assert all((tmp_path / name).stat().st_size > 500 for name in ("table.md", "ablations.md", "summary.md", *pictures))
+    assert all((tmp_path / name).stat().st_size > 100 for name in ("table.md", "ablations.md", "summary.md", *pictures))
     again = call("maze", *arguments)
     assert again.out.count("6 runs, 6 of them done already") == 2, "trainings and MINE"
     assert "| MI by MINE [nats] | the same, skills shuffled |" in again.out
