@@ -9,7 +9,6 @@ from opengl import NEEDS_GL
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -76,6 +75,39 @@ def test_episodes_seeds_and_diverged_simulations(env_id):
     expected.close()
 
 
+def linear(x, bound, value):
+    """1 above the bound, ``value`` at 0, and linear below."""
+    return 1.0 if x >= bound else max(0.0, 1 - (1 - value) * (bound - x) / bound)
+
+
+def gauss(d):
+    return 0.1 ** (d * d)
+
+
+def walker_flip(physics):
+    torso = physics.named.data.xpos["torso", "z"], physics.named.data.xmat["torso", "zz"]
+    stand = (3 * gauss(max(0.0, 1.2 - torso[0]) / 0.6) + (1 + torso[1]) / 2) / 4
+    return stand * (5 * linear(physics.named.data.subtree_angmom["torso"][1], 5, 0.0) + 1) / 6
+
+
+def quadruped_stand(physics):
+    return (1 + physics.named.data.xmat["torso", "zz"]) / 2
+
+
+def quadruped_jump(physics):
+    return quadruped_stand(physics) * linear(physics.named.data.subtree_com["torso"][2], 1, 0.5)
+
+
+def jaco_reach(physics):
+    hand = physics.named.data.site_xpos["jaco_arm/jaco_hand/pinchsite"]
+    distance = np.linalg.norm(hand - physics.data.qpos[9:12])
+    return 1.0 if distance <= 0.05 else gauss((distance - 0.05) / 0.05)
+
+
+REWARDS = {"WalkerFlip-v0": walker_flip, "QuadrupedStand-v0": quadruped_stand, "QuadrupedJump-v0": quadruped_jump}
+REWARDS |= {env_id: jaco_reach for env_id in ROBOTS if env_id.startswith("Jaco")}
+
+
 def make_wild(env, rng, scale):
     """Thrown into the air, spinning, upside down; the brick of the arm near the hand, to far away as the scale grows."""
     qpos, qvel = env._batch.bind("qpos"), env._batch.bind("qvel")
@@ -113,6 +145,8 @@ def test_rewards_in_wild_states(env_id):
             observation, reward, *_ = single.step(actions[idx])
             np.testing.assert_array_equal(observations[idx], observation)
             assert rewards[idx] == np.float32(reward)
+            # All others are those of dm_control
+            assert env_id not in REWARDS or reward == pytest.approx(REWARDS[env_id](single.physics), rel=1e-12)
             seen.append(reward)
     assert np.ptp(seen) > 0.5 and len(set(seen)) > 15, "the states do not tell rewards apart"
 
@@ -206,17 +240,8 @@ def test_what_can_not_be_batched(env_id, kwargs, message):
         make_vec_env(env_id, 2, vec_env_cls=batch_envs, **kwargs)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_actions_that_are_not_finite(value):
-    env = make_batched("Walker-v0", 2)
-    env.reset()
-    with pytest.raises(ValueError, match="not finite"):
-        env.step(np.full((2, 6), value))
-
-
-@pytest.mark.parametrize("make", [make_batched, make_vec_env])
-def test_training_goes_on_after_a_diverged_simulation(make, tiny):
-    env = make("Walker-v0", 2, seed=0)
+def test_training_goes_on_after_a_diverged_simulation(tiny):
+    env = make_batched("Walker-v0", 2, seed=0)
     step_wait, n_steps = env.step_wait, []
 
     def spoilt():
@@ -226,14 +251,9 @@ def test_training_goes_on_after_a_diverged_simulation(make, tiny):
         return step_wait()
 
     env.step_wait = spoilt
-    model = CeSD("MlpPolicy", env, **tiny)
-    logger = configure(None, [])
-    logger.dump = lambda step=0: None  # it would forget
-    model.set_logger(logger)
-    model.learn(120, log_interval=1)
+    model = CeSD("MlpPolicy", env, **tiny).learn(120)
     assert model.n_diverged_simulations == 1 and model.replay_buffer.dones[29].tolist() == [0, 1]
     assert np.isfinite(model.replay_buffer.rewards).all() and model._n_updates > 0
-    assert logger.name_to_value["rollout/n_diverged_simulations"] == 1
 
 
 @pytest.mark.filterwarnings("error")

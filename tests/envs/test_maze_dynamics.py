@@ -1,7 +1,5 @@
 """All checks of crossings are in exact integer arithmetic, in units of the resolution."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -80,55 +78,14 @@ def test_steps_aimed_at_corners_never_cross_a_wall(name):
     assert n_steps > 40_000
 
 
-def first_contact(layout, position, step):
-    """Axis of the normal of the first wall that a step from a position meets, by fractions; None if there is none."""
-    hits = []
-    for start, end in layout.segments:
-        normal = 0 if start[0] == end[0] else 1
-        if step[normal] != 0:
-            share = (Fraction(start[normal]) - position[normal]) / step[normal]
-            along = position[1 - normal] + share * step[1 - normal]
-            low, high = sorted((Fraction(start[1 - normal]), Fraction(end[1 - normal])))
-            if 0 <= share <= 1 and low <= along <= high:
-                hits.append((share, normal, Fraction(start[normal])))
-    return min(hits, default=None)
-
-
-def reference_move(layout, position, step):
-    """The rule as it is told: contact, (no) back-off, go on along the wall, until three walls were met."""
-    position, step = [Fraction(x) for x in position], [Fraction(x) for x in step]
-    contacts = [None, None]
-    for _ in range(3):
-        hit = first_contact(layout, position, step)
-        if hit is None:
-            break
-        share, normal, line = hit
-        position = [x + share * dx for x, dx in zip(position, step, strict=True)]
-        # Not on the wall, or it would be met again
-        position[normal] = line - (1 if step[normal] > 0 else -1) * Fraction(1, 10**9)
-        contacts[normal] = float(line)
-        step = [(1 - share) * dx for dx in step]
-        step[normal] = Fraction(0)
-    return [float(x + dx) for x, dx in zip(position, step, strict=True)], contacts
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_motion_is_that_of_the_rule(name):
-    layout, rng = LAYOUTS[name], np.random.default_rng(1)
-    old = anywhere(layout, 300, rng)
-    actions = rng.uniform(-MAX_ACTION, MAX_ACTION, size=old.shape)
-    new = move(layout, old, actions, rng)
-    n_contacts = 0
-    for before, after, target in zip(old, new, snap(old + actions), strict=True):
-        expected, contacts = reference_move(layout, before, target - before)
-        for axis, contact in enumerate(contacts):
-            if contact is None:
-                assert after[axis] == pytest.approx(expected[axis], abs=1e-12)
-            else:
-                n_contacts += 1
-                distance = (contact - after[axis]) * np.sign(target[axis] - before[axis])
-                assert 0 < distance <= MAX_BACK_OFF
-    assert n_contacts > 50
+def test_points_slide_along_walls():
+    """For the rest of the step, after backing off from the wall."""
+    layout = LAYOUTS["square_b"]
+    position = place(layout, (0.2, 0.3))[None]
+    for action, along, ahead in (((-0.2, 0.9), 0, 1), ((0.9, -0.9), 1, 0), ((-0.9, 0.1), 1, 0)):
+        moved = move(layout, position, np.array([action]), np.random.default_rng(0))[0]
+        assert moved[along] == pytest.approx(position[0, along] + action[along], abs=1e-5)
+        assert 0 < 0.5 - abs(moved[ahead]) <= MAX_BACK_OFF
 
 
 def test_back_off_is_uniform():

@@ -73,14 +73,6 @@ def play(env, seed=None, n_steps=50, drift=(0.0, 0.0)):
     return np.array(observations), rewards
 
 
-def test_seed_determines_the_episode_and_copies_go_on_alike():
-    env = MazeEnv("square_a")
-    first, second, other = (play(env, seed)[0] for seed in (3, 3, 4))
-    assert np.array_equal(first, second) and not np.array_equal(first, other)
-    copied = pickle.loads(pickle.dumps(env))
-    assert all(np.array_equal(env.step(np.array([0.9, -0.9]))[0], copied.step(np.array([0.9, -0.9]))[0]) for _ in range(10))
-
-
 @pytest.mark.parametrize("arguments", [{"layout": "cube"}, {"reward": "exit"}, {"render_mode": "human"}])
 def test_bad_arguments(arguments):
     for make in (MazeEnv, lambda **kwargs: MazeVecEnv(n_envs=2, **kwargs)):
