@@ -131,5 +131,5 @@ def make_goal_task(name: Literal["AntMultiGoal", "HalfCheetahGoal", "QuadrupedGo
     :return: the task
     :raises ValueError: if there is no such task
     """
-    env_id, *arguments = GOAL_TASKS[name]
-    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), *arguments)
+    env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
+    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)

@@ -12,8 +12,8 @@ from sb3_cesd.envs.robots.env import named_warnings
 from sb3_cesd.envs.robots.gl import check_display, explain_rendering, import_physics
 from sb3_cesd.envs.robots.observation_scale import SCALES, ObservationScale
 
-mujoco, ant_v5, half_cheetah_v5 = import_physics(
-    "mujoco", "gymnasium.envs.mujoco.ant_v5", "gymnasium.envs.mujoco.half_cheetah_v5"
+mujoco, mujoco_env, ant_v5, half_cheetah_v5 = import_physics(
+    "mujoco", *(f"gymnasium.envs.mujoco.{name}" for name in ("mujoco_env", "ant_v5", "half_cheetah_v5"))
 )
 
 # MuJoCo's default handler writes a file to the working directory; warnings of a simulation are in ``info``
@@ -21,7 +21,7 @@ if mujoco.get_mju_user_warning() is None:
     mujoco.set_mju_user_warning(logging.getLogger(__name__).info)
 
 
-class SkillRobot:
+class SkillRobot(mujoco_env.MujocoEnv):  # type: ignore[name-defined, misc]
     """
     What METRA (Park et al., 2024) and its successors change in Gymnasium's robots: x and y are among the observations, which
     are float32 and normalised by METRA's fixed statistics, and no episode ends early. Comes before Gymnasium's class.
@@ -35,6 +35,7 @@ class SkillRobot:
     :raises RuntimeError: if there is no display for ``render_mode="human"``
     """
 
+    observation_space: spaces.Box
     #: ``"ant"`` or ``"half_cheetah"``
     robot_name: str
     #: Arguments of Gymnasium's class

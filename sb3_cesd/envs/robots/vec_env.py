@@ -243,16 +243,18 @@ def batch_envs(env_fns: Sequence[Callable[[], gym.Env]], n_threads: int | None =
     :return: the vectorized environment, with one environment per function
     :raises ValueError: if the environment can't be batched
     """
-    env, writer = _unwrap_monitor(env_fns[0]())
-    writers = [] if writer is None else [writer, *(_unwrap_monitor(env_fn())[1] for env_fn in env_fns[1:])]
+    env, writers = _unwrap_monitor(env_fns[0]())
+    if writers:  # each environment has a monitor file
+        writers += [writer for env_fn in env_fns[1:] for writer in _unwrap_monitor(env_fn())[1]]
     return RobotVecEnv(env, len(env_fns), n_threads, writers)
 
 
-def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, ResultsWriter | None]:
+def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, list[ResultsWriter]]:
     """Take an environment out of its ``Monitor``, which may write a file, and refuse wrappers that a batch would ignore."""
-    writer = None
+    writers = []
     if isinstance(env, Monitor):
-        env, writer = env.env, env.results_writer
+        writers = [] if env.results_writer is None else [env.results_writer]
+        env = env.env
     layer = env
     while isinstance(layer, gym.Wrapper):
         if not isinstance(layer, PLAIN_WRAPPERS):
@@ -261,7 +263,7 @@ def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, ResultsWriter | None]:
                 "wrap the vectorized environment (RL Zoo: vec_env_wrapper), or use DummyVecEnv."
             )
         layer = layer.env
-    return env, writer
+    return env, writers
 
 
 def usable_cores() -> int:
