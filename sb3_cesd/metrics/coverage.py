@@ -56,14 +56,9 @@ class TrainingCoverage:
 
 def maze_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """
-    Measure the state coverage of a maze.
+    Measure the share of the free bins of a maze (side 0.05, in the bottleneck 0.1) that states, shape ``(n, 2)``, visited.
 
     The paper's policy coverage is that of 20 stochastic rollouts per skill.
-
-    :param states: (x, y), shape ``(n, 2)``
-    :param layout: the maze, which determines the size of the bins (0.05, in the bottleneck 0.1)
-    :return: share of the free bins that were visited, from 0 to 1
-    :raises ValueError: if a state can't be reached in this maze
     """
     free = layout.is_free(states)
     if not free.all():
@@ -87,15 +82,11 @@ def cell_coverage(states: np.ndarray, layout: MazeLayout) -> float:
 
 def observation_coverage(observations: np.ndarray, random_observations: np.ndarray) -> float:
     """
-    Measure how much of the observation space skills cover, on the scale of random actions.
+    Count the bins of observations, shape ``(n, d)``, with sides of half a standard deviation under random actions, so that
+    neither units nor ``VecNormalize`` matter.
 
-    Each coordinate is divided by its standard deviation under random actions, so that neither units nor ``VecNormalize``
-    matter. High-dimensional observations are projected to random planes, the same ones for all models of an environment, since
+    Many dimensions are projected to random planes, the same ones for all models of an environment, and counts averaged, since
     bins in more than a few dimensions would contain one state each.
-
-    :param observations: observations of the skills, shape ``(n, d)``
-    :param random_observations: observations under random actions, shape ``(m, d)``
-    :return: number of occupied bins with sides of half a standard deviation, averaged over 8 planes
     """
     mean, std = random_observations.mean(axis=0), random_observations.std(axis=0)
     scaled = np.clip((observations - mean) / (std + 1e-6), -OUTLIER, OUTLIER)  # (n, d)

@@ -96,13 +96,7 @@ def particle_entropy(states: np.ndarray, k: PositiveInt = 16) -> float:
 
 
 def on_cluster_share(clusters: np.ndarray, skills: np.ndarray) -> float:
-    """
-    Measure the share of states that lie in the cluster of their skill.
-
-    :param clusters: predicted cluster of each state, shape ``(n,)``
-    :param skills: skill that visited each state and owns the cluster of the same index, shape ``(n,)``
-    :return: share, from 0 to 1; 1 / n_skills by chance
-    """
+    """Measure the share of states that lie in the cluster of their skill, shape ``(n,)`` each; 1 / n_skills by chance."""
     return float(np.mean(clusters == skills))
 
 

@@ -49,16 +49,7 @@ def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
 
 
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
-    """
-    Create environments in which :func:`~sb3_cesd.metrics.rollouts.collect_rollouts` is fast.
-
-    :param env_id: id of an environment
-    :param n_skills: number of skills
-    :param n_rollouts: number of rollouts per skill
-    :param env_kwargs: arguments of the environment
-    :return: one maze per rollout, one robot per skill, or a single environment of any other kind
-    :raises ValueError: if there is no environment with this id
-    """
+    """Make one maze per rollout, one robot per skill, or a single environment of any other kind: what is fast to play."""
     make = partial(make_env, env_id, **(env_kwargs or {}))
     env = make()
     plain = env.unwrapped
@@ -73,17 +64,12 @@ def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[
 
 def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
     """
-    Create environments like those of training, without skills.
+    Make environments like those of training, without skills.
 
     Mazes and robots without wrappers are created anew, in a number that is fast to play. With wrappers, of single or
     vectorized environments, there are as many as in training: the base environments are created from their id, and the
-    wrappers are copied in their current state, without those that only record or render.
-
-    :param training_env: environments of training, with or without skill observations
-    :param n_skills: number of skills
-    :param n_rollouts: number of rollouts per skill
-    :return: the environments; they share the statistics of ``VecNormalize``, but don't update them
-    :raises ValueError: if an environment has no id, or can't be recreated
+    wrappers are copied in their current state, without those that only record or render. Statistics of ``VecNormalize`` are
+    shared, and not updated.
     """
     base, is_wrapped = training_env.unwrapped, has_wrappers(training_env)
     if is_wrapped:
@@ -211,13 +197,7 @@ def check_positions(found: bool) -> None:
 
 
 def env_positions(env: VecEnv) -> np.ndarray:
-    """
-    Return the positions of environments, such as the mazes and robots of this package (torso; jaco: hand).
-
-    :param env: environments with a ``position``
-    :return: positions, shape ``(n_envs, 3)``, or ``(n_envs, 2)`` for environments in the plane
-    :raises ValueError: if a position is not finite
-    """
+    """Return the positions of environments (robots: torso; jaco: hand), shape ``(n_envs, 3)``, or 2 in a plane."""
     positions = np.stack(env.get_attr("position"))
     if not np.isfinite(positions).all():
         raise ValueError("The position of an environment is not finite: end the episode before it diverges.")
@@ -226,12 +206,8 @@ def env_positions(env: VecEnv) -> np.ndarray:
 
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return where episodes ended, as far as ``info["position"]`` says so; the environments have been reset since.
-
-    :param dones: whether an episode ended, shape ``(n_envs,)``
-    :param infos: information of each environment after the step
-    :param dim: number of coordinates of a position
-    :return: indices of these environments, shape ``(n,)``, and their positions, shape ``(n, dim)``
+    Return which episodes, that ended in environments that have been reset since, say in ``info["position"]`` where that was:
+    the indices of their environments, shape ``(n,)``, and these positions, shape ``(n, dim)``.
     """
     # Info of other environments may hold anything by this name
     ended = [idx for idx in np.flatnonzero(dones) if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
@@ -240,11 +216,8 @@ def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) 
 
 def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """
-    Undo the normalisation of observations, by ``VecNormalize`` and by a robot's fixed statistics.
-
-    :param env: environments of the observations
-    :param observations: flattened observations as a policy sees them, shape ``(..., obs_dim)``
-    :return: observations of the simulation, same shape; changes by other wrappers, and dictionaries, are left as they are
+    Undo the normalisation of flattened observations, shape ``(..., obs_dim)``, by ``VecNormalize`` and by a robot's fixed
+    statistics. Changes by other wrappers, and dictionaries, are left as they are.
     """
     statistics, scale = _statistics(env)
     if statistics is not None:

@@ -43,8 +43,7 @@ def policy_coverage(
 
     :param model: a model; its actions are deterministic
     :param env: environments with a ``position``, without skill observations, normalised as the model expects
-    :param n_trajectories: number of trajectories, each with a random continuous skill, or distributed evenly over discrete
-        ones
+    :param n_trajectories: number of trajectories, each with a random continuous skill, or shared evenly by discrete ones
     :param n_steps: length of a trajectory, shorter if the episode ends
     :param bin_size: side of the bins [m]
     :param seed: seed of the skills and the starts
@@ -111,7 +110,7 @@ def draw_goals(env: VecEnv, n_goals: PositiveInt = N_GOALS, goal_range: Positive
     """
     Draw goals uniformly.
 
-    :param env: environments with a ``position``
+    :param env: environments of a robot
     :param n_goals: number of goals
     :param goal_range: largest distance along each axis [m]; ``None`` for the value of the literature: ant 50, half-cheetah
         100, quadruped 15
@@ -139,8 +138,8 @@ def zero_shot_goals(
     each of its skills once, and then follows to each goal the skill that ended nearest.
 
     :param model: a model
-    :param env: environments with a ``position``, without skill observations, normalised as the model expects
-    :param goals: positions [m], (x, y) or x alone, shape ``(n_goals, 2)`` or ``(n_goals, 1)``, see :func:`draw_goals`
+    :param env: see :func:`policy_coverage`
+    :param goals: positions [m], (x, y) or x alone, see :func:`draw_goals`
     :param n_steps: length of an episode
     :param seed: seed of the starts
     :return: distances to the goals

@@ -48,13 +48,9 @@ class SkillMotion(NamedTuple):
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0) -> np.ndarray:
     """
-    Measure the speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, so that trembling cancels out. Windows are shorter in
-    rollouts of less than 20 steps.
-
-    :param paths: shape ``(n_skills, n_rollouts, n_states, d)``
-    :param lengths: number of steps of each rollout, shape ``(n_skills, n_rollouts)``
-    :param dt: duration of a step
-    :return: means over time and rollouts, without the first 50 steps, or the first half; shape ``(n_skills,)``
+    Measure the mean speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, after the first 50 steps, or the first half of a
+    shorter rollout. Windows are shorter in rollouts of less than 20 steps. Paths have the shape ``(n_skills, n_rollouts,
+    n_states, d)``, lengths ``(n_skills, n_rollouts)``.
     """
     first = np.minimum(SETTLE, lengths // 2)
     windows = np.minimum(WINDOW, lengths - first)  # (n_skills, n_rollouts)

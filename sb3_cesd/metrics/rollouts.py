@@ -149,14 +149,8 @@ def collect_rollouts(
 
 def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
     """
-    Play all skills and record their paths: positions (x, y) in a maze or of a robot's torso, positions (x, y, z) of the arm's
-    hand, or observations of any other environment.
-
-    :param model: a model
-    :param env: environments without skill observations, normalised as the model expects
-    :param seed: seed of the rollouts
-    :param kwargs: more arguments of :func:`collect_rollouts`
-    :return: the rollouts
+    Play all skills by :func:`collect_rollouts`. The states are positions (x, y) in a maze or of a robot's torso, positions
+    (x, y, z) of the arm's hand, or observations of any other environment.
     """
     rollouts = collect_rollouts(model, env, seed=seed, **kwargs)
     if rollouts.positions is None:
@@ -169,15 +163,9 @@ def play_paths(
     model: SkillModel, env: VecEnv, skills: np.ndarray, n_steps: PositiveInt, seed: int | None = None
 ) -> np.ndarray:
     """
-    Play one deterministic episode of each of some skills.
+    Play one deterministic episode of each of some skills, which are indices or vectors.
 
-    :param model: a model
-    :param env: environments with a ``position``
-    :param skills: indices, shape ``(n,)``, or vectors of continuous skills, shape ``(n, skill_dim)``
-    :param n_steps: length of an episode, shorter if it ends
-    :param seed: seed of the first reset
-    :return: positions [m], shape ``(n, n_steps + 1, 3)``; after the end of an episode the last one is repeated
-    :raises ValueError: if the environments have no ``position``, or as for :func:`collect_rollouts`
+    :return: positions [m], shape ``(n_skills, n_steps + 1, 3)``; after the end of an episode the last one is repeated
     """
     prepare_to_play(model, env, positions=True)
     if seed is not None:

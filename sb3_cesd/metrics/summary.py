@@ -47,9 +47,11 @@ def play_and_measure(
     :param env: environments without skill observations, normalised as the model expects
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: metrics by name (see :func:`skill_metrics`), outside mazes also ``moving_share``, and for a robot ``torso_speed``
-        (for the arm ``hand_speed``), the median over skills [m/s] (see :func:`~sb3_cesd.metrics.motion.skill_motion`); and the
-        rollouts
+    :return: metrics by name, and the rollouts. Metrics are ``knn_accuracy`` and ``particle_entropy`` of observations; where
+        there are positions ``policy_coverage`` (share of the free bins of a maze, or number of bins of 1 m, for an arm 0.1 m),
+        ``mutual_information`` [nats] and ``knn_accuracy_places``; for a model with clusters ``on_cluster_share`` and
+        ``cluster_size_entropy`` [nats]; outside mazes ``knn_accuracy_standardized`` and ``moving_share``, and for a robot
+        ``torso_speed`` (arm: ``hand_speed``), the median over skills [m/s]
     """
     # Random actions are compared with the skills, too
     env = as_model_observes(env, model)
@@ -73,16 +75,9 @@ def skill_metrics(
     rollouts: SkillRollouts, clusters: np.ndarray | None, layout: MazeLayout | None, bin_size: float = ROBOT_BIN
 ) -> dict[str, float]:
     """
-    Compute the metrics of rollouts.
+    Compute the metrics of rollouts, see :func:`play_and_measure`. If they have ``positions``, their states are positions.
 
-    :param rollouts: rollouts of all skills; if they have ``positions``, their states are positions (x, y) or (x, y, z)
-    :param clusters: cluster of each state of ``rollouts.per_state()``, shape ``(n,)``; ``None`` for a model without clusters
-    :param layout: the maze, ``None`` outside mazes
-    :param bin_size: side of the bins of positions outside mazes [m]
-    :return: ``knn_accuracy`` and ``particle_entropy`` of observations, and outside mazes ``knn_accuracy_standardized``; for
-        positions also ``policy_coverage`` (share of the free bins of a maze, or number of bins of ``bin_size``),
-        ``mutual_information`` [nats] and ``knn_accuracy_places``; for a model with clusters also ``on_cluster_share`` and
-        ``cluster_size_entropy`` [nats]
+    Clusters are those of the states of ``rollouts.per_state()``, if the model has any; bins are for positions outside mazes.
     """
     states, skills = rollouts.per_state()
     thinned = rollouts.thinned(N_STATES)
@@ -139,7 +134,7 @@ def play_and_score(
     noise that a trial draws don't affect the evaluation.
 
     :param model: a model
-    :param env: environments without skill observations, normalised as the model expects
+    :param env: see :func:`play_and_measure`
     :param n_episodes: number of episodes, shared among the skills; rounded up to a multiple of ``n_skills``, at least 2 each
     :param n_steps: length of an episode; shorter if it ends
     :param seed: seed of the rollouts
