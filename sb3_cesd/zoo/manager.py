@@ -64,7 +64,7 @@ class SkillExperimentManager(ExperimentManager):
 
     def __init__(self, args: argparse.Namespace, algo: str, *others: Any, config: str | None = None, **kwargs: Any) -> None:
         config = make_module(algo) if config is None else find_conf_file(config)
-        super().__init__(args, algo, *others, config=config, **kwargs)
+        super().__init__(args, algo, *others, config=config, **kwargs)  # type: ignore[misc]
         self.method: type[SkillDDPG] = METHODS[algo]
         self.given: Params = self.custom_hyperparams or {}
         #: What is saved in the model of -i
@@ -199,7 +199,7 @@ class SkillExperimentManager(ExperimentManager):
                 "(python -m sb3_cesd.zoo.hyperparams template prints one)."
             )
 
-    def learn(self, model: SkillDDPG) -> None:
+    def learn(self, model: SkillDDPG) -> None:  # type: ignore[override]
         if model.num_timesteps == 0:
             return super().learn(model)
         # Go on counting, so that a constraint that has started stays
@@ -268,8 +268,9 @@ class SkillExperimentManager(ExperimentManager):
 
 
 # Here, as whatever imports this first runs the start-up hook halfway through
-exp_manager.EvalCallback, exp_manager.TrialEvalCallback = SkillEvalCallback, SkillTrialEvalCallback
+exp_manager.EvalCallback = SkillEvalCallback  # type: ignore[misc, assignment]
+exp_manager.TrialEvalCallback = SkillTrialEvalCallback  # type: ignore[misc]
 # Without the hook, rl_zoo3.train may have imported its manager already
 for module in (exp_manager, sys.modules.get("rl_zoo3.train")):
     if hasattr(module, "ExperimentManager"):
-        module.ExperimentManager = SkillExperimentManager
+        module.ExperimentManager = SkillExperimentManager  # type: ignore[union-attr]

@@ -22,7 +22,6 @@ from sb3_cesd.zoo.hyperparams import (
     entries,
     find_conf_file,
     hyperparams_folder,
-    merge,
     read_entry,
     read_sections,
     with_params,
@@ -124,13 +123,6 @@ def test_sections_are_merged_at_any_depth(tmp_path, monkeypatch):
         entries("rnd")
 
 
-def test_merge_leaves_its_arguments_alone():
-    first, second = {"a": {"b": 1, "c": {"d": 2}}, "e": 3}, {"a": {"c": {"d": 4}}, "e": {"f": 5}}
-    assert merge(first, second) == {"a": {"b": 1, "c": {"d": 4}}, "e": {"f": 5}}
-    assert merge(second, first) == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
-    assert first == {"a": {"b": 1, "c": {"d": 2}}, "e": 3}
-
-
 def test_entry_of_any_environment():
     assert read_entry("diayn", "Pendulum-v1") == entries("diayn")["default"] == read_entry("diayn", "Walker-v0")
     with pytest.raises(ValueError, match=r"no config 'cesd_released_laptop': use one of cesd, "):
@@ -212,17 +204,6 @@ def test_released_setting_is_written_out(monkeypatch):
         assert set(own["constraint_kwargs"]) == names(ClusterConstraint)
         # The others belong to other choices
         assert set(own["relabel_kwargs"]) == names(CriticRelabelling, "n_random_heads", "kappa", "actor_probability")
-
-    entry = composed["Quadruped-v0"]
-    own = entry["intrinsic_kwargs"]
-    assert own["relabel_kwargs"] == {"critic": "cluster", "actor": "skill"}
-    assert own["constraint_kwargs"] == {"lambda_": 1.0, "count": "released", "start": 0.0, "freeze_clusters": False}
-    assert own["entropy_kwargs"] == {"k": 16, "scale": "variance", "clip": 0.0005, "aggregate": "mean", "log1p": True}
-    assert own["prototype_kwargs"] == {
-        "temperature": 0.1, "sinkhorn_temperature": 0.1, "sinkhorn_iterations": 5, "swap": "next", "learning_rate": None,
-    }  # fmt: skip
-    assert own["encoder_kwargs"]["objective"] == "released"
-    assert own["encoder"] == "contrastive" and entry["warm_up"] == "random" and entry["policy_kwargs"]["shared_value"] is False
 
 
 def test_printed_entries(monkeypatch, capsys):

@@ -192,6 +192,7 @@ def test_the_command_as_a_user_types_it(tmp_path):
     assert code == 0 and model_of(tmp_path, env="Quadruped-v0").num_timesteps == 150, output
 
 
+@pytest.mark.slow
 def test_training_without_the_hook(tmp_path):
     """As with ``pip install --target``: no .pth file is read."""
     paths = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])

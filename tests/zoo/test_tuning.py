@@ -150,6 +150,7 @@ def skills(tmp_path_factory):
     return folder, output
 
 
+@pytest.mark.slow
 def test_a_study_of_skills_is_judged_by_them_and_continued(skills):
     folder, output = skills
     trials = load(folder).trials
@@ -160,6 +161,7 @@ def test_a_study_of_skills_is_judged_by_them_and_continued(skills):
     assert len(list((folder / "logs/cesd").glob("report_*.csv"))) >= 1
 
 
+@pytest.mark.slow
 def test_a_trial_is_trained_again(skills):
     folder, _ = skills
     (path,) = folder.glob(f"logs/cesd/*/{MAZE}.zip")
@@ -170,12 +172,14 @@ def test_a_trial_is_trained_again(skills):
     assert own["prototype_kwargs"]["learning_rate"] == 3e-4 and model.batch_size == 32
 
 
+@pytest.mark.slow
 def test_a_study_of_something_else_is_not_continued(skills):
     storage = ["--storage", "sqlite:///study.db", "--study-name", "study"]
     with pytest.raises(ValueError, match="--study-name"):
         run(skills[0], *STUDY, *storage, "--n-trials", 1, algo="diayn")
 
 
+@pytest.mark.slow
 def test_a_study_fine_tunes_one_skill(skills):
     folder, _ = skills
     agent = folder / f"pretrained/cesd/{MAZE}_1/{MAZE}.zip"
