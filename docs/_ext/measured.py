@@ -16,8 +16,12 @@ if str(ROOT / "benchmarks") not in sys.path:
 
 from maze_methods import MAIN, N_TIMESTEPS  # noqa: E402
 from maze_report import FIRST, in_order, summary  # noqa: E402
-from report import robot_tables  # noqa: E402
+from report import line, robot_tables  # noqa: E402
 from runs import made_with, read_rows  # noqa: E402
+from scores import normalise, published  # noqa: E402
+from scores import read_runs as read_tasks  # noqa: E402
+
+from sb3_cesd import METHODS  # noqa: E402
 
 RUNS = ROOT / "benchmarks" / "results" / "maze" / "runs.csv"
 #: Rows of METRA's robots, and what the pages call these
@@ -26,7 +30,7 @@ ROBOTS = {"SkillAnt-v0": "ant", "SkillHalfCheetah-v0": "half-cheetah"}
 README = ROOT / "README.md"
 ALL_FIGURES = "All figures: [results in mazes](../../benchmarks/results/maze/README.md).\n"
 #: Where README.md has the table
-BEGIN, END = "<!-- maze table, written by make docs -->\n", "<!-- end of the maze table -->\n"
+BEGIN, END = "<!-- results, written by make docs -->\n", "<!-- end of the results -->\n"
 _OF_ROBOTS = ROOT / "benchmarks" / "results" / "urlb"
 #: Folder of rows of tasks -> robots whose tables are on its page
 WITH_TASKS = {_OF_ROBOTS: ("Quadruped-v0", "Jaco-v0", "Walker-v0"), _OF_ROBOTS / "longer": ("Quadruped-v0",)}
@@ -92,9 +96,29 @@ def command_of(key: str) -> str:
     return "\n".join(["## How to replicate the results", "", "```sh", *lines, "```", "", ALL_FIGURES])
 
 
+def results_table() -> str:
+    """Write the results of all methods: in mazes, and in tasks beside the published ones."""
+    rows, tasks, known = read_runs(), normalise(read_tasks([_OF_ROBOTS / "runs.csv"])), published()
+    mazes = rows.groupby(["method", "maze"])[["policy_coverage", "knn_accuracy"]].mean().groupby("method").mean()
+    here = tasks.groupby(["method", "domain"]).score.mean()
+    theirs = (known.return_mean / known.expert_return).groupby([known.method, known.domain]).mean()
+    robots = {domain: domain.removesuffix("-v0").lower() for domain in WITH_TASKS[_OF_ROBOTS]}
+    lines = [line("", "mazes: covered", "told apart", *(f"{name}: published / here" for name in robots.values()))]
+    lines.append("|---" * (3 + len(robots)) + "|")
+    for key in [*in_order(rows, [method for method in MAIN if method in set(rows.method)]), "scratch"]:
+        name = METHODS[key].__name__ if key in METHODS else {"scratch": "from scratch (DDPG)"}.get(key, f"CeSD, {key} setting")
+        cells = [f"{mazes.loc[key, column]:.2f}" if key in mazes.index else "" for column in mazes]
+        for domain, robot in robots.items():
+            of_paper = theirs.get(({"scratch": "DDPG"}.get(key, name), robot))
+            values = [f"{value:.2f}" if value is not None else "-" for value in (of_paper, here.get((key, domain)))]
+            cells.append(" / ".join(values) if values != ["-", "-"] else "")
+        lines.append(line(name, *cells))
+    return "\n".join(lines) + "\n"
+
+
 def with_table(text: str) -> str:
-    """Put the table of all methods into README.md."""
-    return replaced(text, BEGIN, END, maze_table(read_runs(), list(MAIN)))
+    """Put the results of all methods into README.md."""
+    return replaced(text, BEGIN, END, results_table())
 
 
 def with_robots(text: str, folder: Path) -> str:
