@@ -19,8 +19,6 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), HubHandler)
         #: Content of files by path, of each repository
         self.repos = {}
-        #: What commits say and which files they delete, and by whom each request was made
-        self.messages, self.deleted, self.authorizations = [], [], set()
 
     @property
     def url(self):
@@ -53,7 +51,6 @@ class HubHandler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.authorizations.add(self.headers["Authorization"])
         path = unquote(urlsplit(self.path).path)
         if path == "/api/repos/create":
             asked = json.loads(body)
@@ -70,14 +67,7 @@ class HubHandler(BaseHTTPRequestHandler):
             return self.answer({"files": files})
         for line in body.splitlines():
             entry = json.loads(line)
-            if entry["key"] == "header":
-                self.server.messages.append(entry["value"]["summary"])
-                self.server.deleted.append(set())
-            elif entry["key"] == "deletedFile":
-                del self.server.repos[repo][entry["value"]["path"]]
-                self.server.deleted[-1].add(entry["value"]["path"])
-            else:
-                assert (entry["key"], entry["value"]["encoding"]) == ("file", "base64")
+            if entry["key"] == "file":
                 self.server.repos[repo][entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
         return self.answer({"commitUrl": f"{self.server.url}/{repo}/commit/1", "commitOid": self.server.revision(repo)})
 
