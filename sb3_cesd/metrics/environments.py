@@ -210,7 +210,7 @@ def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) 
     the indices of their environments, shape ``(n,)``, and these positions, shape ``(n, dim)``.
     """
     # Info of other environments may hold anything by this name
-    ended = [idx for idx in np.flatnonzero(dones) if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
+    ended = [idx for idx in np.flatnonzero(dones).tolist() if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
     return np.array(ended, dtype=np.int64), np.array([infos[idx]["position"] for idx in ended]).reshape(-1, dim)
 
 
@@ -221,8 +221,8 @@ def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """
     statistics, scale = _statistics(env)
     if statistics is not None:
-        shape = statistics.observation_space.shape
-        observations = statistics.unnormalize_obs(observations.reshape(-1, *shape)).reshape(observations.shape)
+        shaped = observations.reshape(-1, *statistics.observation_space.shape)  # type: ignore[misc]
+        observations = np.reshape(statistics.unnormalize_obs(shaped), observations.shape)  # type: ignore[arg-type]
     return observations if scale is None else scale.unnormalize(observations)
 
 
@@ -233,7 +233,8 @@ def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
         observations = scale.normalize(observations)
     if statistics is None:
         return observations
-    return statistics.normalize_obs(observations.reshape(-1, *statistics.observation_space.shape)).reshape(observations.shape)
+    shaped = observations.reshape(-1, *statistics.observation_space.shape)  # type: ignore[misc]
+    return np.reshape(statistics.normalize_obs(shaped), observations.shape)  # type: ignore[arg-type]
 
 
 def _statistics(env: VecEnv) -> tuple[VecNormalize | None, ObservationScale | None]:

@@ -145,7 +145,7 @@ def play_and_score(
     # Of the random actions, too
     env = as_model_observes(env, model)
     n_steps = min(n_steps, episode_length(env) or n_steps)
-    play = {"n_steps": n_steps, "seed": seed, "deterministic": deterministic}
+    play: dict[str, Any] = {"n_steps": n_steps, "seed": seed, "deterministic": deterministic}
     n_rollouts = n_rollouts_for(n_episodes, model.n_skills)
     metrics, rollouts = play_and_measure(model, env, n_rollouts=n_rollouts, noise_std=NOISE_STD, **play)
     layout = env_layout(env)
