@@ -100,7 +100,7 @@ setup(
         ],
         # The newest MyST asks for Python 3.11
         "docs": [f'{name}; python_version >= "3.11"' for name in ("sphinx>=9", "myst-parser>=5", "furo", "sphinx-copybutton")],
-        "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock", "tensorboard"],
+        "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
         "tensorboard": ["tensorboard"],
         # SB3's VecVideoRecorder, and so RL Zoo's record_video; show --video mp4

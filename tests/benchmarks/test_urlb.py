@@ -178,10 +178,10 @@ def test_rows_that_ship_keep_their_meaning_and_others_are_other_runs(call, folde
 
 
 def test_methods_are_what_their_names_say():
+    env_ids = [env_id for domain, tasks in DOMAINS.items() for env_id in (domain, *tasks)]
     for scale in ("laptop", "published"):
-        for method in (method for method in METHODS.values() if method.algo):
-            for env_id in (env_id for domain, tasks in DOMAINS.items() for env_id in (domain, *tasks)):
-                assert method.arguments(scale, env_id)["batch_size"] > 0
+        assert all(METHODS["released"].arguments(scale, env_id)["batch_size"] > 0 for env_id in env_ids)
+        assert all(method.arguments(scale, "Walker-v0")["n_skills"] > 0 for method in METHODS.values() if method.algo)
 
     def named(overrides, entry):
         return {key: named(value, entry[key]) if isinstance(value, dict) else entry[key] for key, value in overrides.items()}
