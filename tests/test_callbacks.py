@@ -1,9 +1,6 @@
 """Metrics of skills that are logged during training."""
 
 import csv
-import os
-import subprocess
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +11,6 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_cesd import APT, CIC, DADS, METRA, VecSkillObservation
 from sb3_cesd.callbacks import SkillMetricsCallback
@@ -200,35 +196,6 @@ def test_measured_at_the_last_step_and_with_its_number(make_model, tmp_path):
     model.learn(60, callback=SkillMetricsCallback(eval_freq=30, n_rollouts=2, n_steps=5), log_interval=None)
     rows = list(csv.DictReader((tmp_path / "progress.csv").open()))
     assert [row["time/total_timesteps"] for row in rows if row["skills/knn_accuracy"]] == ["30", "60"]
-
-
-def test_rl_zoo(tmp_path):
-    (tmp_path / "skills.yml").write_text("""
-MazeSquareC-v0:
-  policy: MlpPolicy
-  n_timesteps: 120
-  n_skills: 4
-  skill_duration: null
-  n_envs: 2
-  learning_starts: 40
-  batch_size: 32
-  buffer_size: 1000
-  normalize: True
-  intrinsic_kwargs: {encoder: identity, entropy_kwargs: {k: 3}}
-  policy_kwargs: dict(net_arch=[16, 16])
-  callback:
-    - sb3_cesd.callbacks.SkillMetricsCallback: {eval_freq: 30, n_rollouts: 2, n_steps: 10}
-""")
-    command = "--algo cesd --env MazeSquareC-v0 --conf-file skills.yml --tensorboard-log tb --eval-freq -1".split()
-    result = subprocess.run(
-        [sys.executable, "-m", "rl_zoo3.train", *command],
-        cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-    (events,) = (tmp_path / "tb").rglob("events.*")
-    logged = EventAccumulator(str(events)).Reload()
-    assert {f"skills/{name}" for name in PLAIN | PLACES | CLUSTERS} <= set(logged.Tags()["scalars"])
-    assert [event.step for event in logged.Scalars("skills/policy_coverage")] == [60, 120]
 
 
 def test_bad_use(make_model):

@@ -1,7 +1,6 @@
 """Playing the skills of a model."""
 
 import copy
-from itertools import islice
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import APT, CeSD, VecSkillObservation
-from sb3_cesd.common.playing import gaussian_noise, play
+from sb3_cesd.common.playing import gaussian_noise
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import (
     collect_rollouts,
@@ -111,17 +110,6 @@ def test_playing_stops_once_all_episodes_have_ended_and_so_do_images():
     assert [[image[0, 0, 0] for image in frames] for frames in recording.frames] == [[0], [0, 2, 3], [0, 2, 3, 5]]
 
 
-def test_moments_of_playing():
-    """Rewards are those of the environment, and the end of an episode is seen before the next one begins."""
-    env = VecNormalize(DummyVecEnv([Countdown] * 3), norm_obs=False)
-    moments = list(islice(play(Patience(), env, np.arange(3)), 7))
-    assert [moment.observations[:, 0].tolist() for moment in moments] == [
-        [0, 0, 0], [1, 1, 1], [2, 2, 2], [1, 3, 3], [2, 4, 4], [1, 1, 5], [2, 2, 6],
-    ]  # fmt: skip
-    assert [moment.rewards.tolist() for moment in moments] == [[0, 0, 0]] + [[1, 1, 1]] * 6
-    assert [moment.dones.tolist() for moment in moments[1:3]] == [[False] * 3, [True, False, False]]
-
-
 class Described(gym.ObservationWrapper):
     """The plane, seen as a dictionary whose keys are not in the order of the space."""
 
@@ -142,19 +130,6 @@ def test_dictionaries_are_recorded_as_rows_and_the_skill_is_no_state():
     assert np.array_equal(rollouts.states, plain.states[..., order]) and rollouts.states.dtype == np.float32
     with_skill = collect_rollouts(Compass(), VecSkillObservation(env, 4), 3, reset_options={"position": (2.0, 1.0)})
     assert np.array_equal(with_skill.states, rollouts.states)
-
-
-def test_booleans_are_measured_as_numbers():
-    class Switches(gym.ObservationWrapper):
-        observation_space = gym.spaces.Box(0, 1, (3,), bool)
-
-        def observation(self, observation):
-            return np.array([*(observation > 0), True])
-
-    model = make_small(APT, Switches(Plane())).learn(60)
-    metrics, rollouts = play_and_measure(model, DummyVecEnv([lambda: Switches(Plane())]), n_rollouts=2, n_steps=9)
-    assert rollouts.observations.dtype == np.float32 and set(rollouts.observations.ravel()) == {0, 1}
-    assert np.isfinite(list(metrics.values())).all()
 
 
 def test_continuous_skills_are_those_that_an_index_stands_for():

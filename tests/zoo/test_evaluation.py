@@ -4,9 +4,11 @@ import numpy as np
 import optuna
 import pytest
 import rl_zoo3.exp_manager
+from rl_zoo import train
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_cesd import CeSD
 from sb3_cesd.metrics import play_and_score
@@ -117,3 +119,12 @@ def test_objective_of_other_models_is_their_reward(make_model):
     callback = make_trial_callback(trial, n_eval_episodes=8)
     make_model(reward="extrinsic").learn(50, callback=callback)
     assert callback.last_mean_reward < -100 and callback.n_eval_episodes == 8 and not trial.user_attrs
+
+
+def test_metrics_of_skills_are_logged(tmp_path):
+    callback = "callback:[{'sb3_cesd.callbacks.SkillMetricsCallback':{'eval_freq':30,'n_rollouts':2,'n_steps':10}}]"
+    train(tmp_path, "-n", 120, "--tensorboard-log", "tb", params=["n_envs:2", "normalize:True", callback])
+    (events,) = (tmp_path / "tb").rglob("events.*")
+    logged = EventAccumulator(str(events)).Reload()
+    assert {"skills/knn_accuracy", "skills/total_coverage", "skills/on_cluster_share"} <= set(logged.Tags()["scalars"])
+    assert [event.step for event in logged.Scalars("skills/policy_coverage")] == [60, 120]
