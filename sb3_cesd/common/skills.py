@@ -301,7 +301,7 @@ class SphereSkills(SkillSpace):
 
     def nearest(self, vector: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(vector)
-        return vector / length if length > 0 else self.vectors[0]
+        return self.vectors[0] if length == 0 else vector / length
 
 
 class CubeSkills(SkillSpace):

@@ -42,8 +42,8 @@ def fill(n_envs, size, n_added, n_steps=3, seed=0):
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
-@pytest.mark.parametrize("n_added", [15, 50, 73])
-@pytest.mark.parametrize("n_steps", [1, 3, 5])
+@pytest.mark.parametrize("n_added", [15, 73])
+@pytest.mark.parametrize("n_steps", [1, 3])
 def test_windows_equal_a_plain_loop(n_envs, n_added, n_steps):
     buffer, history = fill(n_envs, 50, n_added, n_steps)
     np.random.seed(0)
@@ -168,13 +168,6 @@ def test_windows_equal_those_of_sb3_in_half_the_memory():
     assert ours.nbytes < 0.5 * sum(array.nbytes for array in arrays)
 
 
-def test_every_transition_in_the_ring_is_sampled():
-    buffer, _ = fill(2, 20, 35)
-    np.random.seed(0)
-    samples = buffer.sample(4000)
-    assert {tuple(row) for row in samples.observations.int().tolist()} == {(e, t) for e in range(2) for t in range(15, 35)}
-
-
 @pytest.mark.parametrize("n_added", [7, 33])
 def test_pickle_keeps_rows_in_use_and_goes_on(n_added):
     buffer, _ = fill(2, 20, n_added)
@@ -263,26 +256,6 @@ def test_entries_skills_and_single_steps_equal_a_plain_loop(skill_space, one_ste
     assert lengths == {1, 2, 3}
     assert samples.skills.dtype == (th.long if skill_space.discrete else th.float32)
     assert samples.skills.shape == ((300,) if skill_space.discrete else (300, skill_space.dim))
-
-
-def test_states_that_were_visited_are_rows_of_all_entries():
-    buffer, _ = fill_with_entries(DiscreteSkills(3), n_added=10)
-    visited = buffer.visited_observations()
-    assert visited.shape == (2 * 10 * 2, 2 + 36 * 36 + 6)
-    assert (visited[:20, -1] == np.repeat(np.arange(10), 2)).all()
-
-
-def test_pickle_keeps_entries_and_continuous_skills():
-    buffer, _ = fill_with_entries(SphereSkills(3, 4), one_step=True)
-    loaded = pickle.loads(pickle.dumps(buffer))
-    np.random.seed(1)
-    expected = buffer.sample(64)
-    np.random.seed(1)
-    actual = loaded.sample(64)
-    for name in ("observations", "next_observations", "one_step_observations"):
-        for entry, values in getattr(expected, name).items():
-            assert (getattr(actual, name)[entry] == values).all()
-    assert (expected.skills == actual.skills).all() and loaded.skill_space == buffer.skill_space
 
 
 def test_time_limits_end_episodes_on_demand():

@@ -2,33 +2,15 @@
 
 import gymnasium as gym
 import pytest
-from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_cesd import DIAYN
 from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec, without_rendering
 
 
 class Unregistered(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (2,))
     action_space = gym.spaces.Box(-1, 1, (1,))
-
-
-class Asked(VecEnvWrapper):
-    """Counts how often attributes of the environments are asked for."""
-
-    n_times = 0
-
-    def reset(self):
-        return self.venv.reset()
-
-    def step_wait(self):
-        return self.venv.step_wait()
-
-    def get_attr(self, attr_name, indices=None):
-        self.n_times += 1
-        return super().get_attr(attr_name, indices)
 
 
 def test_spec_and_name():
@@ -44,14 +26,3 @@ def test_another_environment_has_episodes_as_long(given, kept):
     spec = gym.make("Pendulum-v1", max_episode_steps=given, render_mode="rgb_array").spec
     assert arguments_of(spec) == kept
     assert gym.make(spec.id, **arguments_of(spec)).spec.max_episode_steps == spec.max_episode_steps
-
-
-def test_training_asks_environments_for_nothing_at_each_step():
-    # Of SubprocVecEnv, each question is a message to another process and back
-    asked = Asked(make_vec_env("Pendulum-v1"))
-    model = make_small(DIAYN, asked).learn(1)
-    n_times = asked.n_times
-    model.learn(60, reset_num_timesteps=False)
-    before, asked.n_times = asked.n_times - n_times, 0
-    model.learn(120, reset_num_timesteps=False)
-    assert asked.n_times == before

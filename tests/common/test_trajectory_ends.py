@@ -7,7 +7,6 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import CeSD
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import add_skill, skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
@@ -66,51 +65,6 @@ def test_a_cut_is_bootstrapped_and_a_termination_stays_one():
     assert samples.discounts[last].unique().tolist() == pytest.approx([0.9])
     first_of_next_episode = samples.observations[:, 0] == -1
     assert (samples.dones[first_of_next_episode] == 0).all()
-
-
-def test_empty_buffer():
-    buffer = fill(0)
-    buffer.end_trajectories()
-    assert not buffer.timeouts.any()
-
-
-def second_learn(model, tmp_path):
-    return model.learn(30)
-
-
-def load_and_go_on(model, tmp_path):
-    model.save(tmp_path / "model.zip")
-    model.save_replay_buffer(tmp_path / "buffer.pkl")
-    loaded = CeSD.load(tmp_path / "model.zip", env=make_vec_env("Pendulum-v1", 2), device="cpu")
-    loaded.load_replay_buffer(tmp_path / "buffer.pkl")
-    return loaded.learn(30, reset_num_timesteps=False)
-
-
-def set_env(model, tmp_path):
-    model.set_env(make_vec_env("Pendulum-v1", 2))
-    return model.learn(30, reset_num_timesteps=False)
-
-
-def set_skill(model, tmp_path):
-    model.set_skill(2)
-    return model.learn(30, reset_num_timesteps=False)
-
-
-@pytest.mark.parametrize("go_on", [second_learn, load_and_go_on, set_env, set_skill])
-def test_every_way_to_go_on_after_a_reset(make_model, tmp_path, go_on):
-    model = go_on(make_model(make_vec_env("Pendulum-v1", 2)).learn(60), tmp_path)
-    buffer = model.replay_buffer
-    next_observations, observations = buffer.next_observations["observation"], buffer.observations["observation"]
-    # Pendulum's episodes last 200 steps: only the reset parts steps 29 and 30
-    assert (next_observations[29] != observations[30]).any()
-    assert windows_of(buffer, 27, 28, 29, 30) == [[3, 2, 1, 3]] * 2
-
-
-def test_training_that_goes_on_without_a_reset_is_not_cut(make_model):
-    model = make_model(make_vec_env("Pendulum-v1", 2)).learn(60).learn(30, reset_num_timesteps=False)
-    buffer = model.replay_buffer
-    assert (buffer.next_observations["observation"][29] == buffer.observations["observation"][30]).all()
-    assert windows_of(buffer, 27, 28, 29, 30) == [[3, 3, 3, 3]] * 2
 
 
 class Blind(gym.Env):

@@ -6,8 +6,6 @@ from every_method import every_method_with
 from gymnasium import spaces
 from small import make_small
 from spaces_to_learn_in import RandomEnv
-from stable_baselines3 import TD3
-from stable_baselines3.common.noise import NormalActionNoise, OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tuning import saved
 
@@ -40,27 +38,6 @@ def test_any_shape_trains_predicts_and_loads(method, n_envs, name):
             assert actions.shape == expected_shape and actions.dtype == space.dtype
             assert all(space.contains(np.asarray(action)) for action in np.reshape(actions, (-1, *space.shape)))
             assert (loaded.predict(observations, skill=skill, deterministic=True)[0] == actions).all()
-
-
-@pytest.mark.parametrize("name", SPACES)
-def test_the_buffer_keeps_what_the_environment_was_given(name):
-    """Scaled to [-1, 1], as TD3's does."""
-    env = RandomEnv(action_space=SPACES[name])
-    model = make_small(METHODS["cesd"], env).learn(60)
-    stored = model.replay_buffer.actions[:60, 0]
-    reference = TD3("MlpPolicy", RandomEnv(action_space=SPACES[name]), learning_starts=10, buffer_size=100, device="cpu")
-    assert stored.shape[1:] == reference.replay_buffer.actions.shape[2:]
-    given = np.stack([model.policy.scale_action(action) for action in env.actions])
-    np.testing.assert_allclose(stored, given.reshape(60, -1), atol=1e-6)
-    assert np.ptp(stored, axis=0).min() > 0.5
-
-
-@pytest.mark.parametrize("noise_class", [NormalActionNoise, OrnsteinUhlenbeckActionNoise])
-@pytest.mark.parametrize("shape", [(4,), (2, 2)])
-def test_noise_of_the_user_has_either_shape(noise_class, shape):
-    noise = noise_class(np.zeros(shape), 0.3 * np.ones(shape))
-    env = DummyVecEnv([lambda: RandomEnv(action_space=SPACES["matrix"])] * 2)
-    assert make_small(METHODS["diayn"], env, action_noise=noise).learn(80)._n_updates > 0
 
 
 @pytest.mark.parametrize("skill", [1, "best"])

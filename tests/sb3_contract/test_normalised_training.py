@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalization, unwrap_vec_normalize
-from tuning import Push, saved
+from tuning import Push
 
 from sb3_cesd import CeSD, VecSkillObservation
 from sb3_cesd.common.normalization import TensorNormalization
@@ -93,30 +93,3 @@ def test_loads_evaluates_and_learns_on(wrap, tmp_path):
         assert (mean == expected).all() and np.abs(mean).max() > 0
     assert np.isfinite(evaluate_policy(loaded, evaluation, 1)[0])
     assert loaded.learn(60, reset_num_timesteps=False)._n_updates > model._n_updates
-
-
-@pytest.mark.parametrize("wrap", [inside, outside])
-def test_the_best_skill_is_found_by_rewards_that_are_not_normalised(wrap):
-    pretrained = make_small(CeSD, Push(), seed=1).learn(60)
-    env = wrap(make_vec_env(Push, 2), pretrained.skill_space, clip_reward=0.01)
-    model = CeSD.from_pretrained(
-        saved(pretrained), env, skill="best", learning_starts=80, exploration_noise=0.0, device="cpu"
-    ).learn(80)
-    rewards, acted = model.replay_buffer.rewards[:40], model.replay_buffer.skills[:40]
-    assert np.abs(rewards).max() > 0.01, "rewards of the environment"
-    means = [rewards[acted == skill].mean() for skill in range(4)]
-    assert model.skill == np.argmax(means)
-    np.testing.assert_allclose(model.skill_turns.mean_rewards(), means, rtol=1e-4)
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_friendly_error_where_only_training_is_normalised(wrapped):
-    """SB3's own."""
-    model = make_small(CeSD, VecNormalize(make_vec_env("Pendulum-v1")))
-    env = make_vec_env("Pendulum-v1")
-    callback = EvalCallback(VecSkillObservation(env, 4) if wrapped else env, eval_freq=20, verbose=0)
-    with (
-        pytest.warns(UserWarning, match="not of the same type"),
-        pytest.raises(AssertionError, match="not being wrapped the same way"),
-    ):
-        model.learn(40, callback=callback)
