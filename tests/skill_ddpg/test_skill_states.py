@@ -135,7 +135,7 @@ def test_it_acts_as_soon_as_it_is_chosen(pretrained, finetune, wrap, best):
         return True
 
     model.learn(400, note)
-    assert model.skill == best and (model._last_obs["skill"].argmax(axis=1) == best).all()
+    assert model.skill == best and (model._clock.skills == best).all()
     own = model.policy.scale_action(model.predict(model._last_obs, skill=best)[0])
     model.learn(10, note, reset_num_timesteps=False)
     np.testing.assert_allclose(model.replay_buffer.actions[200], own, atol=1e-5)
