@@ -302,7 +302,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             for name, value in replay_data._asdict().items()
             if name.endswith("observations") and value is not None
         }
-        return replay_data._replace(**observations)
+        return replay_data._replace(**observations)  # type: ignore[arg-type]
 
     def relabel(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """

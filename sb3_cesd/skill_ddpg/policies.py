@@ -147,8 +147,8 @@ class SkillPolicy(BasePolicy):
             (SkillActor, {}) if self.ent_coef is None else (StochasticSkillActor, {"ent_coef": self.ent_coef})
         )
         return actor_class(
-            self.observation_space,
-            self.action_space,
+            self.observation_space,  # type: ignore[arg-type]
+            self.action_space,  # type: ignore[arg-type]
             self.skill_space,
             self.actor_arch,
             features_extractor,

@@ -81,7 +81,7 @@ def q_of_pair(critic, obs, action, skill):
     for q_network in critic.q_networks:
         hidden = trunk
         for index, layer in enumerate(q_network.layers):
-            head = skill % critic.ensemble_size
+            head = skill % critic.n_heads
             hidden = (hidden if index == 0 else hidden.relu()) @ layer.weight[head] + layer.bias[head, 0]
         values.append(hidden[0])
     if critic.shared_value:
