@@ -187,6 +187,7 @@ class CeSDReward(IntrinsicReward):
             for name in ("train/encoder_loss", "train/prototype_loss"):
                 self.logs.pop(name, None)
             return
+        assert samples.features is not None and samples.next_features is not None
         self.prototypes.normalize()
         # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
         loss = self.prototypes.loss(self.prototypes.scores(samples.features), self.prototypes.scores(samples.next_features))

@@ -88,13 +88,13 @@ def check_value(name: str, value: Any, allowed: Range | tuple[Any, ...], or_none
         if value not in allowed:
             raise ValueError(f"{name}={value!r} is out of range: pass a number of {allowed}{' or None' if or_none else ''}.")
     elif not any(type(value) is type(word) and value == word for word in allowed):
-        raise ValueError(f"There is no {name}={value!r}: {instead_of(value, map(str, allowed))}")
+        raise ValueError(f"There is no {name}={value!r}: {instead_of(value, [str(word) for word in allowed])}")
 
 
 @cache
 def _allowed(function: Callable[..., Any]) -> dict[str, list[tuple[Range | tuple[Any, ...], bool]]]:
     """Ranges and choices of each argument, and whether it may be ``None``; unions with other types are not checked."""
-    found = {}
+    found: dict[str, list[tuple[Range | tuple[Any, ...], bool]]] = {}
     # As they stand: types of SB3 refer to names of its modules
     for name, hint in inspect.get_annotations(function).items():
         members = [member for member in (get_args(hint) if _is_union(hint) else (hint,)) if member is not type(None)]

@@ -297,7 +297,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param replay_data: a batch of transitions
         :return: the same, with observations of shape ``(batch_size, obs_dim)``
         """
-        observations = {
+        observations: dict[str, Any] = {
             name: to_states(value, self.observation_space)
             for name, value in replay_data._asdict().items()
             if name.endswith("observations") and value is not None

@@ -1,6 +1,5 @@
 """Fine-tuning on a task: what the model takes over from a pre-trained one, and which skill learns the task."""
 
-import inspect
 import io
 import pathlib
 import warnings
@@ -15,7 +14,7 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from sb3_cesd.common.arguments import check_names, check_values
+from sb3_cesd.common.arguments import check_names
 from sb3_cesd.common.logging import listed
 from sb3_cesd.common.merging import merge
 from sb3_cesd.common.playing import play
@@ -28,14 +27,13 @@ from sb3_cesd.common.vec_normalize import (
     takes_plain_observations,
     what_lacks,
 )
+from sb3_cesd.skill_ddpg.arguments import check_changes, constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_env_spaces
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
 #: Parts of a pre-trained model that a task may take over
 Part = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
-#: Arguments of a constructor that belong to a run, not to a model
-OF_THE_RUN = ("self", "policy", "env", "reward", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 #: Arguments that a task does not take over: it has a smaller budget than the pre-training, and as many updates as in URLB
 TASK_DEFAULTS = {"warm_up": "skills", "train_freq": 2, "gradient_steps": None}
 #: Steps of the warm-up in URLB, the most that a task takes over
@@ -55,34 +53,6 @@ class ZeroShot(NamedTuple):
 
     def __str__(self) -> str:
         return f"{listed(self.returns)} (took {self.n_timesteps} steps, not part of num_timesteps)"
-
-
-def constructor_names(model_class: type) -> list[str]:
-    """List the arguments of a constructor, also those that it passes on to those above as ``**kwargs``."""
-    inits = [each.__init__ for each in model_class.__mro__ if each.__module__.split(".")[0] != "stable_baselines3"]  # type: ignore[misc]
-    names = dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters)
-    return [name for name in names if name not in ("args", "kwargs")]
-
-
-def constructor_arguments(model: Any) -> dict[str, Any]:
-    """Collect the arguments that make another model like this one, except those of the run (environment, seed, logs, ...)."""
-    names = [name for name in constructor_names(type(model)) if name not in OF_THE_RUN]
-    arguments = {name: getattr(model, name if hasattr(model, name) else f"_{name}") for name in names}
-    if model.updates_follow_steps:
-        arguments["gradient_steps"] = None
-    return arguments
-
-
-def check_changes(model_class: Any, function: str, arguments: dict[str, Any]) -> None:
-    """
-    Check arguments that change a saved model, which SB3 would set without a check.
-
-    :raises ValueError: if there is no such argument, or it is out of range
-    """
-    check_names(
-        function, arguments, [name for name in constructor_names(model_class) if name not in ("self", "policy", "env")]
-    )
-    check_values(model_class.__init__, arguments)
 
 
 def make_task_model(
@@ -264,12 +234,14 @@ def _copy(
     :param with_moments: copy the state of the optimizer as well
     """
     theirs, ours = source.state_dict(keep_vars=True), target.state_dict(keep_vars=True)
+    optimizer, new_optimizer = source.optimizer, target.optimizer
+    assert isinstance(optimizer, th.optim.Optimizer) and isinstance(new_optimizer, th.optim.Optimizer)
     for name in names:
         ours[name].copy_(select(name, theirs[name]))
-        state = source.optimizer.state.get(theirs[name], {})  # type: ignore[union-attr]
+        state = optimizer.state.get(theirs[name], {})
         if with_moments and state:
             # Moments have the shape of the parameter, the number of steps has not
-            target.optimizer.state[ours[name]] = {  # type: ignore[union-attr]
+            new_optimizer.state[ours[name]] = {
                 key: (select(name, value) if value.shape == theirs[name].shape else value).clone()
                 for key, value in state.items()
             }

@@ -1,12 +1,10 @@
 """The algorithm that all methods share."""
 
 import copy
-import inspect
 import io
 import pathlib
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from functools import wraps
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -52,6 +50,7 @@ from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
+from sb3_cesd.skill_ddpg.arguments import check_changes, with_defaults
 from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
@@ -577,9 +576,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         n_steps = self._total_timesteps - self.num_timesteps
         if self.verbose >= 1 and self.device.type == "cpu" and n_steps >= LONG_ON_A_CPU and self.batch_size >= 1024:
-            print(
-                "This is the scale of the paper, which takes days on a CPU: sb3_cesd.preset('laptop', ...) is for less time."
-            )
+            print("The scale of the paper takes days on a CPU: use sb3_cesd.preset('laptop', ...) for skills in less time.")
         return result
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
@@ -787,14 +784,11 @@ class SkillDDPG(OffPolicyAlgorithm):
         Find the skills that lead from states to goals, without further training ("zero-shot").
 
         :param observations: one or several observations, normalised if the model was trained with VecNormalize
-        :param goals: observation to reach from each, in the same form. A single goal serves all observations, and a single
-            observation all goals
+        :param goals: observation to reach from each; a single one serves all observations, and the other way round
         :return: skills for :meth:`predict`: indices, shape ``(n,)``, or vectors of continuous skills, shape
-            ``(n, skill_dim)``; for a single observation and a single goal one skill, an integer or a vector of shape
-            ``(skill_dim,)``. If there is no direction from one to the other, skill 0 (for skills in a cube, the zero vector).
-            ``None`` for a method whose skills have no direction
-        :raises ValueError: if an observation or a goal is not finite, or of another shape than the model takes, or their
-            numbers differ
+            ``(n, skill_dim)``; one skill for a single observation and goal. ``None`` for a method whose skills have no
+            direction
+        :raises ValueError: if an observation or a goal is not finite or of another shape, or their numbers differ
         """
         states, batch_shape = self._to_states(observations, "observations")
         goal_states, goals_shape = self._to_states(goals, "goals")
@@ -913,7 +907,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if saved.get("reward") == "extrinsic":
             # Of from_pretrained, which has used them up
             kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer", "n_eval_episodes")}
-        finetuning.check_changes(cls, "load()", kwargs)
+        check_changes(cls, "load()", kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
         warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
@@ -984,7 +978,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.replay_buffer.task = saved_files.task_of(self)
         if isinstance(path, str | pathlib.Path):
             with written_whole(with_suffix(path, ".pkl")) as file:
-                save_to_pkl(file, self.replay_buffer, self.verbose)
+                save_to_pkl(file, self.replay_buffer, self.verbose)  # type: ignore[arg-type]
         else:
             save_to_pkl(path, self.replay_buffer, self.verbose)
 
@@ -1064,17 +1058,3 @@ class SkillDDPG(OffPolicyAlgorithm):
         :return: arguments of the constructor
         """
         return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)
-
-
-def with_defaults(init: Any, defaults: dict[str, Any]) -> Any:
-    """Wrap a constructor, with other defaults, which its signature shows."""
-    signature = inspect.signature(init)
-    parameters = [each.replace(default=defaults.get(each.name, each.default)) for each in signature.parameters.values()]
-
-    @wraps(init)
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        given = signature.bind_partial(*args, **kwargs).arguments
-        init(*args, **{**{name: value for name, value in defaults.items() if name not in given}, **kwargs})
-
-    __init__.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return __init__

@@ -9,7 +9,7 @@ from tuning import saved
 
 from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.skill_ddpg.finetuning import OF_THE_RUN, constructor_arguments
+from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments
 
 
 class OneStep(DIAYN):
