@@ -10,7 +10,6 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
-from sb3_cesd.cesd.policies import CeSDPolicy
 
 
 class Extractor(BaseFeaturesExtractor):
@@ -60,33 +59,6 @@ def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwa
     assert {"policy", "intrinsic", "actor", "critic"} <= moved, "networks, intrinsic reward and optimizers"
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_features_extractor_is_saved(make_model, tmp_path, share):
-    policy_kwargs = {
-        "net_arch": {"pi": [8], "qf": [8, 6]},
-        "features_extractor_class": Extractor,
-        "features_extractor_kwargs": {"features_dim": 7},
-        "share_features_extractor": share,
-        "activation_fn": th.nn.ELU,
-        "n_critics": 3,
-    }
-    model = make_model(policy_kwargs=policy_kwargs).learn(60)
-    model.save(tmp_path / "model.zip")
-    model.policy.save(tmp_path / "policy.pkl")
-    loaded = CeSD.load(tmp_path / "model.zip", device="cpu")
-    assert (loaded.critic.features_extractor is loaded.actor.features_extractor) == share
-    policy = CeSDPolicy.load(tmp_path / "policy.pkl")
-    obs = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
-    for skill in range(4):
-        expected = model.predict(obs, skill=skill)[0]
-        assert (loaded.predict(obs, skill=skill)[0] == expected).all()
-        assert (policy.predict(obs, skill=skill)[0] == expected).all()
-    actions, skills = th.zeros(9, 1), th.arange(9) % 4
-    expected, *others = (th.stack(p.critic.q_values(th.as_tensor(obs), actions, skills)) for p in (model, loaded, policy))
-    assert len(expected) == 3
-    assert all((other == expected).all() for other in others)
-
-
 def test_returns_are_normalised_before_they_are_summed(make_model):
     """Three normalised rewards, each clipped, and not the clip of their sum."""
     env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)
@@ -101,14 +73,6 @@ def test_returns_are_normalised_before_they_are_summed(make_model):
         expected = sum(buffer.gamma**step * reward for step, reward in enumerate(rewards))
         assert ret.item() == pytest.approx(expected, rel=1e-4)
     assert samples.rewards.min() < -0.1, "a sum of several clipped rewards"
-
-
-@pytest.mark.parametrize("n_envs", [1, 2])
-def test_rewards_are_stored_as_the_environment_gave_them(make_model, n_envs):
-    env, raw = VecNormalize(make_vec_env("Pendulum-v1", n_envs), clip_reward=0.05), []
-    model = make_model(env).learn(60 * n_envs, callback=lambda *_: raw.append(env.get_original_reward()) or True)
-    stored = model.replay_buffer.rewards[:60]
-    assert stored == pytest.approx(np.array(raw)) and np.abs(stored).max() > 0.05
 
 
 class Memory(KVWriter):
@@ -139,30 +103,6 @@ def test_these_names_are_logged_and_no_others(make_model, encoder):
     if encoder == "contrastive":
         names["train"].append("encoder_loss")
     assert memory.names == {f"{group}/{name}" for group, group_names in names.items() for name in group_names}
-
-
-@pytest.mark.parametrize("n_envs", [1, 3])
-def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model, n_envs):
-    """Mean reward of the steps of each skill, times the mean length of an episode; skills change within episodes."""
-    model = make_model(make_vec_env("Pendulum-v1", n_envs), skill_duration=7, learning_starts=10_000)
-    rows = []
-
-    class Rows(KVWriter):
-        def write(self, key_values, key_excluded, step=0):
-            rows.append(dict(key_values))
-
-        def close(self):
-            pass
-
-    model.set_logger(Logger(None, [Rows()]))
-    model.learn(200 * n_envs, log_interval=n_envs)
-    buffer = model.replay_buffer
-    skills, rewards = buffer.skills[:200].ravel(), buffer.rewards[:200].ravel()
-    assert len(rows) == 1
-    for skill in range(4):
-        expected = rewards[skills == skill].mean() * 200
-        assert rows[0][f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(expected, rel=1e-4)
-    assert len({round(rows[0][f"rollout/ep_rew_skill_{skill:02d}"], 3) for skill in range(4)}) == 4
 
 
 def test_a_constraint_that_has_started_stays_when_training_goes_on(make_model, tmp_path):

@@ -39,26 +39,11 @@ def test_observations_with_a_skill_are_taken_as_they_are(model, actions):
     assert model.predict(batch)[0] == pytest.approx(actions[[0, 1, 2, 3, 2, 1]])
 
 
-def test_a_skill_of_any_precision_is_taken(model, actions):
-    for dtype in (np.float64, np.float16, np.int64):
-        for observation in (OBS, OBS.astype(np.float64), OBS.tolist()):
-            action, _ = model.predict({"observation": observation, "skill": np.eye(4, dtype=dtype)[2]})
-            assert action == pytest.approx(actions[2], abs=1e-6)
-    action, _ = model.predict({"observation": OBS.tolist(), "skill": [0.0, 0.0, 1.0, 0.0]})
-    assert action == pytest.approx(actions[2], abs=1e-6)
-
-
 def test_skill_argument(model, actions):
     assert model.predict(BATCH, skill=2)[0] == pytest.approx(actions[[2] * 6])
     assert model.predict(BATCH, skill=np.array([3, 1, 0, 2, 2, 0]))[0] == pytest.approx(actions[[3, 1, 0, 2, 2, 0]])
     # It overrides the skill of the observation
     assert model.predict(add_skill(BATCH, VECTORS[[0] * 6]), skill=3)[0] == pytest.approx(actions[[3] * 6])
-
-
-def test_plain_observations_without_state_follow_the_same_skills_each_time(model, actions):
-    for _ in range(3):
-        assert model.predict(OBS)[0] == pytest.approx(actions[0])
-        assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
 
 
 def test_a_loop_that_loses_the_state_is_told_once_that_skill_0_acts(make_model):
@@ -95,15 +80,6 @@ def test_state_carries_the_skill_of_each_episode(model, actions):
     assert action == pytest.approx(actions[[0, 3]]), "environment 1 of 2 goes through skills 1, 3, 1, ..."
     action, state = model.predict(BATCH[:2], state, np.array([True, True]))
     assert action == pytest.approx(actions[[2, 1]])
-
-
-@pytest.mark.parametrize("n_others", [2, 6])
-def test_memory_of_other_environments_is_refused(model, n_others):
-    _, state = model.predict(BATCH[:n_others])
-    _, own_state = model.predict(BATCH[:3])
-    for memory, starts in ((state, None), (own_state, np.ones(n_others, bool))):
-        with pytest.raises(ValueError):
-            model.predict(BATCH[:3], memory, starts)
 
 
 def test_set_skill(model, actions):
@@ -195,13 +171,3 @@ def test_unknown_skill(model, skill):
     if not isinstance(skill, np.ndarray):
         with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
             model.set_skill(skill)
-
-
-def test_only_channels_of_images_may_come_last(make_model):
-    env = gym.make("Pendulum-v1")
-    space = gym.spaces.Box(-8, 8, (3, 1, 2), np.float32)
-    env = gym.wrappers.TransformObservation(env, lambda observation: np.stack([observation] * 2, 1)[:, None], space)
-    model = make_model(env).learn(60)
-    for ask in (model.predict_clusters, model.predict):
-        with pytest.raises(ValueError, match="observation shape"):
-            ask(np.zeros((1, 2, 3), np.float32))

@@ -11,7 +11,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_cesd import DIAYN, CeSD
+from sb3_cesd import CeSD
 
 DEFAULTS_OF_THE_PAPER = {
     "n_skills": 16,
@@ -164,27 +164,6 @@ def test_warmup_is_uniform_and_then_noise_is_added(make_model):
     assert noise.std() == pytest.approx(0.5, abs=0.1)
 
 
-def test_noise_has_memory_within_an_episode(make_model):
-    """Episodes of 200 steps: the noise of the 201st step does not go on from that of the 200th."""
-    model = make_model(
-        learning_starts=0,
-        exploration_noise=0.1,
-        noise_correlation=0.99,
-        train_freq=2000,  # it only acts
-        policy_kwargs={"net_arch": [8, 8]},
-    )
-    with th.no_grad():
-        for parameter in model.actor.mu[-1].parameters():
-            parameter.zero_()  # it acts by noise alone
-    model.learn(1000)
-    noise = model.replay_buffer.actions[:1000, 0, 0]
-    steps = abs(np.diff(noise))
-    within = np.delete(steps, [199, 399, 599, 799])
-    assert within.max() < 0.07 and noise.std() > 0.03
-    starts = abs(noise[::200])
-    assert (starts < 0.06).all(), "an episode starts without"
-
-
 def test_action_noise_of_the_user_replaces_ours(make_model):
     model = make_model(exploration_noise=0.5, learning_rate=1e-12, action_noise=NormalActionNoise(np.zeros(1), np.zeros(1)))
     model.learn(120)
@@ -234,23 +213,3 @@ def test_training_mode(make_model):
     assert not model.policy.training and not model.actor.training
     model.train(1, 32)
     assert model.actor.training and model.critic.training and not model.critic_target.training
-
-
-def test_the_policy_acts_from_the_step_on_that_ends_the_warm_up(make_model):
-    model = make_model(learning_starts=40, exploration_noise=0.0, learning_rate=1e-12).learn(60)
-    buffer = model.replay_buffer
-    greedy = model.policy.scale_action(
-        model.predict(buffer.observations["observation"][:60, 0], skill=buffer.skills[:60, 0])[0]
-    )
-    by_policy = np.isclose(buffer.actions[:60, 0], greedy, atol=1e-4)[:, 0]
-    assert by_policy[40:].all() and by_policy[:40].sum() < 5
-
-
-@pytest.mark.parametrize("algorithm", [CeSD, DIAYN])
-@pytest.mark.parametrize("layer_norm", [True, False])
-def test_all_networks_have_the_activation_of_policy_kwargs(algorithm, layer_norm):
-    kwargs = {"net_arch": [8, 8], "activation_fn": th.nn.ELU, "layer_norm": layer_norm}
-    policy = algorithm("MlpPolicy", "Pendulum-v1", n_skills=4, buffer_size=100, policy_kwargs=kwargs).policy
-    for network in (policy.actor, policy.critic, policy.critic_target):
-        kinds = {type(module) for module in network.modules()}
-        assert th.nn.ELU in kinds and th.nn.ReLU not in kinds

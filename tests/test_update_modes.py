@@ -1,6 +1,5 @@
 """The update as a GPU does it, on the CPU: with fixed shapes and addresses, and without the host."""
 
-import numpy as np
 import pytest
 import torch as th
 from learned import parameters_of
@@ -183,15 +182,6 @@ def test_a_graph_is_captured_anew_with_another_learning_rate_tensor(captured, ma
         assert len(captured) == n_captured + 1
 
 
-def test_the_skill_of_a_task_stays_where_a_graph_reads_it(make_model):
-    model = make_model(reward="extrinsic")
-    model._follow(1)
-    address = model.intrinsic.skill.data_ptr()
-    model.set_env(model.get_env())
-    model._follow(2)
-    assert model.intrinsic.skill.item() == 2 and model.intrinsic.skill.data_ptr() == address
-
-
 def test_learning_rates_follow_their_schedule_in_a_graph(captured, make_model):
     model = make_model(cuda_graph=True, learning_rate=lambda progress: 1e-3 * progress).learn(100)
     for optimizer in (model.actor.optimizer, model.critic.optimizer, model.intrinsic.prototype_optimizer):
@@ -208,13 +198,3 @@ def test_graph_equals_plain_on_a_gpu(tiny):
     )
     assert graphed._update_runner._graphed_update.graph is not None
     assert all((a - b).abs().max() < 1e-3 for a, b in zip(parameters_of(plain), parameters_of(graphed), strict=True))
-
-
-def test_updates_in_a_row_are_as_many_single_ones(make_model):
-    in_a_row, single = (make_model().learn(60) for _ in range(2))
-    for model, n_calls, n_updates in ((in_a_row, 1, 6), (single, 6, 1)):
-        np.random.seed(0)
-        th.manual_seed(0)
-        for _ in range(n_calls):
-            model.train(n_updates, 32)
-    assert all((a == b).all() for a, b in zip(parameters_of(in_a_row), parameters_of(single), strict=True))

@@ -115,13 +115,6 @@ def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
     assert_same_gradients(model.critic_loss(batch), expected, list(model.critic.parameters()))
 
 
-def test_pretraining_does_not_ask_for_the_number_of_heads_of_a_task(make_released):
-    model = make_released(policy_kwargs={"net_arch": [16, 16], "task_ensemble_size": 2})
-    assert model.policy.n_heads == N_SKILLS
-    scratch = make_released(policy_kwargs={"net_arch": [16, 16], "task_ensemble_size": 2}, reward="extrinsic")
-    assert scratch.policy.n_heads == 2
-
-
 @pytest.mark.parametrize("skill", [1, 3])
 def test_the_skill_that_learns_the_task_is_one_of_those_that_its_critic_learns_with(make_released, samples, skill):
     """The trunk sees the skill, too: the actor follows the value of skill 3, not that of skill 1, which has the same head."""
@@ -134,12 +127,6 @@ def test_the_skill_that_learns_the_task_is_one_of_those_that_its_critic_learns_w
     assert (batch.actor_skills == skill).all()
     assert batch.pairs.skills.tolist() == [0] * 10 + [skill] * 10, "head 0, head 1"
     assert (batch.pairs.target_skills == skill).all()
-
-
-@pytest.mark.parametrize("task_ensemble_size", [3, 0, 8])
-def test_heads_of_a_task_serve_equally_many_skills(make_task, task_ensemble_size):
-    with pytest.raises(ValueError, match="task_ensemble_size"):
-        make_task(policy_kwargs={**RELEASED_TASK, "task_ensemble_size": task_ensemble_size})
 
 
 # What is transferred

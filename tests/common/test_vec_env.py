@@ -138,11 +138,6 @@ def test_images_and_dictionaries_keep_their_entries(env_class, space):
                 assert (terminal[name] == 5).all() and (terminal["skill"] == acting[0]).all()
 
 
-def test_wrapping_twice_is_wrapping_once():
-    env = add_skill_observation(counters(), SKILLS, 50)
-    assert add_skill_observation(env, DiscreteSkills(4), 50) is env
-
-
 def test_other_skills_and_a_normalised_skill_are_refused():
     wrapped = add_skill_observation(counters(), SKILLS, 50)
     with pytest.raises(ValueError, match="VecSkillObservation"):
@@ -201,18 +196,6 @@ def test_other_environments_are_normalised_as_those_of_training(env_class, keys,
     for name, value in normalize_entries(statistics, original).items():
         assert (seen[name] == value).all() and (value != original[name]).any() == (name in (keys or ["observation"]))
     assert observation_statistics(env) == observation_statistics(statistics) and not env.training
-
-
-def test_images_that_are_not_normalised_stay_images():
-    class OwnSpace(Entries):
-        def __init__(self):
-            super().__init__()
-            # VecNormalize changes the space that it is given
-            self.observation_space = spaces.Dict({"place": Counter.observation_space, "camera": Camera.observation_space})
-
-    for keys, is_image in ((["place"], True), (["place", "camera"], False)):
-        env = normalize_like_training(counters(2, OwnSpace), trained_statistics(OwnSpace, norm_obs_keys=keys))
-        assert (env.observation_space["camera"] == Camera.observation_space) == is_image
 
 
 def test_statistics_of_other_observations_are_refused():

@@ -49,13 +49,6 @@ def test_frozen_weights_of_an_extractor_are_never_trained(method, share):
             assert trainable and (value != new[name][0]).any()
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_a_target_critic_needs_no_gradients(share):
-    policy = make_small(DIAYN, policy_kwargs={"net_arch": [16, 16], "share_features_extractor": share}).policy
-    assert not any(parameter.requires_grad for parameter in policy.critic_target.own_parameters())
-    assert all(parameter.requires_grad for network in (policy.actor, policy.critic) for parameter in network.parameters())
-
-
 def test_what_was_frozen_before_stays_frozen():
     trainable, fixed = th.nn.Parameter(th.zeros(1)), th.nn.Parameter(th.zeros(1), requires_grad=False)
     with frozen(iter([trainable, fixed])):
