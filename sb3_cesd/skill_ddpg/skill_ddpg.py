@@ -142,7 +142,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     reward_class: ClassVar[type[IntrinsicReward]]
     #: Defaults of the constructor that differ from those of the class above
     defaults: ClassVar[dict[str, Any]] = {}
-    #: Arguments that RL Zoo's tuning searches besides those of the backbone, see :mod:`sb3_cesd.skill_ddpg.search_space`
+    #: Arguments that RL Zoo's tuning searches besides those of the backbone, see ``sb3_cesd.skill_ddpg.search_space``
     search_space: ClassVar[Space] = {}
     #: Why the method has no continuous skills, as the end of a sentence; ``None`` if it has them
     discrete_because: ClassVar[str | None] = None
@@ -769,7 +769,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             vectors that the intrinsic reward takes, shape ``(n, obs_dim)``
         :return: most likely cluster of each, shape ``(n,)``, or an integer for a single one; ``None`` for a method without
             clusters. If ``cluster_window`` is above 1, moving averages are clustered: pass those, see
-            :func:`~sb3_cesd.common.moving_averages.moving_averages`
+            :func:`~sb3_cesd.common.observations.moving_averages`
         :raises ValueError: if an observation is not finite, or of another shape than the model takes
         """
         states, batch_shape = self._to_states(observations, "observations")
