@@ -9,7 +9,7 @@ from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
 from sb3_cesd import CeSD
-from sb3_cesd.common.tensors import minimum
+from sb3_cesd.common.torch_layers import minimum
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 

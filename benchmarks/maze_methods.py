@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sb3_cesd import preset, registry
-from sb3_cesd.common.merging import merge
+from sb3_cesd.common.arguments import merge
 
 MAZE = "MazeSquareA-v0"  # the entries of all mazes are the same
 #: Columns that identify a run, and an estimate by MINE

@@ -39,9 +39,9 @@ from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd import METHODS, CeSD, make_batched, preset
+from sb3_cesd.common.arguments import merge
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.files import write_text_whole
-from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
 

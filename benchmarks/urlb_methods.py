@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from maze_methods import UNDONE
 
 from sb3_cesd import preset, registry
-from sb3_cesd.common.merging import merge
+from sb3_cesd.common.arguments import merge
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 
 #: Columns that identify a run: of pre-training, of a task, and of goals

@@ -21,7 +21,7 @@ from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import checkpoints_in
+from sb3_cesd.checkpoints.resume import checkpoints_in
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.robots.ids import LOCOMOTION
 from sb3_cesd.metrics import (

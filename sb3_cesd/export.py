@@ -22,14 +22,13 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn.modules import activation
 
-from sb3_cesd.common.files import AnyPath, with_suffix, written_whole
+from sb3_cesd.common.files import AnyPath, installed_versions, warn_of_other_versions, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics, statistics_of_training
-from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
+from sb3_cesd.skill_ddpg.networks import StochasticSkillActor
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
 
 SUFFIX = ".safetensors"
 #: Version of the file format

@@ -14,8 +14,8 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import DIAYN, CeSD, __version__
+from sb3_cesd.common.files import installed_versions
 from sb3_cesd.common.vec_normalize import load_statistics
-from sb3_cesd.common.versions import installed_versions
 from sb3_cesd.export import import_policy
 
 

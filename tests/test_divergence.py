@@ -11,7 +11,7 @@ from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import CeSD, registry
-from sb3_cesd.common.divergence import TrainingDiverged
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 
 
 @pytest.mark.parametrize("name", ["critic_loss", "actor_loss"])

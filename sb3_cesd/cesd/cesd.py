@@ -9,11 +9,10 @@ from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.common.arguments import NonNegative, PositiveInt, Range, build, check_value, checked
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.tensors import one_hot
+from sb3_cesd.common.torch_layers import one_hot
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
-from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
+from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward, MakeOptimizer
 from sb3_cesd.intrinsic.encoders import Encoder, make_encoder
-from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.skill_ddpg import SkillDDPG

@@ -6,7 +6,7 @@ import torch as th
 
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, Positive, Share, ShareOrSteps, checked
 from sb3_cesd.common.cuda import shapes_may_vary
-from sb3_cesd.common.tensors import one_hot
+from sb3_cesd.common.torch_layers import one_hot
 from sb3_cesd.common.type_aliases import SkillPairs
 
 

@@ -8,8 +8,7 @@ from torch import nn
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.ensembles import RoutedEnsembleMLP, route
 from sb3_cesd.common.observations import TensorObservation
-from sb3_cesd.common.tensors import select
-from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp
+from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp, select
 from sb3_cesd.skill_ddpg.networks import SkillCritic
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 

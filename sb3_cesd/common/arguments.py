@@ -158,3 +158,14 @@ def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any] | Non
     if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         check_names(group, kwargs, parameters.keys() - given.keys() - {"self"})
     return factory(**kwargs, **given)
+
+
+def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Override arguments by name; dictionaries are merged at any depth."""
+    merged = dict(arguments)
+    for name, value in overrides.items():
+        if isinstance(value, Mapping):
+            current = merged.get(name)
+            value = merge(current if isinstance(current, Mapping) else {}, value)
+        merged[name] = value
+    return merged

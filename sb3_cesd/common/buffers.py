@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import PositiveInt, Share, checked
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.normalization import TensorNormalization
 from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space, to_states
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+from sb3_cesd.common.vec_normalize import TensorNormalization
 
 
 class SkillReplayBuffer(NStepReplayBuffer):

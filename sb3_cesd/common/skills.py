@@ -9,7 +9,7 @@ import torch as th
 from gymnasium import spaces
 
 from sb3_cesd.common.arguments import check_value
-from sb3_cesd.common.tensors import one_hot
+from sb3_cesd.common.torch_layers import one_hot
 
 #: How users refer to a skill: by an index or, in a continuous space, also by a vector
 SkillName: TypeAlias = int | list[float] | np.ndarray

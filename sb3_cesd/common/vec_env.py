@@ -1,8 +1,15 @@
 import inspect
+import math
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
     VecEnv,
     VecEnvWrapper,
     VecNormalize,
@@ -121,3 +128,70 @@ def add_skill_observation(
             )
         outer = outer.venv
     return env
+
+
+def env_spec(env: VecEnv) -> EnvSpec | None:
+    """Get id, arguments and wrappers of the first environment; ``None`` if it was not made by an id."""
+    return env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
+
+
+def episode_length(env: VecEnv) -> int | None:
+    """Get the number of steps after which environments truncate their episodes; ``None`` if they do not."""
+    spec = env_spec(env)
+    return None if spec is None else spec.max_episode_steps
+
+
+def env_name(env: VecEnv) -> str:
+    """Get the id of environments, or the class of one of them, for a message or a title."""
+    spec = env_spec(env)
+    if spec is not None:
+        return spec.id
+    unwrapped = env.unwrapped
+    return type(unwrapped.envs[0].unwrapped if isinstance(unwrapped, DummyVecEnv) else unwrapped).__name__
+
+
+def arguments_of(spec: EnvSpec) -> dict[str, Any]:
+    """
+    Collect the arguments that make another environment like a given one.
+
+    :param spec: spec of that environment
+    :return: arguments by name, without ``render_mode``; with ``max_episode_steps`` if that is not what is registered
+    """
+    arguments = without_rendering(spec.kwargs)
+    registered = gym.registry.get(spec.id)
+    if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
+        # Gymnasium takes None for what is registered
+        arguments["max_episode_steps"] = -1 if spec.max_episode_steps is None else spec.max_episode_steps
+    return arguments
+
+
+def without_rendering(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Remove ``render_mode`` from the arguments of an environment."""
+    return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
+
+
+def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: SkillName | None) -> None:
+    """
+    Let evaluations go through the skills in turn, one per episode, in environments without skill observations.
+
+    :param callback: callback(s) that may hold evaluation environments
+    :param skill_space: space of the skills
+    :param skill: the only skill to evaluate, ``None`` for all of them
+    """
+    if isinstance(callback, EvalCallback):
+        env: VecEnv = callback.eval_env
+        if unwrap_vec_wrapper(env, VecSkillObservation) is None:
+            callback.eval_env = add_skill_observation(env, skill_space, skill_duration=None, skill=skill, order="cycle")
+            # All environments play the same number of episodes, and start the cycle of skills at different places
+            needed = math.lcm(skill_space.n_skills, env.num_envs)
+            if skill is None and callback.n_eval_episodes % needed and type(callback)._on_step is EvalCallback._on_step:
+                warnings.warn(
+                    f"{callback.n_eval_episodes} episodes do not evaluate {skill_space.n_skills} skills equally often: pass a "
+                    f"multiple of {needed} as n_eval_episodes. EvalCallback goes by the reward of the environment; "
+                    "sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
+                )
+    children = callback.callbacks if isinstance(callback, CallbackList) else callback
+    for child in children if isinstance(children, list) else []:
+        add_skills_to_evaluation(child, skill_space, skill)
+    if isinstance(callback, EventCallback):
+        add_skills_to_evaluation(callback.callback, skill_space, skill)

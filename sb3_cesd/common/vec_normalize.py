@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
+from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.files import AnyPath, dump_whole, load_pickle
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
@@ -184,3 +186,47 @@ def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarr
 def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
     """Convert entries to the form that ``VecNormalize`` takes: always dictionaries if it is around the skill wrapper."""
     return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
+
+
+class TensorNormalization:
+    """
+    Normalise tensors by the statistics of a ``VecNormalize``, kept on a device, at addresses that stay the same.
+
+    :param env: the ``VecNormalize``; :meth:`update` copies its statistics
+    :param device: where the tensors are
+    """
+
+    def __init__(self, env: VecNormalize, device: th.device) -> None:
+        self.env = env
+        self._statistics = self._read()
+        self._tensors = DeviceArrays(device)
+        self._tensors.set(**self._statistics)
+
+    def _read(self) -> dict[str, np.ndarray]:
+        statistics = {"reward_std": np.sqrt(np.atleast_1d(self.env.ret_rms.var) + self.env.epsilon)}
+        # Without normalised observations from the start there is no obs_rms
+        if "obs_rms" in vars(self.env):
+            for name, rms in observation_statistics(self.env).items():
+                statistics[f"mean of {name}"] = np.array(rms.mean)
+                statistics[f"std of {name}"] = np.sqrt(rms.var + self.env.epsilon)
+        return statistics
+
+    def update(self) -> None:
+        """Copy the statistics of the environment."""
+        for name, values in self._read().items():
+            self._statistics[name][...] = values
+            self._tensors.mark([name], range(len(values)))
+        self._tensors.update()
+
+    def observations(self, name: str, observations: th.Tensor) -> th.Tensor:
+        """Normalise an entry to float32; one that ``VecNormalize`` does not normalise stays as it is."""
+        if not self.env.norm_obs or f"mean of {name}" not in self._statistics:
+            return observations
+        # In float64, as the statistics are
+        observations = (observations - self._tensors[f"mean of {name}"]) / self._tensors[f"std of {name}"]
+        return observations.clamp(-self.env.clip_obs, self.env.clip_obs).float()
+
+    def rewards(self, rewards: th.Tensor) -> th.Tensor:
+        if self.env.norm_reward:
+            rewards = (rewards / self._tensors["reward_std"]).clamp(-self.env.clip_reward, self.env.clip_reward)
+        return rewards.float()

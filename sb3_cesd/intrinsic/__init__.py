@@ -1,8 +1,7 @@
 """Intrinsic rewards and their components."""
 
-from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, Encoder, FourierEncoder, ICMEncoder, IdentityEncoder
-from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 
 __all__ = [

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.tensors import sample_categorical
+from sb3_cesd.common.torch_layers import sample_categorical
 
 
 def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> th.Tensor:

@@ -10,8 +10,7 @@ from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.policies import SuccessorPolicy

@@ -6,8 +6,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, Share, checked
 from sb3_cesd.common.skills import SkillSpace
-from sb3_cesd.common.tensors import polyak_update, sample_categorical
-from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
+from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init, polyak_update, sample_categorical
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.prototypes import Prototypes

@@ -20,8 +20,7 @@ from stable_baselines3.common.vec_env import (
     unwrap_vec_normalize,
 )
 
-from sb3_cesd.common.env_specs import arguments_of, env_spec
-from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_spec
 from sb3_cesd.common.vec_normalize import frozen_statistics, normalize_like_training
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.ids import HORIZON

@@ -6,9 +6,9 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.arguments import PositiveInt, checked
-from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.observations import moving_averages
 from sb3_cesd.common.playing import SkillModel
+from sb3_cesd.common.vec_env import episode_length
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.coverage import cell_coverage, maze_coverage, observation_coverage, torso_coverage
 from sb3_cesd.metrics.distinguishability import (

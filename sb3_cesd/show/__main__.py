@@ -18,7 +18,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sb3_cesd.checkpoints.folders import is_checkpoint
+from sb3_cesd.checkpoints.resume import is_checkpoint
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.show.result import SkillShow, make_page
 from sb3_cesd.show.skills import show_skills

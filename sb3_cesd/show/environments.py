@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec
 from sb3_cesd.common.observations import channels_first
-from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_name, env_spec
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
 from sb3_cesd.metrics import make_env, make_env_like_training, make_play_env
 from sb3_cesd.metrics.environments import has_wrappers

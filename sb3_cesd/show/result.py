@@ -12,7 +12,7 @@ from jinja2 import Template
 from matplotlib.figure import Figure
 from PIL import Image
 
-from sb3_cesd.common.versions import installed_versions
+from sb3_cesd.common.files import installed_versions
 from sb3_cesd.show.figures import grid_frames
 from sb3_cesd.show.labels import aligned, metric_rows, skill_rows
 from sb3_cesd.show.play import SkillRollout

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, checked
-from sb3_cesd.common.env_specs import episode_length
 from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.vec_env import episode_length
 from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.envs.robots.gl import choose_gl_backend

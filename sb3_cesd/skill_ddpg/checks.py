@@ -1,16 +1,40 @@
 """Checks of what users pass and environments return."""
 
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd.common.divergence import TrainingDiverged, not_finite
-from sb3_cesd.common.env_specs import env_name
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, short
 from sb3_cesd.common.skills import SkillName, SkillSpace, name_in_task
+from sb3_cesd.common.vec_env import env_name
+
+
+class TrainingDiverged(ValueError):
+    """Raised when something that is learned, or follows from it, is not finite."""
+
+
+def not_finite(state: Any, name: str) -> Iterator[str]:
+    """
+    Find tensors that are not finite.
+
+    :param state: tensors in dictionaries and lists, as ``state_dict`` returns them
+    :param name: name of the state, with which the paths start
+    :return: path of each tensor that holds NaN or infinity
+    """
+    if isinstance(state, th.Tensor):
+        if not state.isfinite().all():
+            yield name
+    elif isinstance(state, Mapping):
+        for key, value in state.items():
+            yield from not_finite(value, f"{name}.{key}")
+    elif isinstance(state, list | tuple):
+        for idx, value in enumerate(state):
+            yield from not_finite(value, f"{name}[{idx}]")
 
 
 def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:

@@ -14,9 +14,8 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from sb3_cesd.common.arguments import check_names
+from sb3_cesd.common.arguments import check_names, merge
 from sb3_cesd.common.logging import listed
-from sb3_cesd.common.merging import merge
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.skills import SkillName, best_of
 from sb3_cesd.common.vec_env import add_skill_observation

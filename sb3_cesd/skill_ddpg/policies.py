@@ -19,8 +19,7 @@ from torch import nn
 from sb3_cesd.common.arguments import PositiveInt, build, checked
 from sb3_cesd.common.observations import SKILL, Observation, add_skill, entries_of, plain_space
 from sb3_cesd.common.skills import SkillName, SkillSpace
-from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic, SuccessorCritic
-from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
+from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic, StochasticSkillActor, SuccessorCritic
 
 
 class SkillPolicy(BasePolicy):
@@ -48,7 +47,7 @@ class SkillPolicy(BasePolicy):
     :param share_features_extractor: the critic uses the features extractor of the actor, which the actor loss trains
     :param skill: skill to follow for observations without one, see :meth:`set_skill`
     :param ent_coef: entropy coefficient of a stochastic actor, see
-        :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`; ``None`` for a deterministic one
+        :class:`~sb3_cesd.skill_ddpg.networks.StochasticSkillActor`; ``None`` for a deterministic one
     :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer in actor and critic, as in
         URLB
     """

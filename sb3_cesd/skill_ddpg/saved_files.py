@@ -12,11 +12,11 @@ from typing import Any
 
 from stable_baselines3.common.save_util import json_to_data, open_path
 
+from sb3_cesd.common.arguments import merge
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.env_specs import env_spec
 from sb3_cesd.common.files import explained
-from sb3_cesd.common.merging import merge
 from sb3_cesd.common.observations import SKILL
+from sb3_cesd.common.vec_env import env_spec
 
 
 def lineage(model_class: type) -> list[str]:

@@ -25,10 +25,8 @@ from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, Range, Share, build, checked
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
-from sb3_cesd.common.divergence import TrainingDiverged
-from sb3_cesd.common.files import explained, with_suffix, written_whole
+from sb3_cesd.common.files import explained, installed_versions, warn_of_other_versions, with_suffix, written_whole
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
-from sb3_cesd.common.noise import unit_noise
 from sb3_cesd.common.observations import (
     SKILL,
     Observation,
@@ -39,19 +37,17 @@ from sb3_cesd.common.observations import (
     plain_space,
     to_states,
 )
-from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.rng import seed_to_go_on, unit_noise
 from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space
-from sb3_cesd.common.tensors import frozen, minimum, polyak_update, select
+from sb3_cesd.common.torch_layers import frozen, minimum, polyak_update, select
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, add_skills_to_evaluation
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
-from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
-from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.extrinsic import ExtrinsicReward
+from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
 from sb3_cesd.skill_ddpg.arguments import check_changes, with_defaults
-from sb3_cesd.skill_ddpg.evaluation import add_skills_to_evaluation
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, draw, nest
@@ -102,7 +98,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param ent_coef: ``None`` learns a deterministic policy, as in DDPG and TD3. The entropy coefficient of Stable-Baselines3's
         SAC (a number, ``"auto"`` or, with an initial value, e.g. ``"auto_0.1"``) learns a stochastic policy, which explores by
         itself: of the noises above, only ``action_noise`` is then added. See
-        :class:`~sb3_cesd.skill_ddpg.stochastic_actor.StochasticSkillActor`
+        :class:`~sb3_cesd.skill_ddpg.networks.StochasticSkillActor`
     :param reward: ``"intrinsic"`` discovers skills; ``"extrinsic"`` learns the task of the environment from scratch, with a
         single skill (to fine-tune pre-trained skills instead, see :meth:`from_pretrained`)
     :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"`` or, when

@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from sb3_cesd.common.merging import merge
+from sb3_cesd.common.arguments import merge
 from sb3_cesd.envs.mazes.ids import MAZES
 from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
 from sb3_cesd.registry import METHODS

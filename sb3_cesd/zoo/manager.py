@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import is_checkpoint
+from sb3_cesd.checkpoints.resume import is_checkpoint
 from sb3_cesd.common.arguments import check_names
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES

@@ -4,13 +4,130 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import huggingface_sb3
+import numpy as np
+import yaml
 from huggingface_hub.errors import RemoteEntryNotFoundError
+from PIL import Image, ImageDraw, ImageFont
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
+from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
+from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.registry import METHODS
-from sb3_cesd.zoo.playing import show_skills
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+
+#: Argument of an environment that chooses the skill, for ``--env-kwargs``
+SKILL_ARGUMENT = "skill"
+#: Font size of the label in a video [pixels]
+FONT_SIZE = 18
+
+
+def show_skills(utils: Any) -> None:
+    """
+    Add skills to the environments in which RL Zoo plays a model: the next one in each episode, or that of ``--env-kwargs
+    skill:3``.
+
+    :param utils: ``rl_zoo3.utils``. Its callers first look up the model, then create environments
+    """
+    get_model_path, create_test_env = utils.get_model_path, utils.create_test_env
+    played: Path | None = None
+
+    @wraps(get_model_path)
+    def get_and_note(exp_id: int, folder: str, algo: str, *args: Any, **kwargs: Any) -> tuple[str, str, str]:
+        nonlocal played
+        found = get_model_path(exp_id, folder, algo, *args, **kwargs)
+        played = Path(found[1]) if algo in METHODS else None
+        for file in played.parent.glob("*/args.yml") if played else ():
+            # record_video has no argument for them. RL Zoo reads the file in the same way
+            for package in yaml.unsafe_load(file.read_text()).get("gym_packages") or []:
+                import_module(package)
+        return found
+
+    @wraps(create_test_env)
+    def create_with_skills(*args: Any, hyperparams: Any = None, env_kwargs: Any = None, **kwargs: Any) -> VecEnv:
+        nonlocal played
+        path, played = played, None
+        if path is None:
+            return create_test_env(*args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs)
+        # Must come before any environment imports MuJoCo
+        choose_gl_backend()
+        # Those of the yml file are only passed on by enjoy
+        env_kwargs = {**((hyperparams or {}).get("env_kwargs") or {}), **(env_kwargs or {})}
+        skill = env_kwargs.pop(SKILL_ARGUMENT, None)
+        return with_skills(path, skill, create_test_env(*args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs))
+
+    utils.get_model_path, utils.create_test_env = get_and_note, create_with_skills
+
+
+def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:
+    """
+    Add skills to environments, and print which one acts.
+
+    :param path: file of the model
+    :param skill: index or vector of a skill; ``None`` for all of them in turn
+    :param env: environments
+    :return: environments with skills; unchanged for a model that learned a task with one of its skills
+    :raises ValueError: if there is no such skill, or the model has learned a task with another one
+    """
+    saved = read_saved_data(path)
+    own = saved["skill"]
+    if saved["reward"] == "extrinsic":
+        if skill not in (None, own):
+            raise ValueError(f"{path} learned a task with skill {own} alone: leave skill out of --env-kwargs.")
+        print(f"Skill {own}, which learned the task, acts")
+        return env
+    skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
+    skill = own if skill is None else skill
+    if skill is None:
+        print(f"Each episode follows the next of {skill_space.n_skills} skills. Choose one with --env-kwargs skill:1")
+    return PlayedSkills(env, skill_space, skill)
+
+
+class PlayedSkills(VecSkillObservation):
+    """
+    Follow a skill, or the next one in each episode. Print which acts, and write it on images.
+
+    :param venv: environments without skills
+    :param skill_space: space of the skills
+    :param skill: index or vector of the skill that acts; ``None`` for all of them in turn
+    """
+
+    def __init__(self, venv: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
+        super().__init__(venv, skill_space, skill_duration=None, skill=skill, order="cycle")
+        self._begins = True
+
+    def reset(self) -> dict[str, np.ndarray]:
+        self._begins = True
+        return super().reset()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        if self._begins:
+            # Not at the end of the previous episode, whose reward RL Zoo has yet to print
+            print(f"{self.label()} acts" if self.num_envs == 1 else f"{self.label()} act")
+        super().step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        result = super().step_wait()
+        self._begins = bool(np.any(result[2]))
+        return result
+
+    def render(self, mode: str | None = None) -> np.ndarray | None:
+        image = super().render(mode)
+        if image is None:
+            return None
+        picture = Image.fromarray(image)
+        font = ImageFont.load_default(size=min(FONT_SIZE, max(image.shape[0] // 6, 8)))
+        ImageDraw.Draw(picture).text((4, 2), self.label(), "white", font, stroke_width=2, stroke_fill="black")
+        return np.asarray(picture)
+
+    def label(self) -> str:
+        """Name the skills that act, such as "Skill 3", or "Skills 0, 1" of several environments."""
+        return f"Skill{'' if self.num_envs == 1 else 's'} {', '.join(str(skill.round(2)) for skill in self.skills)}"
 
 
 def add_methods(utils: Any) -> None:

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMo
 from sb3_cesd import METHODS, CeSD, VecSkillObservation
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.checkpoints import remaining_timesteps, resume
-from sb3_cesd.checkpoints.folders import MODEL, checkpoints_in
+from sb3_cesd.checkpoints.resume import MODEL, checkpoints_in
 from sb3_cesd.envs import make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 

@@ -5,7 +5,7 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_cesd.common.env_specs import arguments_of, env_name, env_spec, without_rendering
+from sb3_cesd.common.vec_env import arguments_of, env_name, env_spec, without_rendering
 
 
 class Unregistered(gym.Env):

@@ -9,8 +9,16 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from sb3_cesd.common.files import dump_whole, load_pickle, save_figure_whole, with_suffix, write_text_whole, written_whole
-from sb3_cesd.common.versions import installed_versions, warn_of_other_versions
+from sb3_cesd.common.files import (
+    dump_whole,
+    installed_versions,
+    load_pickle,
+    save_figure_whole,
+    warn_of_other_versions,
+    with_suffix,
+    write_text_whole,
+    written_whole,
+)
 
 
 def test_the_previous_file_stays_whole_whatever_goes_wrong(tmp_path):

@@ -6,7 +6,7 @@ import torch as th
 from stable_baselines3.common.logger import Logger
 
 from sb3_cesd.common.logging import MeanLogs
-from sb3_cesd.common.noise import unit_noise
+from sb3_cesd.common.rng import unit_noise
 
 
 def flushed(logs):

@@ -6,8 +6,8 @@ from small import make_small
 from torch import nn
 
 from sb3_cesd import SkillDDPG
-from sb3_cesd.common.divergence import TrainingDiverged
 from sb3_cesd.intrinsic.base import IntrinsicReward
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 
 
 def train(reward, loss=lambda self, samples: None):

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalizati
 from tuning import Push
 
 from sb3_cesd import CeSD, VecSkillObservation
-from sb3_cesd.common.normalization import TensorNormalization
+from sb3_cesd.common.vec_normalize import TensorNormalization
 
 
 def inside(env, skill_space, **kwargs):

@@ -7,7 +7,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from tuning import saved
 
 from sb3_cesd import DIAYN, CeSD
-from sb3_cesd.common.tensors import frozen
+from sb3_cesd.common.torch_layers import frozen
 
 
 class HalfFrozen(BaseFeaturesExtractor):

@@ -8,8 +8,7 @@ from small import make_small
 from torch.distributions import Independent, Normal, TanhTransform, TransformedDistribution
 
 from sb3_cesd import APT, CSD, CSF, LSD, METRA, CeSD
-from sb3_cesd.skill_ddpg.networks import SkillActor
-from sb3_cesd.skill_ddpg.stochastic_actor import StochasticSkillActor
+from sb3_cesd.skill_ddpg.networks import SkillActor, StochasticSkillActor
 
 OBSERVATION = np.array([0.6, 0.8, -0.5], dtype=np.float32)
 

@@ -11,7 +11,7 @@ from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import APT, METRA, CeSD
-from sb3_cesd.zoo.playing import with_skills
+from sb3_cesd.zoo.patches import with_skills
 
 MAZE = "MazeSquareC-v0"
 
