@@ -17,7 +17,7 @@ from scipy import stats
 from sb3_cesd import registry
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.metrics.plots import draw_maze_panels, skill_colors
+from sb3_cesd.show.figures import draw_maze_panels, skill_colors
 
 COVERAGE, ACCURACY = "total_coverage_coarse", "knn_accuracy"
 #: Column -> heading and decimals

@@ -16,7 +16,7 @@ from maze import entropy_of_published_size
 from runs import positive
 
 from sb3_cesd import CeSD, preset
-from sb3_cesd.envs.mazes.ids import MAZES
+from sb3_cesd.envs.mazes.layouts import MAZES
 from sb3_cesd.metrics import best_skill_scores, make_play_env, play_and_measure
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere

@@ -14,7 +14,7 @@ from scores import name_variants, select
 from urlb_methods import OF_GOALS, OF_PRETRAINING
 
 from sb3_cesd.common.files import save_figure_whole, write_text_whole
-from sb3_cesd.metrics.plots import skill_colors
+from sb3_cesd.show.figures import skill_colors
 
 #: Column -> heading and decimals. Policy coverage is that of 48 paths for robots with goals
 COVERAGE = {

@@ -23,7 +23,7 @@ from sb3_cesd import registry
 from sb3_cesd.common.files import save_figure_whole, written_whole
 from sb3_cesd.metrics import play_paths
 from sb3_cesd.metrics.goals import trajectory_skills
-from sb3_cesd.metrics.plots import draw_paths, make_panels
+from sb3_cesd.show.figures import draw_paths, make_panels
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_TRAJECTORIES, N_STEPS = 48, 200

@@ -7,7 +7,7 @@ from maze_methods import UNDONE
 
 from sb3_cesd import preset, registry
 from sb3_cesd.common.arguments import merge
-from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.envs.registration import LOCOMOTION
 
 #: Columns that identify a run: of pre-training, of a task, and of goals
 OF_PRETRAINING = ("method", "domain", "scale", "seed", "pretrain_steps", "n_envs")

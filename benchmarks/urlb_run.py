@@ -23,7 +23,7 @@ from sb3_cesd import make_batched, registry
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import checkpoints_in
 from sb3_cesd.common.files import written_whole
-from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.envs.registration import LOCOMOTION
 from sb3_cesd.metrics import (
     TrainingCoverage,
     draw_goals,

@@ -25,7 +25,7 @@ from PIL import Image, ImageSequence
 from sb3_cesd import CeSD
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import collect_rollouts
-from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.show.figures import draw_maze_panels
 
 STATIC = Path(__file__).parent / "_static"
 #: Milliseconds per frame, and how long the last one stays

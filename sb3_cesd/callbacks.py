@@ -11,25 +11,22 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, sync_envs_norm
 from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
 from sb3_cesd.common.arguments import NonNegativeInt, Positive, PositiveInt, Range, checked
 from sb3_cesd.common.files import with_suffix, written_whole
-from sb3_cesd.common.observations import OBSERVATION
 from sb3_cesd.common.playing import check_play_spaces
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
-from sb3_cesd.envs.mazes.coverage import bin_indices
-from sb3_cesd.metrics.coverage import TrainingCoverage
 from sb3_cesd.metrics.environments import (
     check_positions,
     end_positions,
     env_layout,
     env_positions,
     has_positions,
-    has_wrappers,
     make_env_like_training,
     make_play_env,
     robot_name,
 )
 from sb3_cesd.metrics.goals import draw_goals, policy_coverage, zero_shot_goals
+from sb3_cesd.metrics.measures import TrainingCoverage
 from sb3_cesd.metrics.summary import ARM_BIN, N_EPISODES, ROBOT_BIN, play_and_measure, play_and_score
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -55,7 +52,7 @@ class SkillMetricsCallback(BaseCallback):
               eval_freq: 10000
 
     :param eval_env: vectorized environment, environment or id to play in, without skill observations; ``None`` creates
-        environments like those of training, with all of their wrappers
+        environments like those of training, with their Gymnasium wrappers
         (:func:`~sb3_cesd.metrics.environments.make_env_like_training`). Observations are normalised by the training
         statistics, even if ``eval_env`` has its own ``VecNormalize``.
     :param eval_freq: calls of the callback between two measurements (environment steps divided by the number of environments)
@@ -99,8 +96,6 @@ class SkillMetricsCallback(BaseCallback):
         if not isinstance(self.model, SkillDDPG):
             raise ValueError(f"{type(self.model).__name__} has no skills to measure: use a method of sb3_cesd, such as CeSD.")
         self._layout = env_layout(self.training_env)
-        #: Whether training uses other wrappers than ``VecNormalize`` that change observations or actions
-        self._is_wrapped = has_wrappers(self.training_env)
         with preserve_random_state():
             self._env = self._make_env()
 
@@ -124,12 +119,12 @@ class SkillMetricsCallback(BaseCallback):
 
     def _make_env(self) -> VecEnv:
         """Create environments without skills, normalised as the model expects."""
-        env = self.eval_env
+        env, counts = self.eval_env, (self.model.n_skills, self.n_rollouts)
         if env is None:
-            env = make_env_like_training(self.training_env, self.model.n_skills, self.n_rollouts)
-        if isinstance(env, str):
-            env = make_play_env(env, self.model.n_skills, self.n_rollouts)
-        if isinstance(env, gym.Env):
+            env = make_env_like_training(self.training_env, *counts)
+        elif isinstance(env, str):
+            env = make_play_env(env, *counts)
+        elif isinstance(env, gym.Env):
             only = env
             env = DummyVecEnv([lambda: only])
         if env.unwrapped is self.training_env.unwrapped:
@@ -142,37 +137,24 @@ class SkillMetricsCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         if self._coverage is not None:
-            self._cover(self._coverage)
+            # Positions after a step, and those where episodes have ended
+            positions = env_positions(self.training_env)
+            _, ends = end_positions(self.locals["dones"], self.locals["infos"], positions.shape[1])
+            positions = np.concatenate([positions, ends])
+            if self._layout is not None:
+                positions = self._layout.bin_indices(positions[:, :2])[:, None]
+            elif robot_name(self.training_env) != "jaco":
+                positions = positions[:, :2]
+            self._coverage.add(positions)
         if self.n_calls % self.eval_freq == 0:
             self._measure()
         return True
 
-    def _cover(self, coverage: TrainingCoverage) -> None:
-        """Add the positions after a step, and those where episodes have ended."""
-        dones, infos = self.locals["dones"], self.locals["infos"]
-        positions = env_positions(self.training_env)
-        _, ends = end_positions(dones, infos, positions.shape[1])
-        if self._layout is not None:
-            if not self._is_wrapped:
-                # Where an episode ended in a maze is seen in its last observation
-                last = [infos[idx]["terminal_observation"] for idx in np.flatnonzero(dones)]
-                ends = np.array([self.model._unnormalized(each)[OBSERVATION] for each in last]).reshape(-1, 2)
-            positions = np.concatenate([positions[:, :2], ends[:, :2]])
-            # Normalisation and its inverse may round a position across a nearby wall
-            coverage.add(bin_indices(self._layout, positions[self._layout.is_free(positions)])[:, None])
-        else:
-            positions = np.concatenate([positions, ends])
-            coverage.add(positions if robot_name(self.training_env) == "jaco" else positions[:, :2])
-
     def _measure(self) -> None:
         with preserve_random_state():
-            if self.eval_env is None and self._is_wrapped:
-                # Wrappers may have updated their statistics
-                self._env.close()
-                self._env = self._make_env()
-            else:
-                # A resumed run has loaded its statistics by now
-                self._env = normalize_like_training(self._env, self.model.get_vec_normalize_env())
+            # Statistics of wrappers may have changed; a resumed run has loaded those of VecNormalize by now
+            self._on_training_end()
+            self._env = self._make_env()
             metrics, _ = play_and_measure(
                 self.model,
                 self._env,
@@ -233,16 +215,8 @@ class SkillEvalCallback(EvalCallback):
         #: Metrics of all evaluations by name; as the other lists, they are kept in the next call of ``learn``
         self.evaluations_metrics: dict[str, list[float]] = {}
 
-    def n_episodes(self) -> int:
-        """Return the number of episodes of an evaluation, before rounding up to a multiple of the number of skills."""
-        return self._n_skill_episodes
-
     def on_metrics(self, metrics: dict[str, float]) -> None:
-        """
-        Hook for subclasses, called after each evaluation.
-
-        :param metrics: metrics by name
-        """
+        """Hook for subclasses, called with the metrics by name after each evaluation."""
 
     def _on_step(self) -> bool:
         if not isinstance(self.model, SkillDDPG) or self.model.reward != "intrinsic":
@@ -255,12 +229,22 @@ class SkillEvalCallback(EvalCallback):
         while isinstance(env, VecSkillObservation):
             env = env.venv
         with preserve_random_state():
-            metrics, rollouts = play_and_score(self.model, env, self.n_episodes(), deterministic=self.deterministic)
+            metrics, rollouts = play_and_score(self.model, env, self._n_skill_episodes, deterministic=self.deterministic)
         metrics["mean_reward"] = float(rollouts.returns.mean())
         self._write(metrics, rollouts.returns.ravel(), rollouts.lengths.ravel())
         self.on_metrics(metrics)
         self.last_mean_reward = metrics["skill_score"]
-        return self._follow_score()
+        # As EvalCallback does: save the best model and call the child callbacks
+        goes_on = True
+        if self.model._n_updates > 0 and self.last_mean_reward > self.best_mean_reward:
+            if self.verbose >= 1:
+                print("New best skill score!")
+            if self.best_model_save_path is not None:
+                self.model.save(str(Path(self.best_model_save_path) / "best_model"))
+            self.best_mean_reward = self.last_mean_reward
+            if self.callback_on_new_best is not None:
+                goes_on = self.callback_on_new_best.on_step()
+        return goes_on and (self.callback is None or self._on_event())
 
     def _write(self, metrics: dict[str, float], returns: np.ndarray, lengths: np.ndarray) -> None:
         """Write an evaluation to the logs and to ``evaluations.npz``."""
@@ -285,16 +269,3 @@ class SkillEvalCallback(EvalCallback):
                     ep_lengths=self.evaluations_length,
                     **self.evaluations_metrics,  # type: ignore[arg-type]
                 )
-
-    def _follow_score(self) -> bool:
-        """Save the best model and call the child callbacks, as ``EvalCallback`` does; return whether training goes on."""
-        goes_on = True
-        if self.model._n_updates > 0 and self.last_mean_reward > self.best_mean_reward:
-            if self.verbose >= 1:
-                print("New best skill score!")
-            if self.best_model_save_path is not None:
-                self.model.save(str(Path(self.best_model_save_path) / "best_model"))
-            self.best_mean_reward = self.last_mean_reward
-            if self.callback_on_new_best is not None:
-                goes_on = self.callback_on_new_best.on_step()
-        return goes_on and (self.callback is None or self._on_event())

@@ -1,16 +1,15 @@
 import copy
-import inspect
 import os
 import signal
 
 import pytest
 import torch as th
 from every_method import OTHERS
+from small import RELEASED, arguments
 from stable_baselines3.common.utils import set_random_seed
 from tuning import saved
 
 from sb3_cesd import CeSD
-from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.common import buffers
 from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.registry import METHODS
@@ -21,29 +20,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell lets processes in the background ignore Ctrl-C, and so would those that tests start
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: A model that trains in a second
-TINY = {
-    "n_skills": 4,
-    "learning_starts": 40,
-    "batch_size": 32,
-    "buffer_size": 1000,
-    "policy_kwargs": {"net_arch": [16, 16]},
-    "intrinsic_kwargs": {"encoder_kwargs": {"net_arch": [16], "features_dim": 4}, "entropy_kwargs": {"k": 3}},
-    "device": "cpu",
-}
-
-#: What makes it the released code's method
-RELEASED = {
-    "encoder_kwargs": {**TINY["intrinsic_kwargs"]["encoder_kwargs"], "objective": "released"},
-    "prototype_kwargs": {"sinkhorn_temperature": 0.1, "swap": "next"},
-    "entropy_kwargs": {"k": 3, "scale": "variance", "log1p": True},
-    "constraint_kwargs": {"count": "released", "start": 0.0},
-    "relabel_kwargs": {"critic": "cluster", "actor": "skill"},
-}
-
-#: Arguments of the intrinsic reward of CeSD
-OWN = tuple(name for name in inspect.signature(CeSDReward).parameters if name not in ("obs_dim", "action_dim", "skill_space"))
-
 
 def pytest_collection_modifyitems(items):
     """What all methods share is tested with each of them, but in the fast tests only with those that differ."""
@@ -52,16 +28,6 @@ def pytest_collection_modifyitems(items):
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if any(value in others for value in values if isinstance(value, str | type)):
             item.add_marker(pytest.mark.slow)
-
-
-def arguments(**kwargs):
-    """Arguments of a small CeSD; those of its reward and critic may be named as if they were arguments of the constructor."""
-    merged = {**copy.deepcopy(TINY), **kwargs}
-    own = {name: merged.pop(name) for name in OWN if name in merged}
-    merged["intrinsic_kwargs"] = {**merged["intrinsic_kwargs"], **own}
-    heads = {name: merged.pop(name) for name in ("ensemble_size", "shared_value") if name in merged}
-    merged["policy_kwargs"] = {**merged["policy_kwargs"], **heads}
-    return merged
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,8 +8,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from conftest import arguments
 from make_fixture import DATA, OBS
+from small import arguments
 from stable_baselines3 import SAC
 from stable_baselines3.common.env_util import make_vec_env
 

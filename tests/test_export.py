@@ -4,9 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
-from conftest import TINY, arguments
 from safetensors import safe_open
 from safetensors.torch import save_file
+from small import TINY, arguments
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecNormalize

@@ -16,7 +16,7 @@ VECTORS = np.eye(4, dtype=np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    from conftest import arguments
+    from small import arguments
 
     from sb3_cesd import CeSD
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
+import numpy as np
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -169,3 +171,13 @@ def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[st
             value = merge(current if isinstance(current, Mapping) else {}, value)
         merged[name] = value
     return merged
+
+
+def finite_actions(actions: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Convert the actions that an environment gets to float64, and check that they are finite."""
+    actions = np.asarray(actions, dtype=np.float64).reshape(shape)
+    if not np.isfinite(actions).all():
+        raise ValueError(
+            f"The action is not finite: {actions}. If it is of a policy, its training has diverged: lower the learning rate."
+        )
+    return actions

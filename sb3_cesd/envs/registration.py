@@ -1,12 +1,36 @@
+"""Ids of all environments."""
+
 from typing import Any
 
 import gymnasium as gym
 
-from sb3_cesd.envs.mazes.ids import HORIZON, MAZES
-from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
+from sb3_cesd.envs.mazes.layouts import HORIZON, MAZES
 
-#: Classes of METRA's robots
-_SKILL_ROBOTS = {"ant": "SkillAnt", "half_cheetah": "SkillHalfCheetah"}
+#: Length of an episode of each domain, in steps
+HORIZONS: dict[str, int] = {"walker": 1000, "quadruped": 1000, "jaco": 250, "ant": 200, "half_cheetah": 200}
+
+#: Id -> (domain, task). ``<Domain>-v0`` are for pre-training; their reward is that of the primal task, and is only reported.
+ROBOTS: dict[str, tuple[str, str]] = {
+    "Walker-v0": ("walker", "stand"),
+    "WalkerStand-v0": ("walker", "stand"),
+    "WalkerWalk-v0": ("walker", "walk"),
+    "WalkerRun-v0": ("walker", "run"),
+    "WalkerFlip-v0": ("walker", "flip"),
+    "Quadruped-v0": ("quadruped", "walk"),
+    "QuadrupedStand-v0": ("quadruped", "stand"),
+    "QuadrupedWalk-v0": ("quadruped", "walk"),
+    "QuadrupedRun-v0": ("quadruped", "run"),
+    "QuadrupedJump-v0": ("quadruped", "jump"),
+    "Jaco-v0": ("jaco", "reach_top_left"),
+    "JacoReachTopLeft-v0": ("jaco", "reach_top_left"),
+    "JacoReachTopRight-v0": ("jaco", "reach_top_right"),
+    "JacoReachBottomLeft-v0": ("jaco", "reach_bottom_left"),
+    "JacoReachBottomRight-v0": ("jaco", "reach_bottom_right"),
+}
+
+#: Id -> domain of the robots of METRA and its successors, for pre-training, with Gymnasium's models
+LOCOMOTION: dict[str, str] = {"SkillAnt-v0": "ant", "SkillHalfCheetah-v0": "half_cheetah"}
+
 #: Id -> entry point, length of an episode, arguments
 ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
     **{
@@ -14,7 +38,7 @@ ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
         for env_id, (domain, task) in ROBOTS.items()
     },
     **{
-        env_id: (f"sb3_cesd.envs.robots.locomotion:{_SKILL_ROBOTS[robot]}", HORIZONS[robot], {})
+        env_id: (f"sb3_cesd.envs.robots.locomotion:{env_id.removesuffix('-v0')}", HORIZONS[robot], {})
         for env_id, robot in LOCOMOTION.items()
     },
     **{env_id: ("sb3_cesd.envs.mazes.env:MazeEnv", HORIZON, {"layout": layout}) for env_id, layout in MAZES.items()},
@@ -24,6 +48,5 @@ ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
 def register_envs() -> None:
     """Register all ids with Gymnasium; calling it again is harmless."""
     for env_id, (entry_point, n_steps, kwargs) in ENVS.items():
-        known = gym.registry.get(env_id)
-        if known is None or known.entry_point != entry_point:
+        if env_id not in gym.registry:
             gym.register(env_id, entry_point, max_episode_steps=n_steps, kwargs=kwargs)

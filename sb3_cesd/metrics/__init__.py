@@ -1,20 +1,17 @@
 """Metrics of recorded states: how well skills cover an environment, and how distinguishable they are."""
 
-from sb3_cesd.metrics.coverage import (
+from sb3_cesd.metrics.environments import env_positions, make_env_like_training, make_play_env
+from sb3_cesd.metrics.goals import GoalResults, draw_goals, policy_coverage, zero_shot_goals
+from sb3_cesd.metrics.measures import (
     TrainingCoverage,
-    maze_coverage,
-)
-from sb3_cesd.metrics.distinguishability import (
     knn_accuracy,
+    maze_coverage,
     on_cluster_share,
     particle_entropy,
     plug_in_mutual_information,
 )
-from sb3_cesd.metrics.environments import env_positions, make_env, make_env_like_training, make_play_env
-from sb3_cesd.metrics.goals import GoalResults, draw_goals, policy_coverage, zero_shot_goals
-from sb3_cesd.metrics.motion import SkillMotion, measure_motion
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, play_paths, play_places
-from sb3_cesd.metrics.summary import play_and_measure, play_and_score, skill_metrics, skill_score
+from sb3_cesd.metrics.summary import SkillMotion, measure_motion, play_and_measure, play_and_score, skill_metrics, skill_score
 from sb3_cesd.metrics.tasks import best_skill_scores, task_returns
 
 __all__ = [
@@ -27,7 +24,6 @@ __all__ = [
     "draw_goals",
     "env_positions",
     "knn_accuracy",
-    "make_env",
     "make_env_like_training",
     "make_play_env",
     "maze_coverage",

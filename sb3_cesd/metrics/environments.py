@@ -1,13 +1,12 @@
 """Environments to play skills in, separate from those of training, and what they tell of a maze or a robot."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
@@ -16,6 +15,7 @@ from stable_baselines3.common.vec_env import (
     VecEnvWrapper,
     VecMonitor,
     VecNormalize,
+    VecTransposeImage,
     VecVideoRecorder,
     unwrap_vec_normalize,
 )
@@ -23,33 +23,23 @@ from stable_baselines3.common.vec_env import (
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_spec
 from sb3_cesd.common.vec_normalize import frozen_statistics, normalize_like_training
 from sb3_cesd.envs.mazes.env import MazeEnv
-from sb3_cesd.envs.mazes.ids import HORIZON
-from sb3_cesd.envs.mazes.layouts import MazeLayout
+from sb3_cesd.envs.mazes.layouts import HORIZON, MazeLayout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.robots.env import RobotEnv
-from sb3_cesd.envs.robots.observation_scale import ObservationScale
 from sb3_cesd.envs.robots.vec_env import PLAIN_WRAPPERS, RobotVecEnv, batch_envs
 
 #: Wrappers that only record or render, which are left out
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
-#: The same for vectorized environments
-VEC_RECORDERS = (VecMonitor, VecVideoRecorder)
+#: Wrappers of vectorized environments that are left out, or made anew
+KNOWN_VEC_WRAPPERS = (VecNormalize, VecSkillObservation, VecTransposeImage, VecMonitor, VecVideoRecorder)
 #: Length of the episodes of a maze without a time limit, in steps
 NO_LIMIT = 2**31 - 1
 NOT_REMADE = "The training environment can't be made again ({}): pass eval_env (env of show_skills), wrapped as in training."
 
 
-def make_env(env_id: str, **env_kwargs: Any) -> gym.Env:
-    """Call ``gym.make``, with a ValueError if there is no such environment."""
-    try:
-        return gym.make(env_id, **env_kwargs)
-    except gym.error.UnregisteredEnv as error:
-        raise ValueError(str(error)) from error
-
-
 def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
     """Make one maze per rollout, one robot per skill, or a single environment of any other kind: what is fast to play."""
-    make = partial(make_env, env_id, **(env_kwargs or {}))
+    make = partial(gym.make, env_id, **(env_kwargs or {}))
     env = make()
     plain = env.unwrapped
     if isinstance(plain, MazeEnv):
@@ -65,102 +55,72 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
     """
     Make environments like those of training, without skills.
 
-    Mazes and robots without wrappers are created anew, in a number that is fast to play. With wrappers, of single or
-    vectorized environments, there are as many as in training: the base environments are created from their id, and the
-    wrappers are copied in their current state, without those that only record or render. Statistics of ``VecNormalize`` are
-    shared, and not updated.
+    Without wrappers, as many are created as are fast to play. With Gymnasium's wrappers, there are as many as in training: new
+    environments in copies of the wrappers, in their current state, without those that only record or render. Statistics of
+    ``VecNormalize`` are shared, and not updated. Other wrappers of vectorized environments can't be made again.
     """
-    base, is_wrapped = training_env.unwrapped, has_wrappers(training_env)
-    if is_wrapped:
-        n_skills, n_rollouts = base.num_envs, 1
+    base = training_env.unwrapped
+    if _changing_vec_wrapper(training_env) is not None:
+        raise ValueError(NOT_REMADE.format(f"it is in a {_changing_vec_wrapper(training_env)}"))
     if isinstance(base, MazeVecEnv):
         env: VecEnv = MazeVecEnv(base.layout.name, n_skills * n_rollouts, base.max_episode_steps, base.reward)
-    elif isinstance(base, RobotVecEnv) or not is_wrapped:
-        spec = _spec_of(env_spec(base))
-        env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))
-    elif isinstance(base, DummyVecEnv):
-        copies = [_copy_env(each) for each in base.envs]
-        env = DummyVecEnv([lambda made=made: made for made in copies])  # type: ignore[misc]
+    elif isinstance(base, DummyVecEnv) and has_wrappers(base):
+        env = DummyVecEnv([partial(_copy_env, each) for each in base.envs])
     else:
-        spec = _spec_of(env_spec(base))
-        if _changing_wrappers(spec):
-            raise ValueError(NOT_REMADE.format("its wrappers are in other processes"))
-        env = DummyVecEnv([partial(make_env, spec.id, **arguments_of(spec))] * base.num_envs)
-    for wrapper in _vec_wrappers(training_env):
-        env = normalize_like_training(env, wrapper) if isinstance(wrapper, VecNormalize) else _copy_around(wrapper, env)
-    return env
+        spec = env_spec(base)
+        if spec is None or has_wrappers(base):
+            raise ValueError(NOT_REMADE.format("it has no id" if spec is None else "its wrappers are in other processes"))
+        env = make_play_env(spec.id, n_skills, n_rollouts, arguments_of(spec))
+    return normalize_like_training(env, unwrap_vec_normalize(training_env))
 
 
-def has_wrappers(training_env: VecEnv) -> bool:
+def has_wrappers(env: VecEnv) -> bool:
     """Check for wrappers that may change observations or actions, apart from ``VecNormalize``."""
-    base = training_env.unwrapped
-    if any(not isinstance(wrapper, VecNormalize) for wrapper in _vec_wrappers(training_env)):
+    base = env.unwrapped
+    if _changing_vec_wrapper(env) is not None:
         return True
     if isinstance(base, DummyVecEnv):
         return any(not isinstance(layer, (*PLAIN_WRAPPERS, *RECORDERS)) for layer in _layers(base.envs[0])[:-1])
     spec = None if isinstance(base, MazeVecEnv | RobotVecEnv) else env_spec(base)
-    return spec is not None and bool(_changing_wrappers(spec))
+    recorders = [recorder.__name__ for recorder in RECORDERS]
+    return spec is not None and any(wrapper.name not in recorders for wrapper in spec.additional_wrappers)
 
 
-def _changing_wrappers(spec: EnvSpec) -> list[WrapperSpec]:
-    names = {recorder.__name__ for recorder in RECORDERS}
-    return [wrapper for wrapper in spec.additional_wrappers if wrapper.name not in names]
+def _changing_vec_wrapper(env: VecEnv) -> str | None:
+    """Name a wrapper of vectorized environments that may change observations or actions in a way of its own."""
+    while isinstance(env, VecEnvWrapper):
+        if not isinstance(env, KNOWN_VEC_WRAPPERS):
+            return type(env).__name__
+        env = env.venv
+    return None
 
 
 def _copy_env(env: gym.Env) -> gym.Env:
     """Make a new environment in copies of the wrappers, which keep their statistics and no longer update them."""
     *layers, base = _layers(env)
-    spec = _spec_of(base.spec)
-    arguments = arguments_of(spec)
-    if spec.kwargs.get("render_mode") == "rgb_array":
-        # Observations may be images
-        arguments["render_mode"] = "rgb_array"
-    copied = make_env(spec.id, **arguments).unwrapped
+    if base.spec is None:
+        raise ValueError(NOT_REMADE.format("it has no id"))
+    copied = gym.make(base.spec.id, **arguments_of(base.spec)).unwrapped
     # References of the wrappers to the original are replaced by the new environment
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
         if isinstance(layer, RECORDERS):
             memo[id(layer)] = copied
-        elif isinstance(layer, AddRenderObservation):
-            # A copy of its function would render the training environment
-            copied = memo[id(layer)] = AddRenderObservation(copied, **layer._saved_kwargs)
-        else:
-            try:
-                copied = copy.deepcopy(layer, memo)
-            except Exception as error:  # wrappers may have any attributes
-                raise ValueError(NOT_REMADE.format(f"{type(layer).__name__}: {error}")) from error
-            if isinstance(copied, NormalizeObservation):
-                copied.update_running_mean = False
-    return copied
-
-
-def _copy_around(wrapper: VecEnvWrapper, env: VecEnv) -> VecEnvWrapper:
-    """Copy a wrapper of vectorized environments, around others."""
-    copied = object.__new__(type(wrapper))
-    memo = {id(wrapper.venv): env}
-    for name, value in vars(wrapper).items():
-        # SB3 looks up missing attributes in the class_attributes; they hold a mappingproxy, which can't be copied
-        vars(copied)[name] = value if name == "class_attributes" else copy.deepcopy(value, memo)
+            continue
+        try:
+            # A copy of the function of AddRenderObservation would render the training environment
+            assert not isinstance(layer, AddRenderObservation), "its images are those of training"
+            copied = copy.deepcopy(layer, memo)
+        except Exception as error:  # wrappers may have any attributes
+            raise ValueError(NOT_REMADE.format(f"{type(layer).__name__}: {error}")) from error
+        if isinstance(copied, NormalizeObservation):
+            copied.update_running_mean = False
     return copied
 
 
 def _layers(env: gym.Env) -> list[gym.Env]:
     """List an environment's wrappers from the outside, then the environment itself."""
     return [env, *_layers(env.env)] if isinstance(env, gym.Wrapper) else [env]
-
-
-def _vec_wrappers(env: VecEnv) -> Iterator[VecEnvWrapper]:
-    """List the wrappers of vectorized environments that may change observations or actions, from the inside."""
-    if isinstance(env, VecEnvWrapper):
-        yield from _vec_wrappers(env.venv)
-        if not isinstance(env, (VecSkillObservation, *VEC_RECORDERS)):
-            yield env
-
-
-def _spec_of(spec: EnvSpec | None) -> EnvSpec:
-    if spec is None:
-        raise ValueError(NOT_REMADE.format("it has no id"))
-    return spec
 
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
@@ -205,8 +165,9 @@ def env_positions(env: VecEnv) -> np.ndarray:
 
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return which episodes, that ended in environments that have been reset since, say in ``info["position"]`` where that was:
-    the indices of their environments, shape ``(n,)``, and these positions, shape ``(n, dim)``.
+    Read from ``info["position"]`` where episodes ended, whose environments have been reset since.
+
+    Return the indices of those that tell, shape ``(n,)``, and their positions, shape ``(n, dim)``.
     """
     # Info of other environments may hold anything by this name
     ended = [idx for idx in np.flatnonzero(dones).tolist() if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
@@ -214,14 +175,11 @@ def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) 
 
 
 def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
-    """
-    Undo the normalisation of flattened observations, shape ``(..., obs_dim)``, by ``VecNormalize`` and by a robot's fixed
-    statistics. Changes by other wrappers, and dictionaries, are left as they are.
-    """
+    """Undo the normalisation of flattened observations, shape ``(..., obs_dim)``, by ``VecNormalize`` and of METRA."""
     statistics, scale = _statistics(env)
     if statistics is not None:
-        shaped = observations.reshape(-1, *statistics.observation_space.shape)  # type: ignore[misc]
-        observations = np.reshape(statistics.unnormalize_obs(shaped), observations.shape)  # type: ignore[arg-type]
+        shaped: Any = observations.reshape(-1, *(statistics.observation_space.shape or ()))
+        observations = np.reshape(statistics.unnormalize_obs(shaped), observations.shape)
     return observations if scale is None else scale.unnormalize(observations)
 
 
@@ -232,16 +190,15 @@ def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
         observations = scale.normalize(observations)
     if statistics is None:
         return observations
-    shaped = observations.reshape(-1, *statistics.observation_space.shape)  # type: ignore[misc]
-    return np.reshape(statistics.normalize_obs(shaped), observations.shape)  # type: ignore[arg-type]
+    shaped: Any = observations.reshape(-1, *(statistics.observation_space.shape or ()))
+    return np.reshape(statistics.normalize_obs(shaped), observations.shape)
 
 
-def _statistics(env: VecEnv) -> tuple[VecNormalize | None, ObservationScale | None]:
-    """Find the statistics of ``VecNormalize``, and those by which a robot normalises its observations."""
+def _statistics(env: VecEnv) -> tuple[VecNormalize | None, Any]:
+    """Find the statistics of ``VecNormalize``, and those by which METRA's robots normalise their observations."""
     found = unwrap_vec_normalize(env)
     if found is not None and (not found.norm_obs or isinstance(found.obs_rms, dict)):
         found = None
-    scale = None
-    if not has_wrappers(env) and env.has_attr("observation_scale"):
-        scale = env.get_attr("observation_scale", indices=0)[0]
-    return found, scale if isinstance(scale, ObservationScale) else None
+    if has_wrappers(env) or not env.has_attr("observation_scale"):
+        return found, None
+    return found, env.get_attr("observation_scale", indices=0)[0]

@@ -16,16 +16,14 @@ from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistic
 from sb3_cesd.metrics.environments import (
     check_positions,
     end_positions,
-    env_layout,
     env_positions,
     has_positions_to_play,
-    has_wrappers,
     robot_name,
 )
 
 
 class Recording(NamedTuple):
-    """One episode in each environment, as :class:`SkillRollouts`, with images of shape ``(height, width, 3)``."""
+    """One episode in each environment, as :class:`SkillRollouts`; of each, images of shape ``(height, width, 3)``."""
 
     observations: np.ndarray
     positions: np.ndarray | None
@@ -56,11 +54,7 @@ class SkillRollouts(NamedTuple):
     positions: np.ndarray | None = None
 
     def per_state(self) -> tuple[np.ndarray, np.ndarray]:
-        """
-        List the states without those that are repeated after the end of an episode.
-
-        :return: states, shape ``(n, d)``, and the skill that visited each, shape ``(n,)``
-        """
+        """List the states that no end of an episode repeats, shape ``(n, d)``, and the skill of each, shape ``(n,)``."""
         visited = np.arange(self.states.shape[2]) <= self.lengths[..., None]  # (n_skills, n_rollouts, n_steps + 1)
         return self.states[visited], np.broadcast_to(self.skills[..., None], visited.shape)[visited]
 
@@ -121,30 +115,38 @@ def collect_rollouts(
     :return: the rollouts, whose ``states`` are observations
     :raises ValueError: if the environments have other spaces than those of the model or are not normalised as it expects
     """
-    prepare_to_play(model, env)
-    env = as_model_observes(env, model)
-    # In an unwrapped maze observations are positions, and include those at the end of episodes
-    sees_position = env_layout(env) is not None and unwrap_vec_normalize(env) is None and not has_wrappers(env)
-    with_positions = not sees_position and has_positions_to_play(env)
+    env = prepare_to_play(model, env)
+    with_positions = has_positions_to_play(env)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
+    skills = np.repeat(np.arange(model.n_skills), n_rollouts)
+    play: dict[str, Any] = {"deterministic": deterministic, "perturb": add_noise, "with_positions": with_positions}
+    recorded = [skills, *_record_all(model, env, skills, n_steps, seed, reset_options, **play)]
+    shape = (model.n_skills, n_rollouts)
+    skills, seen, *others = (None if each is None else each.reshape(*shape, *each.shape[1:]) for each in recorded)
+    positions, returns, lengths = others
+    return SkillRollouts(seen, skills, returns, lengths, seen, positions)  # type: ignore[arg-type]
+
+
+def _record_all(
+    model: SkillModel,
+    env: VecEnv,
+    skills: np.ndarray,
+    n_steps: int,
+    seed: int | None,
+    reset_options: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> list[Any]:
+    """Record an episode of each of some skills by :func:`record`: observations, positions, returns and lengths."""
     if seed is not None:
         env.seed(int(seed))
-    skills = np.repeat(np.arange(model.n_skills), n_rollouts)
     recordings = []
     for batch in np.split(skills, range(env.num_envs, len(skills), env.num_envs)):
         env.set_options(reset_options)
         # Surplus environments in the last batch are played, but not recorded
-        played = np.pad(batch, (0, env.num_envs - len(batch)), mode="edge")
-        recordings.append(record(model, env, played, n_steps, deterministic, add_noise, with_positions))
-
-    def joined(name: str) -> np.ndarray:
-        values = np.concatenate([getattr(recording, name) for recording in recordings])[: len(skills)]
-        return values.reshape(model.n_skills, n_rollouts, *values.shape[1:])
-
-    observations = joined("observations")
-    positions = joined("positions") if with_positions else observations if sees_position else None
-    shape = (model.n_skills, n_rollouts)
-    return SkillRollouts(observations, skills.reshape(shape), joined("returns"), joined("lengths"), observations, positions)
+        played = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch), axis=0)])
+        recordings.append(record(model, env, played, n_steps, **kwargs))
+    columns = zip(*(recording[:4] for recording in recordings), strict=True)
+    return [None if column[0] is None else np.concatenate(column)[: len(skills)] for column in columns]
 
 
 def play_places(model: SkillModel, env: VecEnv, seed: int | None = 0, **kwargs: Any) -> SkillRollouts:
@@ -167,22 +169,14 @@ def play_paths(
 
     :return: positions [m], shape ``(n_skills, n_steps + 1, 3)``; after the end of an episode the last one is repeated
     """
-    prepare_to_play(model, env, positions=True)
-    if seed is not None:
-        env.seed(int(seed))
-    paths = []
-    for first in range(0, len(skills), env.num_envs):
-        batch = skills[first : first + env.num_envs]
-        played = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch), axis=0)])
-        paths.append(record(model, env, played, n_steps, with_positions=True).positions)
-    return np.concatenate(paths)[: len(skills)]  # type: ignore[arg-type]
+    return _record_all(model, prepare_to_play(model, env, positions=True), skills, n_steps, seed, with_positions=True)[1]
 
 
-def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> None:
-    """Check that environments are those that a model expects. In those of its training, ``learn`` then starts new episodes."""
+def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> VecEnv:
+    """Check environments, and return them as the model observes them. In those of its training, ``learn`` then starts anew."""
+    env = as_model_observes(env, model)
     if hasattr(model, "plain_space"):
-        observed = as_model_observes(env, model)
-        check_play_spaces(observed.observation_space, env.action_space, model, "env")
+        check_play_spaces(env.observation_space, env.action_space, model, "env")
     remedy = "pass environments with the statistics of the training, VecNormalize.load(path, env)."
     check_statistics_fit(model, unwrap_vec_normalize(env), remedy)
     training_env = getattr(model, "env", None)
@@ -190,6 +184,7 @@ def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> 
         model.end_episodes()  # type: ignore[attr-defined]
     if positions:
         check_positions(has_positions_to_play(env))
+    return env
 
 
 def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:

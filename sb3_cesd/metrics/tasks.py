@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import check_statistics_fit, normalize_like_training
-from sb3_cesd.envs.robots.ids import HORIZONS, ROBOTS
+from sb3_cesd.envs.registration import HORIZONS, ROBOTS
 from sb3_cesd.envs.robots.vec_env import make_batched
 from sb3_cesd.metrics.rollouts import collect_rollouts
 

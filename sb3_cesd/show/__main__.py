@@ -13,6 +13,7 @@ model, e.g. Walker-v0_cesd_diayn_compared.html.
 import argparse
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ import gymnasium as gym
 
 from sb3_cesd.checkpoints.resume import is_checkpoint
 from sb3_cesd.envs.robots.gl import choose_gl_backend
+from sb3_cesd.show.environments import envs_of_run, load_model, read_args
 from sb3_cesd.show.result import SkillShow, make_page
 from sb3_cesd.show.skills import show_skills
-from sb3_cesd.show.zoo_run import envs_of_run, import_packages, load_model
 
 
 def main() -> None:
-    """Run the command."""
     args = make_parser().parse_args()
     command = shlex.join(["python", "-m", "sb3_cesd.show", *sys.argv[1:]])
     # Checkpoints are deleted: what shows one stands beside it
@@ -54,7 +54,6 @@ def main() -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Create the parser of the arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -83,17 +82,12 @@ def skill(text: str) -> int | list[float]:
 
 
 def show_saved(path: Path, args: argparse.Namespace) -> SkillShow:
-    """
-    Show the skills of a saved model.
-
-    :param path: file of the model
-    :param args: arguments of the command
-    :return: figure, metrics and rollouts
-    """
+    """Show the skills of a saved model."""
     # Must come before a package imports MuJoCo
     choose_gl_backend()
     model = load_model(path)
-    import_packages(path, args.gym_packages)
+    for name in [*args.gym_packages, *(read_args(path).get("gym_packages") or [])]:
+        import_module(name)
     options: dict[str, Any] = {
         "skills": args.skill,
         "n_steps": args.steps,

@@ -1,35 +1,42 @@
-"""Environments in which a model is shown, like those it was trained in."""
+"""A saved model, and environments like those it was trained in."""
 
+import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import yaml
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_name, env_spec
-from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
-from sb3_cesd.metrics import make_env, make_env_like_training, make_play_env
+from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
+from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
+from sb3_cesd.metrics import make_env_like_training, make_play_env
 from sb3_cesd.metrics.environments import has_wrappers
+from sb3_cesd.registry import METHODS
+from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+
+#: Name that RL Zoo gives to the statistics of VecNormalize
+STATISTICS = "vecnormalize.pkl"
 
 
 class PlayEnvs(NamedTuple):
-    """
-    Environments to play skills in.
+    """Environments to play skills in."""
 
-    :param name: name in titles
-    :param make_one: creates one environment; its argument says whether it should render
-    :param make_many: creates environments in which some rollouts each of some skills are fast
-    :param statistics: training statistics, if the environments are not normalised yet
-    :param is_kept: whether they are those of the caller, and not to be closed
-    """
-
+    #: In titles
     name: str
+    #: Create one environment, which renders or not
     make_one: Callable[[bool], VecEnv]
+    #: Create environments in which some rollouts each of some skills are fast
     make_many: Callable[[int, int], VecEnv]
+    #: Those of training, if the environments are not normalised yet
     statistics: VecNormalize | None = None
+    #: Whether they are those of the caller, and not to be closed
     is_kept: bool = False
 
     @contextmanager
@@ -52,15 +59,7 @@ class PlayEnvs(NamedTuple):
 
 
 def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: VecNormalize | None = None) -> PlayEnvs:
-    """
-    Prepare environments to play in.
-
-    :param env: id of an environment, an environment, or vectorized ones; ``None`` for some like those of training
-    :param model: the model
-    :param statistics: training statistics; ``None`` for those of ``env``, or of the training environment
-    :return: environments made by the id, if nothing is wrapped around them; otherwise copies, or ``env`` itself
-    :raises ValueError: if ``env`` is missing, and the model has none; or if there are two statistics
-    """
+    """Prepare environments: made by their id, if nothing is wrapped around them, otherwise copies, or ``env`` itself."""
     if env is None:
         training_env = getattr(model, "env", None)
         if training_env is None:
@@ -85,10 +84,73 @@ def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: Vec
 
 def envs_of_id(env_id: str, env_kwargs: dict[str, Any], statistics: VecNormalize | None) -> PlayEnvs:
     """Prepare environments without wrappers."""
+    make, rendering = partial(gym.make, env_id, **env_kwargs), {"render_mode": "rgb_array"}
+    many = partial(make_play_env, env_id, env_kwargs=env_kwargs)
+    # Not all environments take the argument
+    return PlayEnvs(env_id, lambda render: DummyVecEnv([partial(make, **rendering if render else {})]), many, statistics)
 
-    def make_one(render: bool) -> VecEnv:
-        # Not all environments take the argument
-        rendering = {"render_mode": "rgb_array"} if render else {}
-        return DummyVecEnv([partial(make_env, env_id, **env_kwargs, **rendering)])
 
-    return PlayEnvs(env_id, make_one, partial(make_play_env, env_id, env_kwargs=env_kwargs), statistics)
+def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
+    """Load a model of any method of this package, without its replay buffer, or an exported policy."""
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
+    if path.suffix == SUFFIX:
+        return import_policy(path)
+    saved_by = read_saved_data(path).get("lineage") or [folder.name for folder in path.resolve().parents]
+    method = next((name.lower() for name in saved_by if name.lower() in METHODS), None)
+    if method is None:
+        raise ValueError(f"{path} is of no method of this package: load it in Python, and call show_skills(model, env).")
+    return METHODS[method].load(path, device="cpu", buffer_size=1)
+
+
+def run_folder(path: Path) -> Path | None:
+    """Find the folder of ``args.yml`` and ``config.yml``; ``None`` for an exported policy, which must not run code."""
+    folder, *_, above = path.resolve().parents[:3]
+    folder = above if path.resolve().parents[1].name == "checkpoints" else folder
+    configs = [] if path.suffix == SUFFIX else sorted(folder.glob("*/config.yml"))
+    return configs[0].parent if configs else None
+
+
+def read_args(path: Path) -> dict[str, Any]:
+    """Read the arguments of the command that trained a model, as RL Zoo's ``enjoy`` does; empty outside of a run."""
+    folder = run_folder(path)
+    if folder is None or not (folder / "args.yml").is_file():
+        return {}
+    return yaml.unsafe_load((folder / "args.yml").read_text(encoding="utf-8"))
+
+
+def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | None = None) -> PlayEnvs:
+    """
+    Prepare environments as those a saved model was trained in, with wrappers and statistics, by RL Zoo's own functions.
+
+    ``None`` stands for the environment of the run, and for the statistics of the checkpoint or run.
+    """
+    statistics = None if vec_normalize is None else load_statistics(vec_normalize)
+    args, folder = read_args(path), run_folder(path)
+    env_id = env_id or args.get("env")
+    if env_id is None:
+        raise ValueError(f"{path} is in no run of RL Zoo: pass --env, and --gym-packages if a package registers it.")
+    if folder is None:
+        return envs_of_id(env_id, {}, statistics)
+    from rl_zoo3.utils import create_test_env, get_saved_hyperparams  # takes a second to import
+
+    config, _ = get_saved_hyperparams(str(folder), test_mode=True)
+    if statistics is not None:
+        config["normalize"] = False
+    env_kwargs = args.get("env_kwargs") or config.get("env_kwargs") or {}
+    stats_path = str(path.parent if (path.parent / STATISTICS).is_file() else folder)
+
+    def make(n_skills: int, n_rollouts: int, render: bool = False, batched: bool = True) -> VecEnv:
+        kwargs = {**env_kwargs, **({"render_mode": "rgb_array"} if render else {})}
+        play_env = partial(make_play_env, env_id, n_skills, n_rollouts, env_kwargs)
+        with redirect_stdout(io.StringIO()):  # it tells each time that it loads statistics
+            return create_test_env(
+                env_id,
+                stats_path=stats_path,
+                should_render=False,
+                hyperparams=dict(config),
+                env_kwargs=kwargs,
+                vec_env_cls=None if config.get("env_wrapper") or not batched else lambda env_fns: play_env(),
+            )
+
+    return PlayEnvs(env_id, lambda render: make(1, 1, render, batched=False), make, statistics)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from PIL import Image
-from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rng import preserve_random_state
@@ -23,12 +22,7 @@ LONGEST_SIDE, LONGEST_SIDE_OF_MANY, MANY = 320, 160, 16
 
 
 class ChosenSkills:
-    """
-    Some skills of a model, renumbered from 0.
-
-    :param model: a model
-    :param skills: indices or vectors of its skills
-    """
+    """Some skills of a model, renumbered from 0."""
 
     def __init__(self, model: Any, skills: Sequence[SkillName]) -> None:
         self.model, self.n_skills = model, len(skills)
@@ -39,12 +33,7 @@ class ChosenSkills:
 
 
 class UntrainedSkills:
-    """
-    The skills of a model as they were before training: the same networks with new weights.
-
-    :param model: a model
-    :param seed: seed of the weights
-    """
+    """The skills of a model as they were before training: the same networks with new weights."""
 
     def __init__(self, model: SkillDDPG | ExportedPolicy, seed: int = 0) -> None:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
@@ -97,17 +86,7 @@ class SkillRollout(NamedTuple):
 def play_all(
     model: SkillModel, envs: PlayEnvs, labels: Sequence[str], n_steps: int, seed: int = 0, n_frames: int = 0
 ) -> tuple[list[SkillRollout], str | None]:
-    """
-    Play skills, each from the same start.
-
-    :param model: a model
-    :param envs: environments
-    :param labels: names of its skills
-    :param n_steps: maximum number of steps per skill
-    :param seed: seed of every reset
-    :param n_frames: images per skill
-    :return: a rollout per skill, and why images are missing, if they are
-    """
+    """Play skills, each from the same start: a rollout per skill, and why images are missing, if they are."""
     problem = why_no_images(envs) if n_frames > 0 else None
     n_frames = 0 if problem else n_frames
     side = LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY
@@ -125,7 +104,10 @@ def play_all(
                 # Positions in the plane have no height
                 positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
             observations = recording.observations[0, :n_states]
-            frames = [shrunk(frame, side) for frame in recording.frames[0]]
+            images = [Image.fromarray(frame) for frame in recording.frames[0]]
+            for image in images:
+                image.thumbnail((side, side), Image.Resampling.BOX, reducing_gap=None)
+            frames = [np.asarray(image) for image in images]
             rollouts.append(SkillRollout(label, float(recording.returns[0]), observations, positions, frames))
     return rollouts, problem
 
@@ -135,22 +117,9 @@ def why_no_images(envs: PlayEnvs) -> str | None:
     try:
         with envs.one(render=True) as env:
             env.reset()
-            image = _first_image(env)
+            image = env.get_images()[0] if env.render_mode == "rgb_array" else None
     except Exception as error:  # graphics libraries raise various errors, e.g. MuJoCo its FatalError
         return f"{error}" or f"drawing an image raised {type(error).__name__} without a message."
     if image is None or np.ndim(image) != 3:
         return "the environment returned no image: make it with render_mode='rgb_array'."
     return None
-
-
-def _first_image(env: VecEnv) -> np.ndarray | None:
-    return env.get_images()[0] if env.render_mode == "rgb_array" else None
-
-
-def shrunk(frame: np.ndarray, longest_side: int) -> np.ndarray:
-    """Make a large image smaller, with ``longest_side`` pixels at most."""
-    image = Image.fromarray(frame)
-    scale = longest_side / max(image.size)
-    if scale >= 1:
-        return frame
-    return np.asarray(image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BOX))

@@ -3,7 +3,8 @@
 import base64
 import io
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from PIL import Image
 
 from sb3_cesd.common.files import installed_versions
 from sb3_cesd.show.figures import grid_frames
-from sb3_cesd.show.labels import aligned, metric_rows, skill_rows
 from sb3_cesd.show.play import SkillRollout
 
 #: Images per second
@@ -30,6 +30,28 @@ COMPARED_TASK = (
     "Metrics of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with "
     "new weights."
 )
+
+#: What metrics mean; N stands for a number in the name
+MEANINGS = {
+    "knn_accuracy": "share of states whose observation identifies the skill",
+    "knn_accuracy_standardized": "the same, each entry divided by its standard deviation",
+    "knn_accuracy_places": "share of states whose position identifies the skill",
+    "policy_coverage": "share of a maze, or number of bins of 1 m (arm: 0.1 m), that these rollouts visit",
+    "policy_coverage_N": "number of bins of 1 m on N trajectories without noise",
+    "goal_hit_N": "share of the goals that were within N m at some step",
+    "goal_end_N": "share of the goals that were within N m at the end",
+    "goal_stay_N": "share of the steps within N m of the goal",
+    "goal_distance": "to the goal at the end, mean over goals [m]",
+    "mutual_information": "of position and skill [nats], at most log(n_skills)",
+    "particle_entropy": "spread of observations, from the distances to the nearest ones",
+    "moving_share": "share of the skills that move",
+    "torso_speed": "of the torso, median over skills [m/s]",
+    "hand_speed": "of the hand, median over skills [m/s]",
+    "on_cluster_share": "share of states in the cluster of their skill",
+    "cluster_size_entropy": "of the sizes of the clusters [nats], at most log(n_skills)",
+    "mean_return": "sum of the rewards of the environment until the end of an episode or of the recording",
+    "mean_length": "steps until the end of an episode or of the recording",
+}
 
 
 @dataclass(repr=False)
@@ -70,8 +92,19 @@ class SkillShow:
         return self.filmed and all(rollout.frames for rollout in self.rollouts)
 
     def skill_rows(self) -> list[list[str]]:
-        """Tabulate the episodes."""
-        return skill_rows(self.rollouts)
+        """Tabulate the episodes: return, number of steps, and for a robot how far it moved and its mean height."""
+        paths = [rollout.positions for rollout in self.rollouts if rollout.positions is not None]
+        has_height = any(path[:, 2].any() for path in paths)
+        unit = " [m]" if has_height else ""
+        moved = [f"moved x{unit}", f"moved y{unit}"] if paths else []
+        rows = [["skill", "return", "steps", *moved, *(["mean z [m]"] if has_height else [])]]
+        for rollout in self.rollouts:
+            row = [rollout.label, f"{rollout.episode_return:.1f}", f"{rollout.n_steps}"]
+            if rollout.positions is not None:
+                row += [f"{value:.2f}" for value in (rollout.positions[-1] - rollout.positions[0])[:2]]
+                row += [f"{rollout.positions[:, 2].mean():.2f}"] if has_height else []
+            rows.append(row)
+        return rows
 
     def metric_rows(self) -> list[list[str]]:
         """Tabulate the metrics."""
@@ -112,15 +145,27 @@ class SkillShow:
         return files
 
 
-def make_page(shows: Sequence[SkillShow], title: str = "", command: str = "") -> str:
-    """
-    Make a page of what skills do, with all images in it. It loads nothing and runs nothing.
+def metric_rows(columns: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
+    """Tabulate metrics by the title of a column: a header, and a row per metric, which ends in its meaning."""
+    rows = [["metric", *columns, "meaning"]]
+    for name in dict.fromkeys(name for metrics in columns.values() for name in metrics):
+        cells = [f"{metrics[name]:.3f}" if name in metrics else "-" for metrics in columns.values()]
+        prefix, _, number = name.rpartition("_")
+        meaning = MEANINGS.get(name) or re.sub(r"\bN\b", number, MEANINGS.get(f"{prefix}_N", ""))
+        rows.append([name, *cells, meaning])
+    return rows
 
-    :param shows: results of models, which are shown side by side
-    :param title: its title; empty for a part of a page, such as a notebook
-    :param command: the command that made it
-    :return: HTML
-    """
+
+def aligned(rows: Sequence[Sequence[str]], n_texts: int = 0) -> str:
+    """Format a table for a terminal; the last ``n_texts`` columns are aligned at the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">"] * (len(widths) - n_texts) + ["<"] * n_texts
+    lines = ("  ".join(f"{text:{side}{width}}" for text, side, width in zip(row, sides, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def make_page(shows: Sequence[SkillShow], title: str = "", command: str = "") -> str:
+    """Make a page of models side by side, with all images in it, or without a title a part of a page for a notebook."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"), autoescape=True)
     compared = metric_rows({f"{index}: {shown.title}": shown.metrics for index, shown in enumerate(shows, start=1)})
     images = [(_figure(shown.figure), _film(grid_frames(shown.rollouts)) if shown.has_films else "") for shown in shows]

@@ -1,30 +1,27 @@
 """Show skills from Python, in a notebook or for a report."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from matplotlib.figure import Figure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, checked
-from sb3_cesd.common.skills import SkillName
+from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import episode_length
 from sb3_cesd.common.vec_normalize import load_statistics
-from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.metrics import collect_rollouts, draw_goals, play_and_measure, play_places, policy_coverage, zero_shot_goals
 from sb3_cesd.metrics.environments import env_layout
 from sb3_cesd.metrics.goals import N_GOALS, N_TRAJECTORIES
 from sb3_cesd.metrics.goals import N_STEPS as N_FAR_STEPS
-from sb3_cesd.metrics.plots import draw_maze_panels
 from sb3_cesd.metrics.rollouts import prepare_to_play
 from sb3_cesd.show.environments import PlayEnvs, envs_to_play
-from sb3_cesd.show.figures import draw_strips
-from sb3_cesd.show.labels import by_chance, name_label
+from sb3_cesd.show.figures import draw_maze_panels, draw_strips
 from sb3_cesd.show.play import ChosenSkills, UntrainedSkills, play_all
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -33,6 +30,10 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 N_MAZE_STEPS, N_STEPS = 50, 250
 #: Rollouts per skill for picture and metrics of a maze, and for the metrics of other environments
 N_MAZE_ROLLOUTS, N_ROLLOUTS = 20, 4
+#: Longest vector of a skill that is written out
+LONGEST_LABEL = 2
+#: Metrics that are 1 / n_skills if all skills do the same
+ONE_OF_N = ("knn_accuracy", "knn_accuracy_standardized", "knn_accuracy_places", "on_cluster_share")
 #: Images per skill in a video
 N_VIDEO_FRAMES = 50
 
@@ -109,12 +110,8 @@ def show_skills(
         "noise_std": model.exploration_noise,
         "seed": seed,
     }
-
-    def measure(player: Any) -> dict[str, float]:
-        if is_task:
-            return _measure_task(player, envs, {**play, "n_steps": n_steps or horizon or usual_steps, "noise_std": 0.0})
-        return {**_measure_skills(player, envs, play), **_measure_reach(player, envs, goal_range, n_steps, seed)}
-
+    measured = {**play, "n_steps": n_steps or horizon or usual_steps, "noise_std": 0.0} if is_task else play
+    measure = partial(_measure, envs, is_task, measured, goal_range, n_steps or N_FAR_STEPS)
     metrics = measure(chosen if is_task else model)
     baselines = {}
     if metrics and n_untrained > 0:
@@ -125,7 +122,8 @@ def show_skills(
         if n_untrained == 1:
             notes.append("Untrained networks vary, and only one was measured: --untrained 5 (n_untrained=5) averages five.")
     if metrics and not is_task:
-        baselines["chance"] = by_chance(metrics, model.n_skills)
+        known = {**dict.fromkeys(ONE_OF_N, 1 / model.n_skills), "mutual_information": 0.0}
+        baselines["chance"] = {name: known[name] for name in metrics if name in known}
 
     method = model.algorithm if isinstance(model, ExportedPolicy) else type(model).__name__
     title = f"{method} on {envs.name}, {model.num_timesteps} steps of training"
@@ -134,40 +132,40 @@ def show_skills(
         until = "" if len(lengths) == 1 else f" to {lengths[-1]}"
         figure = draw_strips(rollouts, f"{title}\n{lengths[0]}{until} steps per skill", n_frames)
     else:
-        figure = _draw_maze(chosen, envs, layout, {**play, "n_rollouts": max(play["n_rollouts"], 1)}, title, labels)
+        # As the paper does: stochastic rollouts from one start
+        play |= {"n_rollouts": max(play["n_rollouts"], 1), "reset_options": {"position": layout.start_cell}}
+        with envs.many(chosen.n_skills, play["n_rollouts"]) as many:
+            drawn = play_places(chosen, many, **play)
+        figure = draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
     return SkillShow(title, rollouts, figure, metrics, baselines, video, notes)
 
 
-def _measure_task(player: Any, envs: PlayEnvs, play: dict[str, Any]) -> dict[str, float]:
-    if play["n_rollouts"] == 0:
-        return {}
-    with envs.many(1, play["n_rollouts"]) as env:
-        rollouts = collect_rollouts(player, env, **play)
-    return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
+def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
+    """Name a skill by its index, or a continuous one by its vector, e.g. ``"(0.71, -0.71)"``, unless that is long."""
+    if np.ndim(skill) == 0:
+        if skill_space.discrete or skill_space.dim > LONGEST_LABEL:
+            return str(skill)
+        skill = skill_space.vectors[int(skill)]  # type: ignore[arg-type]
+    # Adding zero turns -0.00 into 0.00
+    numbers = [f"{round(float(value), 2) + 0.0:.2f}" for value in skill[:LONGEST_LABEL]]  # type: ignore[index]
+    return f"({', '.join([*numbers, *(['…'] if len(skill) > LONGEST_LABEL else [])])})"  # type: ignore[arg-type]
 
 
-def _measure_skills(player: Any, envs: PlayEnvs, play: dict[str, Any]) -> dict[str, float]:
-    if play["n_rollouts"] == 0:
-        return {}
-    with envs.many(player.n_skills, play["n_rollouts"]) as env:
-        return play_and_measure(player, env, **play)[0]
-
-
-def _measure_reach(player: Any, envs: PlayEnvs, goal_range: float, n_steps: int | None, seed: int) -> dict[str, float]:
-    if goal_range == 0:
-        return {}
-    n_steps = n_steps or N_FAR_STEPS
-    # Enough environments to play all trajectories, or all goals, at once
-    with envs.many(max(N_TRAJECTORIES, N_GOALS), 1) as env:
-        coverage = float(policy_coverage(player, env, N_TRAJECTORIES, n_steps, seed=seed))
-        reached = zero_shot_goals(player, env, draw_goals(env, N_GOALS, goal_range, seed), n_steps, seed)
-    return {f"policy_coverage_{N_TRAJECTORIES}": coverage, **reached.metrics()}
-
-
-def _draw_maze(
-    chosen: ChosenSkills, envs: PlayEnvs, layout: MazeLayout, play: dict[str, Any], title: str, labels: list[str]
-) -> Figure:
-    """Draw skills in a maze as the paper does: stochastic rollouts from one start."""
-    with envs.many(chosen.n_skills, play["n_rollouts"]) as env:
-        drawn = play_places(chosen, env, reset_options={"position": layout.start_cell}, **play)
-    return draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
+def _measure(
+    envs: PlayEnvs, is_task: bool, play: dict[str, Any], goal_range: float, n_far_steps: int, player: Any
+) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    if play["n_rollouts"] > 0:
+        with envs.many(player.n_skills, play["n_rollouts"]) as env:
+            if is_task:
+                rollouts = collect_rollouts(player, env, **play)
+                return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
+            metrics, _ = play_and_measure(player, env, **play)
+    if goal_range > 0 and not is_task:
+        # Enough environments to play all trajectories, or all goals, at once
+        with envs.many(max(N_TRAJECTORIES, N_GOALS), 1) as env:
+            coverage = policy_coverage(player, env, N_TRAJECTORIES, n_far_steps, seed=play["seed"])
+            goals = draw_goals(env, N_GOALS, goal_range, play["seed"])
+            reached = zero_shot_goals(player, env, goals, n_far_steps, play["seed"])
+        metrics |= {f"policy_coverage_{N_TRAJECTORIES}": float(coverage), **reached.metrics()}
+    return metrics

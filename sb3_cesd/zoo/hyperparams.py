@@ -28,8 +28,8 @@ from typing import Any
 import yaml
 
 from sb3_cesd.common.arguments import merge
-from sb3_cesd.envs.mazes.ids import MAZES
-from sb3_cesd.envs.robots.ids import HORIZONS, LOCOMOTION, ROBOTS
+from sb3_cesd.envs.mazes.layouts import MAZES
+from sb3_cesd.envs.registration import HORIZONS, LOCOMOTION, ROBOTS
 from sb3_cesd.registry import METHODS
 
 Entry = dict[str, Any]

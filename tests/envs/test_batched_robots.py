@@ -14,9 +14,9 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD, make_batched
 from sb3_cesd.envs import batch_envs
+from sb3_cesd.envs.registration import ROBOTS
 from sb3_cesd.envs.robots.batched_physics import BatchedArray
 from sb3_cesd.envs.robots.gl import import_physics
-from sb3_cesd.envs.robots.ids import ROBOTS
 
 IDS = ["Walker-v0", "Quadruped-v0", "Jaco-v0"]
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
@@ -176,11 +176,6 @@ def test_neither_threads_nor_neighbours_matter(env_id):
     np.testing.assert_array_equal(rollout(7, 9), expected)
 
 
-def test_without_a_seed_every_environment_has_its_own():
-    observations = np.concatenate([make_batched("Walker-v0", 3).reset() for _ in range(2)])
-    assert len(np.unique(observations, axis=0)) == 6
-
-
 def test_length_of_episodes():
     """Beyond the length of the task, the task ends them."""
     for limit, expected in ((3, 3), (5000, 1000), (None, 1000)):
@@ -190,7 +185,7 @@ def test_length_of_episodes():
 @NEEDS_GL
 @pytest.mark.parametrize("env_id", ["Quadruped-v0", "Jaco-v0"])
 def test_looking_at_one(env_id):
-    """Attributes, physics and pictures are those of single environments, and the simulations go on as if nothing had been."""
+    """Attributes and pictures are those of single environments, and the simulations go on as if nothing had been."""
     options = {"env_kwargs": {"width": 96, "height": 64}}
     env, expected = make_batched(env_id, 2, seed=1, **options), make_vec_env(env_id, 2, seed=1, **options)
     for each in (env, expected):
@@ -200,11 +195,6 @@ def test_looking_at_one(env_id):
     images = env.get_images()
     assert images[0].shape == (64, 96, 3) and (images[0] != images[1]).any()
     np.testing.assert_array_equal(images, expected.get_images())
-    pairs = list(zip(env.get_attr("physics"), expected.get_attr("physics"), strict=True))
-    for physics, other in pairs:
-        for field in ("qpos", "qvel", "ctrl", "act", "xpos", "subtree_com", "time"):
-            np.testing.assert_array_equal(getattr(physics.data, field), getattr(other.data, field))
-    pairs[0][0].data.qpos[:] = 0
     env.set_attr("tag", 5)
     assert env.get_attr("tag") == [5, 5] and env.get_attr("dt") == expected.get_attr("dt") and not env.has_attr("nothing")
     assert env.env_is_wrapped(Monitor) == [True] * 2 == env.env_is_wrapped(TimeLimit)

@@ -9,8 +9,8 @@ from opengl import NEEDS_GL
 from stable_baselines3.common.env_checker import check_env
 
 from sb3_cesd import make_batched
-from sb3_cesd.envs.robots.ids import LOCOMOTION
-from sb3_cesd.envs.robots.observation_scale import SCALES
+from sb3_cesd.envs.registration import LOCOMOTION
+from sb3_cesd.envs.robots.locomotion import SCALES
 
 #: The arguments of METRA's ant; the cost of contacts is left out
 ANT = {

@@ -110,28 +110,6 @@ def test_playing_stops_once_all_episodes_have_ended_and_so_do_images():
     assert [[image[0, 0, 0] for image in frames] for frames in recording.frames] == [[0], [0, 2, 3], [0, 2, 3, 5]]
 
 
-class Described(gym.ObservationWrapper):
-    """The plane, seen as a dictionary whose keys are not in the order of the space."""
-
-    observation_space = gym.spaces.Dict(
-        {"y": gym.spaces.Box(-9, 9, (1, 1), np.float32), "x": gym.spaces.Box(-9, 9, (1,), np.float32)}
-    )
-
-    def observation(self, observation):
-        return {"x": observation[:1], "y": observation[None, 1:]}
-
-
-def test_dictionaries_are_recorded_as_rows_and_the_skill_is_no_state():
-    env = DummyVecEnv([lambda: Described(Plane())] * 5)
-    rollouts = collect_rollouts(Compass(), env, n_rollouts=3, reset_options={"position": (2.0, 1.0)})
-    plain = collect_rollouts(Compass(), DummyVecEnv([Plane] * 5), n_rollouts=3, reset_options={"position": (2.0, 1.0)})
-    # As the space orders them, the ends of episodes included
-    order = [["x", "y"].index(name) for name in env.observation_space.spaces]
-    assert np.array_equal(rollouts.states, plain.states[..., order]) and rollouts.states.dtype == np.float32
-    with_skill = collect_rollouts(Compass(), VecSkillObservation(env, 4), 3, reset_options={"position": (2.0, 1.0)})
-    assert np.array_equal(with_skill.states, rollouts.states)
-
-
 def test_continuous_skills_are_those_that_an_index_stands_for():
     model = make_small(APT, "MazeSquareA-v0", skill_type="sphere", skill_dim=2)
     env = MazeVecEnv("square_a", 4)
@@ -139,18 +117,6 @@ def test_continuous_skills_are_those_that_an_index_stands_for():
     assert set(metrics) == {
         "policy_coverage", "mutual_information", "knn_accuracy", "particle_entropy", "knn_accuracy_places",
     }  # fmt: skip
-
-    class OfVectors:
-        """The same skills, by their vectors."""
-
-        n_skills = 4
-
-        def predict(self, observation, *, deterministic, skill):
-            angles = np.pi / 2 * skill
-            return model.predict(observation, skill=np.stack([np.cos(angles), np.sin(angles)], axis=-1))
-
-    by_vectors = collect_rollouts(OfVectors(), env, n_rollouts=2, n_steps=10, seed=0)
-    assert by_vectors.states == pytest.approx(rollouts.states, abs=1e-5)
     assert np.abs(rollouts.states[0, :, -1] - rollouts.states[2, :, -1]).max() > 1e-3
 
 

@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import arguments
 from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.wrappers import NormalizeObservation
 from shown import CLUSTERS, EVERYWHERE, GOALS, NOT_MEASURED, PLACES, QUICK, model
@@ -16,7 +15,7 @@ from sb3_cesd.envs.robots.gl import egl_works
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.show.environments import envs_to_play
 from sb3_cesd.show.figures import fit_plane, grid_frames
-from sb3_cesd.show.play import ChosenSkills, SkillRollout, UntrainedSkills
+from sb3_cesd.show.play import SkillRollout, UntrainedSkills
 
 NO_EGL = pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
 
@@ -146,9 +145,6 @@ def test_continuous_skills_are_shown_by_index_or_vector():
     by_vector = show_skills(sphere, "Pendulum-v1", skills=[[0.0, 1.0], [-1.0, 0.0]], **NOT_MEASURED)
     assert labels(by_index) == labels(by_vector) == ["(0.00, 1.00)", "(-1.00, 0.00)"]
     assert all(np.allclose(*pair, atol=1e-5) for pair in zip(seen(by_index), seen(by_vector), strict=True))
-    observations = np.zeros((2, 3), dtype=np.float32)
-    chosen, _ = ChosenSkills(sphere, [[0.6, 0.8], 3]).predict(observations, deterministic=True, skill=np.array([0, 1]))
-    assert np.allclose(chosen, [sphere.predict(observations[0], skill=skill)[0] for skill in ([0.6, 0.8], 3)], atol=1e-6)
     long = make_small(APT, skill_type="sphere", skill_dim=5)
     assert labels(show_skills(long, "Pendulum-v1", skills=[1, 3], **NOT_MEASURED)) == ["1", "3"], "what --skill takes"
 
@@ -240,31 +236,6 @@ def test_model_that_learned_a_task_shows_the_skill_that_did(tmp_path):
     assert labels(shown) == ["2"] and "learned the task" in shown.compared
     assert set(shown.metrics) == set(shown.columns["untrained"]) == {"mean_return", "mean_length"}
     assert shown.metrics["mean_length"] == 200 and shown.metrics["mean_return"] < 0, "whole episodes"
-
-
-def test_titles_tell_real_lengths():
-    hopper = model("Hopper-v5")
-    shown = show_skills(hopper, "Hopper-v5", **{**NOT_MEASURED, "n_steps": 100})
-    lengths = [rollout.n_steps for rollout in shown.rollouts]
-    assert max(lengths) < 100, "it falls"
-    assert f"{min(lengths)} to {max(lengths)} steps per skill" in shown.figure.get_suptitle()
-    assert [line.split()[2] for line in str(shown).splitlines()[1:5]] == [str(length) for length in lengths]
-
-
-def test_observations_that_are_dictionaries_with_images():
-    """SB3 moves the channels of images first, in training and here."""
-
-    class Camera(gym.ObservationWrapper):
-        observation_space = gym.spaces.Dict(
-            {"a": gym.spaces.Box(-8, 8, (3,)), "image": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)}
-        )
-
-        def observation(self, observation):
-            return {"a": observation, "image": np.zeros((36, 36, 3), np.uint8)}
-
-    seeing = CeSD("MlpPolicy", Camera(gym.make("Pendulum-v1")), seed=0, **arguments())
-    shown = show_skills(seeing, Camera(gym.make("Pendulum-v1")), **{**QUICK, "n_steps": 2})
-    assert seen(shown)[0].shape == (3, 3 + 36 * 36 * 3) and EVERYWHERE <= set(shown.metrics)
 
 
 @pytest.mark.parametrize("wrong", [{"n_steps": 0}, {"n_rollouts": -1}, {"goal_range": -1.0}, {"seed": -1}])

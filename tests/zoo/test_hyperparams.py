@@ -10,8 +10,7 @@ from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy
-from sb3_cesd.envs.registration import ENVS
-from sb3_cesd.envs.robots.ids import LOCOMOTION
+from sb3_cesd.envs.registration import ENVS, LOCOMOTION
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes

@@ -28,13 +28,7 @@ def move(layout: MazeLayout, positions: np.ndarray, actions: np.ndarray, rng: np
     Move points straight to the first wall, back off along its normal, and slide along it for the rest of the step.
 
     EDL repeats this until it has hit three walls. No loop is needed here: walls are parallel to the axes, so hitting one ends
-    the motion along one axis and does not change the other.
-
-    :param layout: the maze
-    :param positions: float64 positions returned by this module, shape ``(n, 2)``
-    :param actions: desired displacements, clipped to :data:`MAX_ACTION`, shape ``(n, 2)``
-    :param rng: random number generator for the distances from walls
-    :return: new positions, shape ``(n, 2)``
+    the motion along one axis and does not change the other. Positions and actions have the shape ``(n, 2)``.
     """
     targets = snap(positions + np.minimum(np.maximum(actions, -MAX_ACTION), MAX_ACTION))
     blocked, contacts = _collide(layout, positions, targets)
@@ -65,13 +59,9 @@ def place(layout: MazeLayout, position: np.ndarray) -> np.ndarray:
 
 def _collide(layout: MazeLayout, positions: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Check along which axes steps hit a wall.
+    Check along which axes steps to targets less than 1 away hit a wall, shape ``(n, 2)``.
 
-    :param layout: the maze
-    :param positions: positions before the steps, shape ``(n, 2)``
-    :param targets: positions after the steps if there were no walls, less than 1 away on each axis, shape ``(n, 2)``
-    :return: whether the motion along each axis ends at a wall, and the coordinates of the lines between cells that the step
-        would cross, both of shape ``(n, 2)``
+    Return that, and the coordinates of the lines between cells that the steps would cross.
     """
     centers = np.rint(positions)
     crossings = np.rint(targets) - centers  # -1, 0 or 1

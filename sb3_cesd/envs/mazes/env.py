@@ -3,13 +3,19 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from PIL import Image, ImageDraw
 
-from sb3_cesd.common.arguments import checked
-from sb3_cesd.envs.actions import finite_actions
-from sb3_cesd.envs.mazes.coverage import CoverageReward
-from sb3_cesd.envs.mazes.drawing import draw_trail
+from sb3_cesd.common.arguments import checked, finite_actions
 from sb3_cesd.envs.mazes.dynamics import MAX_ACTION, move, place, sample_starts
 from sb3_cesd.envs.mazes.layouts import MazeLayout, get_layout
+
+WALL_COLOR, TRAIL_COLOR, AGENT_COLOR = (0, 0, 0), (31, 119, 180), (214, 39, 40)
+#: Size of a cell [pixels]
+PIXELS_PER_CELL = 48
+#: Images are drawn this many times larger and scaled down, for smooth lines
+OVERSAMPLING = 3
+#: Margin around the maze, and sizes of what is drawn [cells]
+MARGIN, WALL_WIDTH, TRAIL_WIDTH, START_RADIUS, AGENT_RADIUS = 0.15, 0.06, 0.04, 0.06, 0.1
 
 
 def maze_spaces(layout: MazeLayout) -> tuple[spaces.Box, spaces.Box]:
@@ -18,12 +24,49 @@ def maze_spaces(layout: MazeLayout) -> tuple[spaces.Box, spaces.Box]:
     return spaces.Box(low, high, dtype=np.float32), spaces.Box(-MAX_ACTION, MAX_ACTION, (2,), np.float32)
 
 
+class CoverageReward:
+    """Rewards of the first visits of bins, each the share of all free bins; environments have their own memories."""
+
+    def __init__(self, layout: MazeLayout, n_envs: int) -> None:
+        self.layout = layout
+        #: Whether each bin was visited, shape ``(n_envs, n_free_bins)``
+        self.visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
+
+    def __call__(self, positions: np.ndarray) -> np.ndarray:
+        """Reward new positions, one per environment, and remember their bins."""
+        visited = (np.arange(len(positions)), self.layout.bin_indices(positions))
+        rewards = ~self.visited[visited] / np.float32(self.visited.shape[1])
+        self.visited[visited] = True
+        return rewards
+
+
+def draw_trail(layout: MazeLayout, trail: np.ndarray) -> np.ndarray:
+    """Draw the walls, the trail of an episode, shape ``(n, 2)``, its start (black) and the agent (red)."""
+    scale = PIXELS_PER_CELL * OVERSAMPLING
+    size = np.rint((layout.high - layout.low + 2 * MARGIN) * PIXELS_PER_CELL).astype(int)
+    image = Image.new("RGB", (int(size[0]) * OVERSAMPLING, int(size[1]) * OVERSAMPLING), "white")
+    draw = ImageDraw.Draw(image)
+
+    def pixels(points: np.ndarray) -> list[tuple[float, float]]:
+        x, y = ((points - layout.low + MARGIN) * scale).T
+        return list(zip(x.tolist(), (image.height - y).tolist(), strict=True))
+
+    draw.line(pixels(trail), fill=TRAIL_COLOR, width=round(TRAIL_WIDTH * scale), joint="curve")
+    for segment in layout.segments:
+        draw.line(pixels(segment), fill=WALL_COLOR, width=round(WALL_WIDTH * scale))
+    for end in pixels(layout.segments.reshape(-1, 2)):
+        draw.circle(end, WALL_WIDTH / 2 * scale, fill=WALL_COLOR)
+    draw.circle(pixels(trail[:1])[0], START_RADIUS * scale, fill=WALL_COLOR)
+    draw.circle(pixels(trail[-1:])[0], AGENT_RADIUS * scale, fill=AGENT_COLOR)
+    return np.asarray(image.resize((int(size[0]), int(size[1])), Image.Resampling.BOX))
+
+
 class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     """
     A point in a maze (Campos et al., 2020). It observes its position (x, y) and moves by (dx, dy), each in ±0.95.
 
     Episodes never terminate; the registered ids truncate them after 50 steps. They start at a random position in the start
-    cell, or at the one passed as ``reset(options={"position": (x, y)})``.
+    cell, or at the one passed as ``reset(options={"position": (x, y)})``. ``info["position"]`` is (x, y, 0) after a step.
 
     With the reward ``"coverage"``, returns measure state coverage: the reward is the fraction of the free bins (0.05 wide, 0.1
     in the bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
@@ -61,27 +104,15 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         wanted = (options or {}).get("position")
         start = sample_starts(self.layout, 1, self.np_random) if wanted is None else place(self.layout, wanted)[None]
         if self._coverage is not None and (seed is not None or len(self._trail) == 1):
-            self._coverage.forget()
+            self._coverage.visited[:] = False
         self._trail = [start]
         return start[0].astype(np.float32), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """
-        Step the environment.
-
-        :param action: displacement (dx, dy), shape ``(2,)``
-        :return: observation, reward, terminated, truncated and info, as usual
-        :raises ValueError: if the action has the wrong shape, or is not finite
-        """
         positions = move(self.layout, self._trail[-1], finite_actions(action, (1, 2)), self.np_random)
         self._trail.append(positions)
         reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
-        return positions[0].astype(np.float32), reward, False, False, {}
+        return positions[0].astype(np.float32), reward, False, False, {"position": self.position}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """
-        Draw the maze and the trail of the episode.
-
-        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
-        """
         return None if self.render_mode is None else draw_trail(self.layout, np.concatenate(self._trail))

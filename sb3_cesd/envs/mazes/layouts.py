@@ -13,6 +13,19 @@ import numpy as np
 
 from sb3_cesd.common.arguments import check_value
 
+#: Length of an episode, in steps
+HORIZON = 50
+#: Id -> name of the layout
+MAZES: dict[str, str] = {
+    "MazeSquareA-v0": "square_a",
+    "MazeSquareB-v0": "square_b",
+    "MazeSquareC-v0": "square_c",
+    "MazeSquareD-v0": "square_d",
+    "MazeTree-v0": "tree",
+    "MazeBottleneck-v0": "bottleneck",
+    "MazeCorridor-v0": "corridor",
+}
+
 #: Coordinate of walls on one axis -> ranges they span on the other axis
 Walls = Mapping[float, Sequence[tuple[float, float]]]
 
@@ -42,12 +55,12 @@ class MazeLayout:
 
     @cached_property
     def low(self) -> np.ndarray:
-        """Return the lower left corner of the bounding box, shape ``(2,)``."""
+        """Lower left corner of the bounding box, shape ``(2,)``."""
         return np.array([min(self.vertical), min(self.horizontal)])
 
     @cached_property
     def high(self) -> np.ndarray:
-        """Return the upper right corner of the bounding box, shape ``(2,)``."""
+        """Upper right corner of the bounding box, shape ``(2,)``."""
         return np.array([max(self.vertical), max(self.horizontal)])
 
     @cached_property
@@ -105,23 +118,20 @@ class MazeLayout:
         """Return the number of bins in the cells that can be reached, the denominator of state coverage."""
         return self.n_free_cells * self.bins_per_cell**2
 
-    @cached_property
-    def cell_ranks(self) -> np.ndarray:
-        """Return how many free cells come before each free cell, shape ``(n_columns + 2, n_rows + 2)``."""
-        return np.cumsum(self.free_cells).reshape(self.free_cells.shape) - 1
-
     def is_free(self, positions: np.ndarray) -> np.ndarray:
-        """
-        Check which positions are in cells that can be reached.
-
-        :param positions: positions, shape ``(..., 2)``
-        :return: whether each is in such a cell, shape ``(...)``
-        """
+        """Check which positions, shape ``(..., 2)``, are in cells that can be reached, shape ``(...)``."""
         inside = np.all((positions > self.low) & (positions < self.high), axis=-1)
-        column, row = np.moveaxis(
-            np.where(np.expand_dims(inside, -1), np.rint(positions) - self.origin, 0).astype(np.int64), -1, 0
-        )
-        return self.free_cells[column, row]
+        indices = np.where(inside[..., None], np.rint(positions) - self.origin, 0).astype(np.int64)
+        return self.free_cells[indices[..., 0], indices[..., 1]]
+
+    def bin_indices(self, positions: np.ndarray) -> np.ndarray:
+        """Look up the bins of positions in free cells, shape ``(n, 2)``: from 0 to ``n_free_bins - 1``, shape ``(n,)``."""
+        # Counted from the outer corner of the ring of outside cells, which has the index (0, 0)
+        bins = np.floor((positions - (self.origin - 0.5)) * self.bins_per_cell).astype(np.int64)
+        cells, bins_in_cell = np.divmod(bins, self.bins_per_cell)
+        # Number of free cells before each free cell
+        ranks = (np.cumsum(self.free_cells).reshape(self.free_cells.shape) - 1)[cells[:, 0], cells[:, 1]]
+        return (ranks * self.bins_per_cell + bins_in_cell[:, 0]) * self.bins_per_cell + bins_in_cell[:, 1]
 
 
 def _mirrored(walls: Walls) -> Walls:
@@ -234,12 +244,6 @@ LAYOUTS: dict[str, MazeLayout] = {
 
 
 def get_layout(name: str) -> MazeLayout:
-    """
-    Look up a layout.
-
-    :param name: one of :data:`LAYOUTS`
-    :return: the layout of this name
-    :raises ValueError: if the name is unknown
-    """
+    """Look up one of :data:`LAYOUTS`."""
     check_value("layout", name, tuple(LAYOUTS))
     return LAYOUTS[name]

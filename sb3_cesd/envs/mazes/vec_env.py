@@ -1,5 +1,4 @@
 import time
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -8,30 +7,26 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.common.arguments import PositiveInt, checked
-from sb3_cesd.envs.actions import finite_actions
-from sb3_cesd.envs.mazes.coverage import CoverageReward
-from sb3_cesd.envs.mazes.drawing import draw_trail
+from sb3_cesd.common.arguments import PositiveInt, checked, finite_actions
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
-from sb3_cesd.envs.mazes.env import maze_spaces
-from sb3_cesd.envs.mazes.ids import HORIZON
-from sb3_cesd.envs.mazes.layouts import get_layout
+from sb3_cesd.envs.mazes.env import CoverageReward, maze_spaces
+from sb3_cesd.envs.mazes.layouts import HORIZON, get_layout
 
 
 class MazeVecEnv(VecEnv):
     """
-    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, which are moved together by NumPy.
+    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, moved together by NumPy, without images.
 
-    All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``. All
-    points share one random number generator. With ``reward="coverage"``, each ``reset()`` forgets the visited bins.
+    All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``,
+    with positions at the ends of episodes only. All points share one random number generator. With ``reward="coverage"``, each
+    ``reset()`` forgets the visited bins.
 
     :param layout: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
     :param n_envs: number of environments
     :param max_episode_steps: length of an episode, in steps
     :param reward: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`; ``"coverage"`` takes one byte per environment and bin (7 to
         12 KB per environment)
-    :param render_mode: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
-    :raises ValueError: if the layout, reward or render mode is unknown, or ``n_envs`` or ``max_episode_steps`` is not positive
+    :raises ValueError: if the layout or reward is unknown, or ``n_envs`` or ``max_episode_steps`` is not positive
     """
 
     actions: np.ndarray
@@ -43,17 +38,15 @@ class MazeVecEnv(VecEnv):
         n_envs: PositiveInt,
         max_episode_steps: PositiveInt = HORIZON,
         reward: Literal["none", "coverage"] = "none",
-        render_mode: Literal["rgb_array"] | None = None,
     ) -> None:
         self.layout = get_layout(layout)
         self.reward = reward
         self.max_episode_steps = max_episode_steps
-        self.render_mode = render_mode  # read by VecEnv.__init__
+        self.render_mode = None  # read by VecEnv.__init__
         super().__init__(n_envs, *maze_spaces(self.layout))
         self._coverage = CoverageReward(self.layout, n_envs) if reward == "coverage" else None
         self._rng = np.random.default_rng()
         self._positions = np.tile(np.array(self.layout.start_cell, dtype=np.float64), (n_envs, 1))
-        self._trails: list[np.ndarray] = []  # positions in this episode, (n_envs, 2) each; empty without render mode
         self._n_steps = 0
         self._returns = np.zeros(n_envs)
         self._start_time = time.time()
@@ -67,7 +60,7 @@ class MazeVecEnv(VecEnv):
         if self._seeds[0] is not None:
             self._rng = np.random.default_rng(self._seeds[0])
         if self._coverage is not None:
-            self._coverage.forget()
+            self._coverage.visited[:] = False
         self._start_episodes()
         # Seeds and options are only used once
         self._reset_seeds()
@@ -78,12 +71,6 @@ class MazeVecEnv(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """
-        Step all environments.
-
-        :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions have the wrong shape, or are not finite
-        """
         self._positions = move(self.layout, self._positions, finite_actions(self.actions, (self.num_envs, 2)), self._rng)
         self._n_steps += 1
         if self._coverage is None:
@@ -97,14 +84,10 @@ class MazeVecEnv(VecEnv):
             self._start_episodes()
         else:
             infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-            self._record()
         return self._positions.astype(np.float32), rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         pass
-
-    def get_images(self) -> Sequence[np.ndarray | None]:
-        return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute: each environment has its own ``position``, all others are shared."""
@@ -116,13 +99,7 @@ class MazeVecEnv(VecEnv):
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *method_args, indices: VecEnvIndices = None, **method_kwargs) -> list[Any]:
-        """Call a method of the environments. The only one is ``render``, which returns an image of each."""
-        if method_name != "render":
-            raise AttributeError(f"MazeVecEnv has no method {method_name!r} of one environment: use DummyVecEnv with MazeEnv.")
-        if self.render_mode is None:
-            return [None for _ in self._get_indices(indices)]
-        trails = np.stack(self._trails, axis=1)  # (n_envs, n_steps + 1, 2)
-        return [draw_trail(self.layout, trails[idx]) for idx in self._get_indices(indices)]
+        raise AttributeError(f"MazeVecEnv has no method {method_name!r} of one environment: use DummyVecEnv with MazeEnv.")
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """Return true for ``Monitor``: the ``infos`` contain its entries, and SB3 relies on this answer."""
@@ -135,21 +112,15 @@ class MazeVecEnv(VecEnv):
                 self._positions[idx] = place(self.layout, options["position"])
         self._n_steps = 0
         self._returns[:] = 0.0
-        self._trails.clear()
-        self._record()
-
-    def _record(self) -> None:
-        if self.render_mode is not None:
-            self._trails.append(self._positions.copy())
 
     def _final_infos(self) -> list[dict[str, Any]]:
-        """Make the ``infos`` of the last step of the episodes."""
         seconds = round(time.time() - self._start_time, 6)
         return [
             {
                 "TimeLimit.truncated": True,
-                "terminal_observation": observation,
+                "terminal_observation": position.astype(np.float32),
+                "position": np.append(position, 0.0),
                 "episode": {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds},
             }
-            for observation, episode_return in zip(self._positions.astype(np.float32), self._returns.tolist(), strict=True)
+            for position, episode_return in zip(self._positions, self._returns.tolist(), strict=True)
         ]

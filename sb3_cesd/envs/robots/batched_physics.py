@@ -24,7 +24,6 @@ class BatchedArray(np.ndarray):
         return powers.reshape(values.shape).view(BatchedArray)
 
     def ravel(self, order: Any = "C") -> np.ndarray:
-        """Flatten the value of each simulation."""
         return self.reshape(-1, self.shape[-1])
 
     def __array_function__(self, func: Callable, types: Any, args: Any, kwargs: Any) -> Any:
@@ -68,12 +67,7 @@ class BatchedData:
 
 
 class NamedField:
-    """
-    A field indexed by names, as in dm_control.
-
-    :param field: the field
-    :param axes: converters of names to indices, one per axis of the field of a single simulation
-    """
+    """A field indexed by names, as in dm_control; ``axes`` convert names to indices, for each axis of a single simulation."""
 
     def __init__(self, field: BatchedArray, axes: Any) -> None:
         self._field = field
@@ -105,20 +99,14 @@ class NamedData:
 
 
 def batch_physics(physics: Any, batch: Any) -> Any:
-    """
-    Make a Physics that reads many simulations at once.
-
-    :param physics: dm_control's Physics of a single simulation
-    :param batch: the simulations
-    :return: a copy of ``physics`` whose methods return a :class:`BatchedArray` each
-    """
+    """Copy dm_control's Physics of a single simulation, so that its methods return a :class:`BatchedArray` of many."""
     batched = physics.copy(share_model=True)
     batched._data = BatchedData(batch, physics.model)
     named_data = NamedData(batched._data, physics.named.data)
     batched._named = batched._named._replace(data=named_data)
 
     def bind(element: Any) -> SimpleNamespace:
-        """Look up the position of an element; dm_control's method returns arrays of its own class."""
+        # dm_control's method returns arrays of its own class
         return SimpleNamespace(xpos=getattr(named_data, POSITION_FIELDS[element.tag])[element.full_identifier])
 
     batched.bind = bind
@@ -126,13 +114,7 @@ def batch_physics(physics: Any, batch: Any) -> Any:
 
 
 def flat_observations(task: Any, physics: Any) -> np.ndarray:
-    """
-    Compute the observations of a dm_control's task.
-
-    :param task: the task
-    :param physics: made by :func:`batch_physics`
-    :return: observations, shape ``(n_envs, obs_dim)``, float32
-    """
+    """Compute the observations of a task of dm_control, shape ``(n_envs, obs_dim)``."""
     parts = [np.asarray(part) for part in task.get_observation(physics).values()]
     flat = [part.reshape(-1, part.shape[-1]) for part in parts]
     observations = np.empty((flat[0].shape[1], sum(len(part) for part in flat)), dtype=np.float32)

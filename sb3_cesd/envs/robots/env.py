@@ -5,8 +5,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
-from sb3_cesd.common.arguments import PositiveInt, check_value, checked
-from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.common.arguments import PositiveInt, check_value, checked, finite_actions
 from sb3_cesd.envs.robots.gl import check_display, explain_rendering, import_physics
 
 #: Tasks of each domain; a domain is a module of this folder
@@ -85,32 +84,23 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
 
     @property
     def physics(self) -> Any:
-        """Return dm_control's Physics."""
+        """dm_control's Physics."""
         return self._dm_env.physics
 
     @property
     def position(self) -> np.ndarray:
-        """Return the position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
+        """Position of the torso (jaco: of the hand) in the world [m], shape ``(3,)``."""
         return self._module.position(self.physics)
 
     @property
     def dt(self) -> float:
-        """Return the duration of a step [s]."""
+        """Duration of a step [s]."""
         return self._dm_env.control_timestep()
-
-    @property
-    def random_state(self) -> np.random.RandomState:
-        """Return the random number generator of the initial states."""
-        return self._shimmy_env.np_random
-
-    @random_state.setter
-    def random_state(self, random_state: np.random.RandomState) -> None:
-        self._shimmy_env.np_random = random_state
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
-            self.random_state = make_random_state(seed)
+            self._shimmy_env.np_random = make_random_state(seed)
         observation, _ = self._shimmy_env.reset()
         if self._window is not None:
             self._show()
@@ -118,14 +108,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._last_observation.copy(), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """
-        Step the environment.
-
-        :param action: action of the shape of the action space
-        :return: observation, reward, terminated (the simulation diverged), truncated (the time limit is reached) and info
-        :raises ValueError: if the action has the wrong shape, or is not finite
-        :raises RuntimeError: if there is no display for ``render_mode="human"``
-        """
         action = self.scale_action(finite_actions(action, self.action_space.shape))
         try:
             observation, reward, _, truncated, _ = self._shimmy_env.step(action)
@@ -142,12 +124,6 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """
-        Render the robot.
-
-        :return: the image for ``render_mode="rgb_array"``, shape ``(height, width, 3)``, uint8; otherwise ``None``
-        :raises RuntimeError: if the machine can't render
-        """
         # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
         buffer = self.physics.model.vis.global_
         buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
@@ -179,11 +155,6 @@ def make_random_state(seed: int | None = None) -> np.random.RandomState:
 
 
 def named_warnings(counts: np.ndarray) -> dict[str, int]:
-    """
-    Name the warnings of MuJoCo.
-
-    :param counts: how often each was raised, shape ``(n_warnings,)``
-    :return: counts of those that were raised, by name
-    """
+    """Name the warnings of MuJoCo that were raised, by how often each was, shape ``(n_warnings,)``."""
     [mujoco] = import_physics("mujoco")
     return {name: int(count) for name, count in zip(mujoco.mjtWarning.__members__, counts, strict=False) if count > 0}

@@ -48,14 +48,7 @@ def load_triton() -> None:
 
 
 def import_physics(*names: str) -> list[ModuleType]:
-    """
-    Import modules that need MuJoCo, after choosing a rendering backend. This takes a second, so do it only when needed.
-
-    :param names: modules to import
-    :return: the modules
-    :raises ModuleNotFoundError: if dm_control is not installed
-    :raises RuntimeError: if the backend that ``MUJOCO_GL`` asks for is not available
-    """
+    """Import modules that need MuJoCo, after choosing a rendering backend. This takes a second, so do it only when needed."""
     choose_gl_backend()
     try:
         return [import_module(name) for name in names]
@@ -80,11 +73,7 @@ def explain_rendering() -> Iterator[None]:
 
 
 def check_display() -> None:
-    """
-    Check that a window can be opened: without a display, GLFW ends the process of Gymnasium's viewer.
-
-    :raises RuntimeError: if there is no display
-    """
+    """Check that a window can be opened: without a display, GLFW ends the process of Gymnasium's viewer."""
     import glfw
 
     if not (glfw.init() and glfw.get_primary_monitor()):

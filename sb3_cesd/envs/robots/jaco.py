@@ -77,7 +77,6 @@ def make(task: str, environment_class: Any = FastResetEnvironment) -> dm_env.Env
 
 
 def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
-    """Concatenate the observables, shape ``(55,)``."""
     return np.concatenate([np.ravel(observation[name]) for name in OBSERVABLES])
 
 
@@ -88,12 +87,9 @@ def position(physics: Any) -> np.ndarray:
 
 class BatchedObservations:
     """
-    Observations of many arms at once, bit-identical to those of :func:`flatten`.
+    Observations of many arms at once, shape ``(n_envs, 55)``, bit-identical to those of :func:`flatten`.
 
     dm_control's own formulas transpose and contract the arrays of a single simulation, so they are reimplemented here.
-
-    :param model: MuJoCo's model of the arm
-    :param batch: the simulations
     """
 
     def __init__(self, model: Any, batch: Any) -> None:
@@ -111,7 +107,6 @@ class BatchedObservations:
         self._sensordata = batch.bind("sensordata")
 
     def __call__(self) -> np.ndarray:
-        """Compute the observations, shape ``(n_envs, 55)``, float32."""
         n_envs = len(self._qpos)
         observations = np.empty((n_envs, OBS_DIM), dtype=np.float32)
         angles = self._qpos[:, self._joint_qpos]
@@ -129,6 +124,6 @@ class BatchedObservations:
 
 
 def _sensor_indices(model: Any, names: list[str]) -> np.ndarray:
-    """Look up where the readings of sensors are in ``sensordata``."""
+    """Where the readings of sensors are in ``sensordata``."""
     sensors = [model.sensor(name) for name in names]
     return np.concatenate([sensor.adr[0] + np.arange(sensor.dim[0]) for sensor in sensors])

@@ -1,11 +1,12 @@
-from typing import Any
-
 import dm_env
 import mujoco
 import numpy as np
 from dm_control.rl import control
 from dm_control.suite import common, quadruped
 from dm_control.utils import rewards
+
+from sb3_cesd.envs.robots.walker import flatten as flatten
+from sb3_cesd.envs.robots.walker import position as position
 
 #: Target speed of each task [m/s]
 SPEEDS = {"stand": 0.0, "walk": 0.5, "run": 5.0}
@@ -18,10 +19,9 @@ HEIGHT_STEP = 0.01  # step of the search for the initial height [m]
 
 
 class Physics(quadruped.Physics):
-    """dm_control's quadruped, with the height of its centre of mass."""
+    """dm_control's quadruped, with the height of its whole body's centre of mass [m]."""
 
     def center_of_mass_height(self) -> float:
-        """Return the height of the whole body's centre of mass [m]."""
         return self.named.data.subtree_com["torso"][2]
 
 
@@ -65,13 +65,7 @@ class Jump(Move):
 
 
 def lowest_free_height(physics: Physics, orientation: np.ndarray) -> float:
-    """
-    Search for the lowest multiple of 1 cm at which the quadruped, with its legs at rest, touches nothing.
-
-    :param physics: dm_control's Physics; its state is overwritten
-    :param orientation: quaternion of the torso, shape ``(4,)``
-    :return: height of the torso [m]
-    """
+    """Search for the lowest multiple of 1 cm at which the quadruped, with its legs at rest, touches nothing [m]."""
     model, data = physics.model.ptr, physics.data.ptr
     mujoco.mj_resetData(model, data)
     data.qpos[3:7] = orientation
@@ -101,12 +95,3 @@ def make(task: str) -> dm_env.Environment:
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,
     )
-
-
-def flatten(observation: dict[str, np.ndarray]) -> np.ndarray:
-    return observation["observations"]
-
-
-def position(physics: Any) -> np.ndarray:
-    """Return the position of the torso [m], shape ``(3,)``."""
-    return physics.named.data.xpos["torso"].copy()

@@ -11,11 +11,10 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from sb3_cesd.common.arguments import PositiveInt, checked
-from sb3_cesd.envs.actions import finite_actions
+from sb3_cesd.common.arguments import PositiveInt, checked, finite_actions
+from sb3_cesd.envs.registration import HORIZONS
 from sb3_cesd.envs.robots.env import RobotEnv, make_random_state, named_warnings
 from sb3_cesd.envs.robots.gl import import_physics
-from sb3_cesd.envs.robots.ids import HORIZONS
 
 #: Wrappers of ``gym.make``, which a batch does not need
 PLAIN_WRAPPERS = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
@@ -89,12 +88,6 @@ class RobotVecEnv(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """
-        Step all environments.
-
-        :return: observations, rewards, dones and infos
-        :raises ValueError: if the actions have the wrong shape, or are not finite
-        """
         actions = finite_actions(self.actions, (self.num_envs, *self._robot.action_space.shape))
         warnings_before = self._warnings.copy()
         self._ctrl[:] = self._robot.scale_action(actions)
@@ -123,17 +116,10 @@ class RobotVecEnv(VecEnv):
         return self.env_method("render")
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute: each environment has its own ``position`` and ``physics`` (a copy), all others are shared."""
-        values = []
-        for idx in self._get_indices(indices):
-            if attr_name == "position":
-                values.append(self._positions[idx].copy())
-            elif attr_name == "physics":
-                self._show(idx)
-                values.append(self._robot.physics.copy(share_model=True))
-            else:
-                values.append(self._env.get_wrapper_attr(attr_name))
-        return values
+        """Return an attribute: each environment has its own ``position``, all others are shared."""
+        if attr_name == "position":
+            return [self._positions[idx].copy() for idx in self._get_indices(indices)]
+        return [self._env.get_wrapper_attr(attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute that the environments share; it has no effect on the simulations."""
@@ -178,7 +164,7 @@ class RobotVecEnv(VecEnv):
         self._observe(), self._rewards(), self._read_positions()
 
     def _start_episode(self, idx: int) -> None:
-        self._robot.random_state = self._random_states[idx]
+        self._robot._shimmy_env.np_random = self._random_states[idx]
         self._last_observations[idx] = self._robot.reset()[0]
         self._positions[idx] = self._robot.position
         self._batch.warning[idx] = 0
@@ -192,7 +178,6 @@ class RobotVecEnv(VecEnv):
         self._mujoco.mj_forward(self._model, self._data)
 
     def _final_info(self, idx: int, diverged: bool) -> dict[str, Any]:
-        """Return the ``info`` at the end of an episode, and write the monitor file."""
         seconds = round(time.time() - self._start_time, 6)
         episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}
         if self._results_writers:
@@ -267,5 +252,4 @@ def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, list[ResultsWriter]]:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

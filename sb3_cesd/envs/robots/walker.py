@@ -16,10 +16,9 @@ CONTROL_TIMESTEP = 0.025  # [s]
 
 
 class Physics(walker.Physics):
-    """dm_control's walker, with its angular momentum."""
+    """dm_control's walker, with the signed angular momentum of its whole body about the y axis [kg m^2 / s]."""
 
     def angular_momentum(self) -> float:
-        """Return the signed angular momentum of the whole body about the y axis [kg m^2 / s]."""
         return self.named.data.subtree_angmom["torso"][1]
 
 

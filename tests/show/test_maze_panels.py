@@ -4,7 +4,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
-from sb3_cesd.metrics.plots import draw_maze_panels
+from sb3_cesd.show.figures import draw_maze_panels
 
 
 def test_maze_panels(tmp_path):

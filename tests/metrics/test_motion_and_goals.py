@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNorm
 
 from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.envs.robots.observation_scale import SCALES
+from sb3_cesd.envs.robots.locomotion import SCALES
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import (
     best_skill_scores,
@@ -22,10 +22,10 @@ from sb3_cesd.metrics import (
     task_returns,
     zero_shot_goals,
 )
-from sb3_cesd.metrics.environments import env_layout, normalize, robot_name, unnormalize
+from sb3_cesd.metrics.environments import normalize, unnormalize
 from sb3_cesd.metrics.goals import GoalResults, trajectory_skills
-from sb3_cesd.metrics.motion import mean_speeds, skill_motion
 from sb3_cesd.metrics.rollouts import RandomActions
+from sb3_cesd.metrics.summary import mean_speeds, skill_motion
 from sb3_cesd.metrics.tasks import EXPERT_RETURNS, held_out_best, tasks_of
 
 
@@ -87,16 +87,6 @@ def test_speeds_by_hand():
     assert mean_speeds(paths, np.array([[12, 30]]), dt=0.5) == pytest.approx(((144 - 36) / 6 + 6 * 5) / 7 / 0.5)
 
 
-@pytest.mark.parametrize("n_steps", [1, 19])
-def test_random_actions_move_and_hidden_ones_do_not(n_steps):
-    env = make_vec_env("Pendulum-v1", 4)
-    assert play_and_measure(RandomActions(env.action_space, 1), env, n_rollouts=4, n_steps=n_steps)[0]["moving_share"] == 1
-    kwargs = {"func": np.zeros_like, "observation_space": env.observation_space}
-    blind = make_vec_env("Pendulum-v1", 2, wrapper_class=gym.wrappers.TransformObservation, wrapper_kwargs=kwargs)
-    metrics, _ = play_and_measure(RandomActions(env.action_space, 1), blind, n_rollouts=2, n_steps=n_steps)
-    assert metrics["moving_share"] == 0 and metrics["knn_accuracy"] == 0.5 and metrics["particle_entropy"] == 0
-
-
 def motion_of(env):
     return measure_motion(env, collect_rollouts(ByHand(env), env, n_rollouts=1, n_steps=60, seed=0))
 
@@ -126,18 +116,6 @@ def test_back_and_forth():
     stacked = make_vec_env("Pendulum-v1", wrapper_class=lambda env: gym.wrappers.FrameStackObservation(env, 3))
     rollouts = collect_rollouts(RandomActions(stacked.action_space), VecNormalize(stacked), 1, 5)
     assert unnormalize(VecNormalize(stacked), rollouts.observations).shape == (2, 1, 6, 9)
-
-
-class Namesake(gym.Wrapper):
-    """Attributes that happen to be called like those of mazes and robots."""
-
-    layout, robot, domain = "desk", "ant", "walker"
-
-
-def test_robots_and_mazes_are_known():
-    wrapped = make_vec_env(lambda: Namesake(gym.make("Pendulum-v1")))
-    assert env_layout(wrapped) is None and robot_name(wrapped) is None
-    assert robot_name(make_vec_env("Jaco-v0")) == "jaco" and env_layout(make_vec_env("MazeTree-v0")).name == "tree"
 
 
 def test_an_arm_is_measured_by_its_hand():
