@@ -68,11 +68,6 @@ class SkillMotion(NamedTuple):
     random_speeds: dict[str, float]
     moves: np.ndarray
 
-    @property
-    def moving_share(self) -> float:
-        """Share of the skills that move, from 0 to 1."""
-        return float(self.moves.mean())
-
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0) -> np.ndarray:
     """
@@ -166,7 +161,7 @@ def play_and_measure(
     metrics = skill_metrics(rollouts, clusters, layout, bin_size)
     if layout is None:
         motion = measure_motion(env, rollouts, seed=seed or 0)
-        metrics["moving_share"] = motion.moving_share
+        metrics["moving_share"] = float(motion.moves.mean())
         parts = [part for part in ("torso", "hand") if part in motion.speeds]
         metrics |= {f"{part}_speed": float(np.median(motion.speeds[part])) for part in parts}
     return metrics, rollouts

@@ -70,7 +70,6 @@ def test_other_environments_by_hand():
     assert motion.speeds["observation"] == pytest.approx([4 / std[0], 1 / std[1], 0])
     # From step 20 on: half of the steps of a rollout that is shorter than 100
     assert motion.random_speeds["observation"] == 0 and motion.moves.tolist() == [True, True, False]
-    assert motion.moving_share == pytest.approx(2 / 3)
 
 
 def test_speeds_by_hand():

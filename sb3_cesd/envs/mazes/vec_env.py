@@ -79,11 +79,13 @@ class MazeVecEnv(VecEnv):
             rewards = self._coverage(self._positions)
         self._returns += rewards
         done = self._n_steps >= self.max_episode_steps
+        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": done} for _ in range(self.num_envs)]
         if done:
-            infos = self._final_infos()
+            seconds = round(time.time() - self._start_time, 6)
+            for info, position, episode_return in zip(infos, self._positions, self._returns.tolist(), strict=True):
+                info["terminal_observation"], info["position"] = position.astype(np.float32), np.append(position, 0.0)
+                info["episode"] = {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds}
             self._start_episodes()
-        else:
-            infos = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         return self._positions.astype(np.float32), rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
@@ -112,15 +114,3 @@ class MazeVecEnv(VecEnv):
                 self._positions[idx] = place(self.layout, options["position"])
         self._n_steps = 0
         self._returns[:] = 0.0
-
-    def _final_infos(self) -> list[dict[str, Any]]:
-        seconds = round(time.time() - self._start_time, 6)
-        return [
-            {
-                "TimeLimit.truncated": True,
-                "terminal_observation": position.astype(np.float32),
-                "position": np.append(position, 0.0),
-                "episode": {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds},
-            }
-            for position, episode_return in zip(self._positions, self._returns.tolist(), strict=True)
-        ]

@@ -102,7 +102,14 @@ class RobotVecEnv(VecEnv):
         dones = diverged | (self._n_steps == self.max_episode_steps)
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         for idx in np.flatnonzero(dones).tolist():
-            infos[idx] = self._final_info(idx, bool(diverged[idx]))
+            seconds = round(time.time() - self._start_time, 6)
+            episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}
+            if self._results_writers:
+                self._results_writers[idx].write_row(episode)
+            infos[idx] = {"terminal_observation": observations[idx].copy(), "episode": episode}
+            infos[idx]["TimeLimit.truncated"] = not diverged[idx]
+            if diverged[idx]:
+                infos[idx]["physics_warnings"] = named_warnings(self._warnings[idx])
             self._start_episode(idx)
         return observations.copy(), rewards.astype(np.float32), dones, infos
 
@@ -130,7 +137,8 @@ class RobotVecEnv(VecEnv):
         method = getattr(self._robot, method_name)
         results = []
         for idx in self._get_indices(indices):
-            self._show(idx)
+            self._mujoco.mj_setState(self._model, self._data, self._batch.state[idx], self._state)
+            self._mujoco.mj_forward(self._model, self._data)
             results.append(method(*method_args, **method_kwargs))
         return results
 
@@ -171,20 +179,6 @@ class RobotVecEnv(VecEnv):
         self._mujoco.mj_getState(self._model, self._data, self._batch.state[idx], self._state)
         self._n_steps[idx] = 0
         self._returns[idx] = 0.0
-
-    def _show(self, idx: int) -> None:
-        """Put the robot into the state of a simulation."""
-        self._mujoco.mj_setState(self._model, self._data, self._batch.state[idx], self._state)
-        self._mujoco.mj_forward(self._model, self._data)
-
-    def _final_info(self, idx: int, diverged: bool) -> dict[str, Any]:
-        seconds = round(time.time() - self._start_time, 6)
-        episode = {"r": round(float(self._returns[idx]), 6), "l": int(self._n_steps[idx]), "t": seconds}
-        if self._results_writers:
-            self._results_writers[idx].write_row(episode)
-        warnings = {"physics_warnings": named_warnings(self._warnings[idx])} if diverged else {}
-        observation = self._last_observations[idx].copy()
-        return {"TimeLimit.truncated": not diverged, "terminal_observation": observation, "episode": episode, **warnings}
 
 
 @checked
