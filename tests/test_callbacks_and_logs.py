@@ -7,8 +7,6 @@ from stable_baselines3.common.callbacks import (
     CheckpointCallback,
     EvalCallback,
     EveryNTimesteps,
-    StopTrainingOnMaxEpisodes,
-    StopTrainingOnNoModelImprovement,
 )
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger
@@ -44,17 +42,6 @@ def test_logged_figures_agree_with_each_other(logged):
     for name in ("clusters/share", "skills/share"):
         assert sum(row[f"{name}_{skill:02d}"] for skill in range(4)) == pytest.approx(1.0, rel=1e-5)
     assert 0 <= row["intrinsic/agreement"] <= 1 and 0 <= row["intrinsic/empty_clusters"] < 4
-
-
-def test_return_of_each_skill(make_model):
-    """With one skill all the time, its return is that of the episode."""
-    memory = Memory()
-    model = make_model(skill_duration=None)
-    model.set_skill(2)
-    model.set_logger(Logger(None, [memory]))
-    model.learn(200, log_interval=1)
-    assert memory.rows[0]["rollout/ep_rew_skill_02"] == pytest.approx(memory.rows[0]["rollout/ep_rew_mean"], rel=1e-4)
-    assert "rollout/ep_rew_skill_00" not in memory.rows[0]
 
 
 def test_losses_are_means_since_the_last_log(make_model, monkeypatch):
@@ -115,25 +102,10 @@ def test_evaluation_of_a_fixed_skill(make_model):
     assert own.skills.tolist() == [2], "a wrapper of the user stays as it is"
 
 
-def test_evaluations_that_do_not_weigh_skills_alike_warn(make_model):
-    callbacks = [EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1000, n_eval_episodes=n, verbose=0) for n in (3, 8)]
-    with pytest.warns(UserWarning, match="n_eval_episodes") as told:
-        make_model().learn(10, callback=callbacks)
-    assert len(told) == 1
-
-
 def test_nested_callbacks_are_found(make_model):
     inner = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1, n_eval_episodes=1, verbose=0)
     make_model().learn(60, callback=[CallbackList([EveryNTimesteps(50, inner)])])
     assert isinstance(inner.eval_env, VecSkillObservation)
-
-
-def test_training_can_be_stopped(make_model, tmp_path):
-    model = make_model().learn(5000, callback=StopTrainingOnMaxEpisodes(2))
-    assert model.num_timesteps == 400
-    stop = StopTrainingOnNoModelImprovement(max_no_improvement_evals=1, min_evals=1)
-    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=50, n_eval_episodes=1, callback_after_eval=stop, verbose=0)
-    assert make_model(learning_rate=1e-9).learn(2000, callback=callback).num_timesteps < 2000
 
 
 @pytest.mark.parametrize(

@@ -90,15 +90,6 @@ def test_no_flipped_bit_of_a_model_loads_other_weights(files):
     assert refused > 15
 
 
-def test_names_without_a_suffix(files, tmp_path):
-    model = load(files)
-    model.save(tmp_path / "new" / "model")
-    model.save_replay_buffer(str(tmp_path / "new" / "buffer"))
-    assert sorted(os.listdir(tmp_path / "new")) == ["buffer.pkl", "model.zip"]
-    model.load_replay_buffer(tmp_path / "new" / "buffer")
-    assert CeSD.load(tmp_path / "new" / "model", device="cpu").n_skills == 4
-
-
 @pytest.mark.parametrize("name", ["model.zip", "buffer.pkl"])
 def test_an_exception_while_saving_keeps_the_file(files, name, monkeypatch, tmp_path):
     def fail(*args, **kwargs):

@@ -2,11 +2,8 @@
 
 import math
 
-import gymnasium as gym
-import numpy as np
 import pytest
 import torch as th
-from gymnasium import spaces
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -61,33 +58,6 @@ def test_actions_and_states_of_optimizers_are_checked_too(make_model, tmp_path):
     with pytest.raises(TrainingDiverged, match="exp_avg"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
-
-
-class Failing(gym.Env):
-    """Returns NaN after 50 steps, as an observation or a reward."""
-
-    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
-    action_space = spaces.Box(-1, 1, (1,))
-
-    def __init__(self, kind):
-        self.kind, self.n_steps = kind, 0
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.ones(2), {}
-
-    def step(self, action):
-        self.n_steps += 1
-        value = np.nan if self.n_steps == 50 else 1.0
-        return np.full(2, value if self.kind == "observation" else 1.0), value, False, self.n_steps % 20 == 0, {}
-
-
-@pytest.mark.parametrize("kind", ["observation", "reward"])
-def test_what_environments_return_is_checked_before_it_is_stored(make_model, kind):
-    model = make_model(Failing(kind))
-    with pytest.raises(ValueError, match=f"time step 50: the {kind} is not finite"):
-        model.learn(200)
-    assert model.replay_buffer.size() == 49 and np.isfinite(model.replay_buffer.rewards).all()
 
 
 @pytest.mark.parametrize("train_freq", [16, (1, "episode")])

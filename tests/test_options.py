@@ -65,29 +65,10 @@ def test_rewards_are_discounted_on_demand(model):
     assert env.step(0)[1] == 4 + 0.5 * 5 + 0.25 * 6, "discounting starts anew with each skill"
 
 
-def test_a_time_limit_counts_the_steps_of_the_environment(model):
-    env = SkillOptions(gym.wrappers.TimeLimit(Counter(), 5), model, duration=3)
-    env.reset()
-    assert env.step(1)[2:4] == (False, False)
-    _, reward, terminated, truncated, info = env.step(1)
-    assert (reward, terminated, truncated, info["n_steps"]) == (4 + 5, False, True, 2)
-
-
 def test_duration_is_that_of_the_model_by_default(make_model):
     assert SkillOptions(Counter(), make_model(skill_duration=5)).duration == 5
     with pytest.raises(ValueError, match="pass duration, the steps until the next choice"):
         SkillOptions(Counter(), make_model(skill_duration=None))
-
-
-def test_observations_are_normalised_for_the_model_alone(make_model):
-    vec_normalize = VecNormalize(make_vec_env("Pendulum-v1"))
-    model = make_model(vec_normalize).learn(60)
-    env = SkillOptions(Counter(), model, duration=1, vec_normalize=vec_normalize)
-    observation, _ = env.reset()
-    env.step(2)
-    expected, _ = model.predict(vec_normalize.normalize_obs(observation), skill=2)
-    assert (env.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
-    assert observation[0] == 0
 
 
 @pytest.mark.parametrize("around", [False, True])
@@ -117,35 +98,6 @@ def test_other_algorithms_learn_on_top(model):
         observation, _ = env.reset()
         choice, _ = learner.predict(observation)
         assert choice.shape == () and env.step(choice)[-1]["skill"] == choice, "a loop without a VecEnv"
-
-
-def test_choosing_well_beats_the_best_skill(make_model):
-    """A task that no skill does alone: first one side, then the other."""
-
-    class Alternate(Counter):
-        def step(self, action):
-            observation, _, terminated, truncated, info = super().step(action)
-            return observation, float(np.sign(action[0]) == (1 if self.n_steps <= 4 else -1)), terminated, truncated, info
-
-    class Sides:
-        """Skill z pushes to the left if z is odd."""
-
-        def __init__(self, model):
-            self.model = model
-
-        def __getattr__(self, name):
-            return getattr(self.model, name)
-
-        def predict(self, observation, deterministic=False, skill=None):
-            return np.array([-1.0 if skill % 2 else 1.0], dtype=np.float32), None
-
-    env = SkillOptions(Alternate(), Sides(make_model()), duration=2)
-    learner = DQN(
-        "MlpPolicy", env, learning_rate=5e-3, learning_starts=50, train_freq=1, target_update_interval=20, gamma=0.9,
-        exploration_fraction=0.5, policy_kwargs={"net_arch": [16]}, seed=0, device="cpu",
-    )  # fmt: skip
-    learner.learn(600)
-    assert evaluate_policy(learner, env, 2, warn=False)[0] == 7
 
 
 @pytest.mark.parametrize(

@@ -94,23 +94,6 @@ def test_set_skill(model, actions):
     assert model.predict(BATCH)[0] == pytest.approx(actions[[0, 1, 2, 3, 0, 1]])
 
 
-@pytest.mark.parametrize("n_envs", [1, 3])
-def test_evaluate_policy_goes_through_the_skills(model, n_envs, monkeypatch):
-    followed = []
-    predict = model.policy.actor.forward
-
-    def spy(obs):
-        followed.append(obs["skill"].argmax(dim=1).tolist())
-        return predict(obs)
-
-    monkeypatch.setattr(model.policy.actor, "forward", spy)
-    evaluate_policy(model, make_vec_env("Pendulum-v1", n_envs), n_eval_episodes=4 * n_envs)
-    episodes = [followed[start] for start in range(0, 800, 200)]
-    assert sorted(skill for episode in episodes for skill in episode) == sorted(list(range(4)) * n_envs)
-    # The skill stays for the episode
-    assert all(followed[step] == episodes[step // 200] for step in range(800))
-
-
 class Lasting(gym.Env):
     """Always observes the same; an episode of a given action lasts longer than those of all others."""
 
@@ -149,25 +132,9 @@ def test_skills_count_alike_whatever_their_episodes_last(model, actions, n_envs,
         assert np.bincount(played, minlength=4).tolist() == [2, 2, 2, 2]
 
 
-def test_actions_are_unscaled(make_model):
-    model = make_model()
-    actions = model.predict(np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32) * 50, skill=0)[0]
-    assert 1.0 < np.abs(actions).max() <= 2.0
-
-
 @pytest.mark.parametrize("shape", [(1,), (2,), (4,), (6,), (7,), (8,), (2, 7), (1, 2, 3), ()])
 def test_wrong_size(model, shape):
     """Among them that of an observation with its skill appended."""
     for observation in (np.zeros(shape, np.float32), {"observation": np.zeros(shape, np.float32), "skill": VECTORS[0]}):
         with pytest.raises(ValueError, match="observation shape"):
             model.predict(observation)
-
-
-@pytest.mark.parametrize("skill", [-1, 4, 1.5, np.array([0, 9])])
-def test_unknown_skill(model, skill):
-    obs = BATCH[:2] if isinstance(skill, np.ndarray) else OBS
-    with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
-        model.predict(obs, skill=skill)
-    if not isinstance(skill, np.ndarray):
-        with pytest.raises(ValueError, match="choose an integer from 0 to 3"):
-            model.set_skill(skill)

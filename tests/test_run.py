@@ -172,30 +172,6 @@ def test_action_noise_of_the_user_replaces_ours(make_model):
     assert buffer.actions[60:120, 0] == pytest.approx(model.policy.scale_action(greedy), abs=1e-4)
 
 
-@pytest.mark.parametrize("net_arch", [[], [8], [8, 6, 4], {"pi": [8], "qf": [12, 10]}])
-def test_net_arch(make_model, net_arch):
-    model = make_model(policy_kwargs={"net_arch": net_arch, "activation_fn": th.nn.ELU, "n_critics": 3}).learn(60)
-    assert len(model.critic.q_networks) == 3
-    qf = net_arch["qf"] if isinstance(net_arch, dict) else net_arch
-    assert [layer.weight.shape[2] for layer in model.critic.q_networks[0].layers] == [*qf[1:], 1]
-    if len(qf) > 1:
-        assert isinstance(model.critic.q_networks[0].activation, th.nn.ELU)
-
-
-@pytest.mark.parametrize("share", [False, True])
-def test_features_extractor(make_model, share):
-    policy_kwargs = {"net_arch": [8, 8], "features_extractor_class": SmallExtractor, "share_features_extractor": share}
-    model = make_model(policy_kwargs=policy_kwargs)
-    assert (model.critic.features_extractor is model.actor.features_extractor) == share
-    actor_extractor = model.actor.features_extractor.net[0].weight
-    before, target_before = actor_extractor.clone(), model.critic_target.features_extractor.net[0].weight.clone()
-    model.learn(100)
-    assert (actor_extractor != before).any() and (model.critic_target.features_extractor.net[0].weight != target_before).any()
-    shared = set(model.actor.features_extractor.parameters())
-    in_critic_optimizer = {p for group in model.critic.optimizer.param_groups for p in group["params"]}
-    assert not shared & in_critic_optimizer
-
-
 def test_target_follows_by_polyak(make_model):
     model = make_model(tau=0.25)
     model.learn(42)
@@ -213,3 +189,13 @@ def test_training_mode(make_model):
     assert not model.policy.training and not model.actor.training
     model.train(1, 32)
     assert model.actor.training and model.critic.training and not model.critic_target.training
+
+
+@pytest.mark.parametrize("algorithm", [CeSD, DIAYN])
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_all_networks_have_the_activation_of_policy_kwargs(algorithm, layer_norm):
+    kwargs = {"net_arch": [8, 8], "activation_fn": th.nn.ELU, "layer_norm": layer_norm}
+    policy = algorithm("MlpPolicy", "Pendulum-v1", n_skills=4, buffer_size=100, policy_kwargs=kwargs).policy
+    for network in (policy.actor, policy.critic, policy.critic_target):
+        kinds = {type(module) for module in network.modules()}
+        assert th.nn.ELU in kinds and th.nn.ReLU not in kinds

@@ -32,47 +32,6 @@ def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
     assert env.obs_rms.mean.shape == (3,), "the skill is not normalised"
 
 
-def test_the_end_of_an_episode_is_stored_raw(make_model):
-    model = make_model(normalized()).learn(201)
-    terminal = model.replay_buffer.next_observations["observation"][199, 0]
-    assert np.hypot(*terminal[:2]) == pytest.approx(1.0, abs=1e-4)
-    assert (terminal != model.replay_buffer.observations["observation"][200, 0]).any(), (
-        "not the first observation of the next episode"
-    )
-
-
-class Counter(gym.Env):
-    """Observes integers, and ends after seven steps."""
-
-    observation_space = gym.spaces.Box(0, 255, (4,), np.int64)
-    action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time, self.seen = 0, [self.np_random.integers(0, 255, 4)]
-        return self.seen[-1], {}
-
-    def step(self, action):
-        self.time += 1
-        self.seen.append(self.np_random.integers(0, 255, 4))
-        return self.seen[-1], 0.0, False, self.time == 7, {}
-
-
-def test_the_end_of_an_episode_of_integers_is_stored_as_it_is(make_model):
-    ends = []
-
-    class Noted(Counter):
-        def step(self, action):
-            result = super().step(action)
-            if result[3]:
-                ends.append(result[0])
-            return result
-
-    model = make_model(VecNormalize(make_vec_env(Noted, seed=0))).learn(210)
-    stored = model.replay_buffer.next_observations["observation"][6:210:7, 0]
-    assert len(ends) == 30 and stored.dtype == np.int64 and (stored == np.array(ends)).all()
-
-
 def test_evaluation_synchronises_the_statistics(make_model):
     env, eval_env = normalized(), normalized(training=False, norm_reward=False)
     make_model(env).learn(100, callback=EvalCallback(eval_env, eval_freq=100, n_eval_episodes=1, verbose=0))
@@ -106,19 +65,6 @@ def test_statistics_that_are_missing_are_asked_for(trained, use, env):
     others.obs_rms.count = 10
     with pytest.raises(ValueError, match="trained with"):
         use(CeSD.load(path, env=statistics, device="cpu"), vec_normalize=others)
-
-
-def test_options_are_normalised_by_the_environment_of_the_model(trained):
-    path, statistics = trained
-    task = gym.make("Pendulum-v1")
-    found = SkillOptions(task, CeSD.load(path, env=statistics, device="cpu"), duration=2)
-    given = SkillOptions(task, CeSD.load(path, device="cpu"), duration=2, vec_normalize=statistics)
-    assert found.vec_normalize is given.vec_normalize is statistics
-    steps = []
-    for options in (found, given):
-        options.reset(seed=0)
-        steps.append(options.step(1)[0])
-    assert (steps[0] == steps[1]).all()
 
 
 def test_learning_on_with_other_normalisation_warns(trained, make_model):

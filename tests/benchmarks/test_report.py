@@ -138,13 +138,6 @@ def test_misuse_names_the_remedy(call, tmp_path, arguments, remedy):
     assert result.code == 2 and remedy in " ".join(result.err.split()) and not (tmp_path / "report").exists()
 
 
-def test_unfinished_methods_are_left_out_of_aggregates(call, tmp_path):
-    rows = [{"method": method, "seed": seed} for method in ("cesd", "apt") for seed in (0, 1)]
-    runs = write(tmp_path / "runs.csv", *rows, *({"task": "WalkerWalk-v0", "seed": seed} for seed in (0, 1)))
-    text = call("report", runs, "--output", tmp_path / "report").out
-    assert "Without apt" in text and "| cesd | 4 | 0.09 [0.09, 0.09] |" in text and "No intervals" not in text
-
-
 def test_the_tables_of_a_robot():
     runs = pd.read_csv(RESULTS / "urlb" / "runs.csv")
     walked = runs[(runs.task == "WalkerWalk-v0") & (runs.method == "cesd")].final_return

@@ -2,17 +2,13 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from join import join
-from runs import keys_of, only_one, read_rows, run_missing, versions, write_rows
+from runs import read_rows, run_missing, versions
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 RUNS = [{"method": method, "seed": seed} for method in ("a", "b") for seed in (0, 1)]
@@ -60,65 +56,6 @@ def test_a_lost_worker_costs_its_run_alone(tmp_path, capsys):
     rows = run_missing([{"seed": seed} for seed in range(5)], do, tmp_path / "runs.csv", n_jobs=2)
     assert rows.set_index("seed").score.to_dict() == {seed: 2.0 * seed for seed in range(5)}
     assert "A worker was lost" in capsys.readouterr().out
-
-
-def test_a_run_stays_known_when_others_turn_its_column_into_text(tmp_path):
-    path, names = tmp_path / "runs.csv", ("seed", "task_params")
-    rows = pd.DataFrame([{"seed": 0}])  # older than the column
-    for number, params in enumerate((0, '{"tau": 0.1}', 0), start=1):
-        write_rows(path, pd.concat([rows, pd.DataFrame([{"seed": number, "task_params": params}])]))
-        rows = read_rows(path)
-    assert keys_of(rows, names) == [("0", "0"), ("1", "0"), ("2", '{"tau": 0.1}'), ("3", "0")]
-
-
-def test_two_processes_do_not_write_one_file(tmp_path):
-    path = tmp_path / "runs.csv"
-    with only_one(path), pytest.raises(RuntimeError, match="--output"):
-        run_missing(RUNS, pytest.fail, path, n_jobs=1)
-    run_missing(RUNS, lambda run: {"score": 1.0}, path, n_jobs=1)
-    assert [file.name for file in tmp_path.iterdir()] == ["runs.csv"]
-
-
-DRIVER = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {folder!r})
-from runs import run_missing
-output = Path(sys.argv[1])
-
-def do(run):
-    import os, time
-    (output / f"worker_{{os.getpid()}}").touch()
-    time.sleep(300)
-
-run_missing([{{"seed": seed}} for seed in range(2)], do, output / "runs.csv", n_jobs=2)
-"""
-
-
-def alive(process):
-    """Whether a process runs (a zombie does not)."""
-    stat = Path(f"/proc/{process}/stat")
-    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-
-
-def wait_for(condition):
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "in vain"
-        time.sleep(0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_no_worker_survives_its_parent(tmp_path, number):
-    (tmp_path / "driver.py").write_text(DRIVER.format(folder=str(FOLDER)))
-    with subprocess.Popen([sys.executable, tmp_path / "driver.py", tmp_path], stderr=subprocess.DEVNULL) as driver:
-        wait_for(lambda: len(list(tmp_path.glob("worker_*"))) == 2)
-        workers = [int(file.name.removeprefix("worker_")) for file in tmp_path.glob("worker_*")]
-        os.kill(driver.pid, number)
-        assert driver.wait(60) == {signal.SIGKILL: -9, signal.SIGTERM: 143}[number]
-    wait_for(lambda: not any(map(alive, workers)))
 
 
 def test_rows_of_several_machines_are_joined(call, tmp_path):

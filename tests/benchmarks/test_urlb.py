@@ -1,7 +1,6 @@
 """Robots: skills, tasks learned from them, and goals by choosing among them."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -121,20 +120,6 @@ def test_metras_robots_and_goals(call, short, tmp_path):
     assert "Wrote" in call("skill_paths", tmp_path, "--pretrain-steps", 304).out, "of the paths that were kept"
     text = call("report", tmp_path, "--output", tmp_path).out
     assert "## SkillAnt-v0" in text and "### AntMultiGoal" in text and (tmp_path / "goals.png").stat().st_size > 5000
-
-
-def test_a_pretraining_that_fails_stops_its_own_tasks_alone(tmp_path, monkeypatch):
-    import urlb
-
-    def pretrain(run, **others):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(urlb, "pretrain", pretrain)
-    monkeypatch.setattr(urlb, "learn_task", lambda run, **others: {"final_return": 1.0})
-    monkeypatch.setattr(sys, "argv", ["urlb", *map(str, arguments_of(tmp_path, "--methods", "apt", "scratch"))])
-    with pytest.raises(RuntimeError, match=r"(?s)1 of 1 runs failed.*the disk is full"):
-        urlb.main()
-    assert read_rows(tmp_path / "runs.csv").method.tolist() == ["scratch"]
 
 
 @pytest.mark.parametrize(

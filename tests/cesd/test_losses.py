@@ -177,16 +177,6 @@ def test_loss_of_the_critic_trains_no_shared_extractor(make_model, share):
     assert model.actor.features_extractor.net.weight.grad.abs().max() > 0
 
 
-def test_tiled_and_ragged_updates_are_the_same(make_model, monkeypatch):
-    plan, parameters = ensembles.route, []
-    for tile_size in (None, 8):
-        monkeypatch.setattr("sb3_cesd.cesd.policies.route", lambda heads, n, tile_size=tile_size: plan(heads, n, tile_size))
-        # Adam would turn differences in the last digit of a gradient near zero into whole steps
-        model = make_model(learning_rate=0.1, policy_kwargs={"net_arch": [16, 16], "optimizer_class": th.optim.SGD}).learn(60)
-        parameters.append(th.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]))
-    th.testing.assert_close(*parameters, rtol=1e-4, atol=1e-5)
-
-
 def test_head_of_an_empty_cluster_has_a_zero_gradient_and_moving_moments(make_released):
     model = double(make_released(n_skills=4, target_policy_noise=0.0))
     batch = random_samples(th.tensor([0] * 9 + [1] * 6 + [2]), 4)
@@ -205,40 +195,6 @@ def test_head_of_an_empty_cluster_has_a_zero_gradient_and_moving_moments(make_re
     model.critic.optimizer.step()
     th.testing.assert_close(model.critic.optimizer.state[weight]["exp_avg"][3], before * 0.9)
     assert (before != 0).any()
-
-
-def test_actor_step_leaves_the_critic_alone(make_model, monkeypatch):
-    model = make_model().learn(60)
-    actor_loss, critic_step = model.actor_loss, model.critic.optimizer.step
-    gradients_of_the_critic = []
-
-    def step_and_clear():
-        critic_step()
-        model.critic.optimizer.zero_grad()
-
-    def loss_and_look(batch):
-        loss = actor_loss(batch)
-        assert not any(parameter.requires_grad for parameter in model.critic.parameters())
-        loss.register_hook(lambda _: gradients_of_the_critic.append([p.grad for p in model.critic.parameters()]))
-        return loss
-
-    monkeypatch.setattr(model.critic.optimizer, "step", step_and_clear)
-    monkeypatch.setattr(model, "actor_loss", loss_and_look)
-    model.train(1, 32)
-    assert all(parameter.grad is None for parameter in model.critic.parameters())
-    assert all(parameter.requires_grad for parameter in model.critic.parameters())
-    assert all(parameter.grad is not None for parameter in model.actor.parameters())
-    assert len(gradients_of_the_critic) == 1
-
-
-def test_fewer_heads_than_skills_share_them(make_released):
-    model = make_released(n_skills=4, ensemble_size=2)
-    assert model.critic.q_networks[0].layers[0].weight.shape[0] == 2
-    obs, actions = th.randn(5, 3), th.rand(5, 1)
-    values = [model.critic.q_values(obs, actions, th.full((5,), skill))[0] for skill in range(4)]
-    th.testing.assert_close(values[0], values[2])
-    th.testing.assert_close(values[1], values[3])
-    assert (values[0] != values[1]).any()
 
 
 @pytest.mark.parametrize("ensemble_size", [4, 2])

@@ -123,19 +123,6 @@ def test_bonus_is_alpha_over_count_plus_lambda_in_large_clusters_only(make_intri
     assert relabelled.pairs.rows is None and relabelled.pairs.weights is None, "but they train the critic"
 
 
-def test_what_is_logged(make_intrinsic, batch):
-    intrinsic = make_intrinsic(alpha=2.0)
-    batch = batch._replace(skills=th.zeros(BATCH_SIZE, dtype=th.long))
-    clusters = intrinsic.relabel(batch).clusters
-    logs = intrinsic.logs
-    shares = th.bincount(clusters, minlength=N_SKILLS) / BATCH_SIZE
-    th.testing.assert_close(logs["clusters/share"], shares)
-    assert logs["skills/share"].tolist() == [1, 0, 0, 0]
-    # Agreement is not disagreement, and empty clusters are not skills that were not followed
-    assert logs["intrinsic/agreement"].item() == pytest.approx(shares[0].item()) and shares[0] != 0.5
-    assert logs["intrinsic/empty_clusters"].item() == (shares == 0).sum().item() != 3
-
-
 @pytest.mark.parametrize(("swap", "predicted_from"), [("next", "observations"), ("self", "next_observations")])
 def test_prototypes_learn_to_predict_the_assignment_of_the_next_state(
     make_intrinsic, batch, monkeypatch, swap, predicted_from

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
-from sb3_cesd.checkpoints import folders, remaining_timesteps, resume
+from sb3_cesd.checkpoints import remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import BUFFER, CALLBACKS, MODEL, STATISTICS, checkpoints_in, find_checkpoint
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoint_found
@@ -101,16 +101,6 @@ def test_other_environments_are_refused(trained):
         resume(trained, "Pendulum-v1")
 
 
-def test_a_class_of_ones_own_is_passed(tmp_path):
-    class Own(CeSD):
-        pass
-
-    make_small(Own).learn(60, ResumableCheckpoint(tmp_path))
-    with pytest.raises(ValueError, match="model_class"):
-        resume(tmp_path, "Pendulum-v1", device="cpu")
-    assert isinstance(resume(tmp_path, "Pendulum-v1", device="cpu", model_class=Own), Own)
-
-
 def test_mistakes_are_refused_at_the_start(tmp_path):
     (tmp_path / "file").touch()
     for callback, name in (
@@ -134,18 +124,6 @@ def test_failure_leaves_the_others(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=rf"{MODEL}.*No space left.*Free some space"):
         make().learn(300, [ResumableCheckpoint(tmp_path, 100), Full()])
     assert names(tmp_path) == ["steps_000000000100"]
-
-
-def test_what_cannot_be_deleted_is_left(tmp_path, monkeypatch):
-    def move(source, target, replace=os.replace):
-        if Path(target).name == ".deleted":
-            raise PermissionError("in use")
-        replace(source, target)
-
-    monkeypatch.setattr(folders.os, "replace", move)
-    with pytest.warns(UserWarning, match="could not be deleted"):
-        make().learn(120, ResumableCheckpoint(tmp_path, 50, keep=1))
-    assert len(checkpoints_in(tmp_path)) == 3
 
 
 class Signal(BaseCallback):

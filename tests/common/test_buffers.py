@@ -42,32 +42,6 @@ def fill(n_envs, size, n_added, n_steps=3, seed=0):
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
-@pytest.mark.parametrize("n_added", [15, 73])
-@pytest.mark.parametrize("n_steps", [1, 3])
-def test_windows_equal_a_plain_loop(n_envs, n_added, n_steps):
-    buffer, history = fill(n_envs, 50, n_added, n_steps)
-    np.random.seed(0)
-    samples = buffer.sample(500)
-    assert samples.observations[:, 1].min() >= n_added - 50
-    for j in range(500):
-        env, time = samples.observations[j].int().tolist()
-        n_window, ret = 0, 0.0
-        while True:
-            ends, _, _, rewards = history[time + n_window]
-            ret += GAMMA**n_window * rewards[env]
-            n_window += 1
-            # An episode's end, the newest transition, or n_steps: whatever comes first
-            if ends[env] or time + n_window == n_added or n_window == n_steps:
-                break
-        last_ends, last_timeouts, _, _ = history[time + n_window - 1]
-        assert samples.rewards[j].item() == pytest.approx(ret, rel=1e-4, abs=1e-5)
-        assert samples.next_observations[j].tolist() == [env, time + n_window - (0.5 if last_ends[env] else 0)]
-        assert samples.discounts[j].item() == pytest.approx(GAMMA**n_window)
-        assert samples.dones[j].item() == float(last_ends[env] and not last_timeouts[env])
-        assert samples.skills[j].item() == history[time][2][env]
-
-
-@pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize("n_added", [15, 50, 73])
 @pytest.mark.parametrize("window", [2, 4, 60])
 def test_moving_averages_equal_a_plain_loop(n_envs, n_added, window):
@@ -103,18 +77,6 @@ def test_ends_of_overwritten_episodes_make_room():
     assert len(used) + len(buffer._free_slots) == len(buffer.last_observations["observation"]) <= 128
     nexts = (buffer.next_observations["observation"] - buffer.observations["observation"])[:, :, 1]
     assert (nexts == np.where(buffer.dones | buffer.timeouts, 0.5, 1.0)).all()
-
-
-def test_a_buffer_that_was_reset_forgets_all():
-    buffer, _ = fill(3, 40, 1000)
-    n_slots = len(buffer.last_observations["observation"])
-    buffer.reset()
-    assert buffer.size() == 0 and sorted(buffer._free_slots) == list(range(n_slots))
-    obs = with_skills(np.zeros((3, 2), np.float32), 0)
-    buffer.add(obs, with_skills(np.ones((3, 2), np.float32), 0), np.zeros((3, 1)), np.ones(3), np.ones(3), [{}] * 3)
-    samples = buffer.sample(8)
-    assert (samples.observations == 0).all() and (samples.next_observations == 1).all()
-    assert len(buffer._free_slots) == n_slots - 3
 
 
 def test_a_reset_without_an_end_is_noticed():
@@ -271,13 +233,3 @@ def test_time_limits_end_episodes_on_demand():
         samples = buffer.sample(200)
         dones = {int(obs[0]): done.item() for obs, done in zip(samples.observations, samples.dones, strict=True)}
         assert dones == {0: 0.0, 1: 0.0 if handle else 1.0, 2: 1.0}
-
-
-def test_pickle_keeps_moving_averages_across_the_end_of_the_ring():
-    buffer, _ = fill(2, 20, 33)
-    buffer.average_window = 8
-    loaded = pickle.loads(pickle.dumps(buffer))
-    assert loaded.average_window == 8
-    for name in ("average_observations", "average_next_observations"):
-        expected, actual = (np.random.seed(1) or getattr(each.sample(200), name) for each in (buffer, loaded))
-        assert (expected == actual).all()

@@ -3,8 +3,6 @@
 import errno
 import os
 import pickle
-import subprocess
-import sys
 
 import pytest
 from matplotlib.figure import Figure
@@ -37,35 +35,6 @@ def test_the_previous_file_stays_whole_whatever_goes_wrong(tmp_path):
     assert path.read_text() == "previous" and os.listdir(path.parent) == ["file"]
     write_text_whole(path, "new")
     assert path.read_text() == "new"
-
-
-def test_links_are_kept(tmp_path):
-    write_text_whole(tmp_path / "file", "text")
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    write_text_whole(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == "new"
-
-
-WRITER = """
-import sys
-from sb3_cesd.common.files import written_whole
-for number in range(30):
-    with written_whole(sys.argv[1]) as file:
-        for _ in range(50):
-            file.write(sys.argv[2].encode() * 2000)
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_write_one_path_leave_a_whole_file(tmp_path):
-    path = tmp_path / "file"
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), letter]) for letter in "abc"]
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        if path.exists():
-            seen.add(path.read_text())
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
-    assert seen <= {letter * 100_000 for letter in "abc"} and os.listdir(tmp_path) == ["file"]
 
 
 def test_figures_and_suffixes(tmp_path):

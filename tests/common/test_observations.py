@@ -8,7 +8,6 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 
 from sb3_cesd.common.observations import (
     add_skill,
-    check_plain_space,
     entries_of,
     plain_form,
     plain_space,
@@ -79,32 +78,3 @@ def test_features_are_floating_point_and_images_are_scaled_on_demand():
     doubles = th.zeros(2, 2, dtype=th.float64)
     assert to_features(doubles, BOX) is doubles, "nor is precision lost"
     assert to_features(th.ones(2, 2, dtype=th.int64), BOX).dtype == th.float32
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        spaces.Discrete(3),
-        spaces.Dict({"skill": BOX}),
-        spaces.Dict({"place": BOX, "mode": spaces.Discrete(3)}),
-        spaces.Dict({"a.b": BOX}),
-        spaces.Dict({0: BOX, 1: BOX}),
-        spaces.Dict({"keys": BOX, "place": BOX}),
-        spaces.Box(0, 1, (0,)),
-        spaces.Box(0, 1, ()),
-        spaces.Dict({"inner": spaces.Dict({"place": BOX})}),
-    ],
-)
-def test_spaces_without_room_for_a_skill(space):
-    with pytest.raises(ValueError, match="wrappers"):
-        check_plain_space(space)
-
-
-def test_long_spaces_are_described_in_a_few_words():
-    assert short(spaces.Box(-1, 1, (78,))) == "Box(-1, 1, (78,), float32)"
-    assert short(BOX) == "Box((2,), float32)"
-    assert (
-        short(spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": IMAGE}))
-        == "Dict(a: Box(0, 1, (2,), float32), b: Box(0, 255, (3, 40, 40), uint8))"
-    )
-    assert short(spaces.Discrete(3)) == "Discrete(3)"

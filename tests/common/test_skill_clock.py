@@ -110,11 +110,3 @@ def test_turns_replace_draws_until_they_are_over(space):
         clock.tick(np.zeros(2, dtype=bool), (clock.vectors == space.vectors[2]).all(axis=1).astype(float))
     assert (np.stack(acting) == space.vectors[(np.arange(2) + np.arange(8)[:, None] // 2) % 4]).all()
     assert turns.over and turns.mean_rewards().tolist() == [0, 0, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "name"), [({"duration": 0}, "duration"), ({"skill": 4}, "skill"), ({"skill": [2.0, 0.0, 0.0]}, "skill")]
-)
-def test_bad_arguments(kwargs, name):
-    with pytest.raises(ValueError, match=name):
-        SkillClock(2, SPHERE, **kwargs)

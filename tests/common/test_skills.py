@@ -49,10 +49,6 @@ def test_representatives_are_the_same_in_every_process(space):
     assert (space.encode(space.name_of(2)) == space.vectors[2]).all(), "also after it was read from JSON"
 
 
-def test_representatives_of_the_circle_are_at_equal_angles():
-    np.testing.assert_allclose(SphereSkills(2, 4).vectors, [[1, 0], [0, 1], [-1, 0], [0, -1]], atol=1e-7)
-
-
 @pytest.mark.parametrize("skill_type", SKILL_TYPES)
 def test_made_by_name(skill_type):
     space = make_skill_space(skill_type, 6, 3)
@@ -69,12 +65,6 @@ def test_discrete_skills_are_one_hot_vectors_by_index():
     expected = th.tensor([[-1, -1, 3, -1], [3, -1, -1, -1]]) / 3.0
     th.testing.assert_close(space.directions(th.tensor([2, 0])), expected)
     assert DiscreteSkills(256).stored_dtype == np.uint8 and DiscreteSkills(257).stored_dtype == np.int32
-
-
-def test_spaces_are_equal_if_their_skills_are():
-    for first in SPACES:
-        assert [first == second for second in SPACES] == [first is second for second in SPACES]
-    assert len({*SPACES, DiscreteSkills(5)}) == len(SPACES)
 
 
 @pytest.mark.parametrize(
@@ -96,19 +86,3 @@ def test_spaces_are_equal_if_their_skills_are():
 def test_unknown_skills_are_refused(space, skill, batch_shape):
     with pytest.raises(ValueError, match=r"skill"):
         space.encode(skill, batch_shape)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("discrete", 1), "n_skills"),
-        (("discrete", 2.5), "n_skills"),
-        (("torus", 4, 2), "skill_type"),
-        (("sphere", 4), "skill_dim"),
-        (("sphere", 4, 1), "skill_dim"),
-        (("cube", 4, 0), "skill_dim"),
-    ],
-)
-def test_bad_arguments(arguments, named):
-    with pytest.raises(ValueError, match=named):
-        make_skill_space(*arguments)

@@ -65,25 +65,6 @@ def counters(n_envs=1, env_class=Counter):
     return DummyVecEnv([env_class] * n_envs)
 
 
-def told(observation):
-    return observation["skill"].argmax(axis=-1)
-
-
-def test_observation_after_a_step_bears_the_next_skill_and_the_terminal_one_the_old():
-    env = VecSkillObservation(counters(), 50)
-    env.seed(0)
-    obs = env.reset()
-    for step in range(1, 11):
-        followed = told(obs)[0]
-        obs, _, dones, infos = env.step(np.zeros((1, 1)))
-        assert infos[0]["skill"] == followed and type(infos[0]["skill"]) is int
-        if step % 5 == 0:
-            terminal = infos[0]["terminal_observation"]
-            assert terminal["observation"].tolist() == [5, 5] and told(terminal) == followed
-            assert dones[0] and obs["observation"].tolist() == [[0, 0]]
-            assert told(obs)[0] == env.skills[0] != followed
-
-
 @each_type
 @pytest.mark.parametrize(
     "kwargs",
@@ -146,17 +127,6 @@ def test_other_skills_and_a_normalised_skill_are_refused():
         add_skill_observation(VecNormalize(wrapped), SKILLS, 50)
 
 
-@pytest.mark.parametrize("kwargs", [{"norm_obs_keys": ["observation"]}, {"norm_obs": False}])
-def test_normalising_the_rest_is_accepted(kwargs):
-    env = VecNormalize(add_skill_observation(counters(2), SKILLS, 50), **kwargs)
-    assert add_skill_observation(env, SKILLS, 50) is env
-    env.reset()
-    for _ in range(8):
-        obs, _, _, _ = env.step(np.zeros((2, 1)))
-        assert (obs["skill"] == SKILLS.encode(env.skills, (2,))).all(), "one-hot still"
-    assert (obs["observation"] != env.get_original_obs()["observation"]).any() == ("norm_obs_keys" in kwargs)
-
-
 @pytest.mark.parametrize("norm_obs", [True, False])
 @pytest.mark.parametrize("around", [False, True])
 @pytest.mark.parametrize(("env_class", "name"), [(Counter, "observation"), (Entries, "place")])
@@ -213,32 +183,6 @@ def test_turns_compare_rewards_that_are_not_normalised():
     assert turns.mean_rewards().tolist() == [1.0] * 4
 
 
-class KeyOfItsOwn(Counter):
-    observation_space = spaces.Dict({"skill": Counter.observation_space, "place": Counter.observation_space})
-
-
-class Discrete(Counter):
-    observation_space = spaces.Discrete(5)
-
-
-class Mixed(Counter):
-    observation_space = spaces.Dict({"place": Counter.observation_space, "mode": spaces.Discrete(5)})
-
-
-@pytest.mark.parametrize("env_class", [KeyOfItsOwn, Discrete, Mixed])
-def test_spaces_that_have_no_room_for_a_skill_are_refused(env_class):
-    with pytest.raises(ValueError, match="gymnasium"):
-        VecSkillObservation(counters(1, env_class), 4)
-
-
-@pytest.mark.parametrize(
-    "kwargs", [{"skill_space": 1}, {"skill_space": 4, "skill_duration": 0}, {"skill_space": 4, "order": "sorted"}]
-)
-def test_bad_arguments(kwargs):
-    with pytest.raises(ValueError, match=r"n_skills|skill_duration|order"):
-        VecSkillObservation(counters(), **kwargs)
-
-
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
 @pytest.mark.parametrize("space", [SKILLS, SPHERE], ids=repr)
 def test_copies_go_on_alike(clone, space):
@@ -253,22 +197,3 @@ def test_copies_go_on_alike(clone, space):
         (obs, *_, infos), (twin_obs, *_, twin_infos) = env.step(np.zeros((2, 1))), twin.step(np.zeros((2, 1)))
         assert obs.keys() == twin_obs.keys() and all((obs[name] == twin_obs[name]).all() for name in obs)
         assert all(np.array_equal(ours["skill"], theirs["skill"]) for ours, theirs in zip(infos, twin_infos, strict=True))
-
-
-class Shared(DummyVecEnv):
-    """All infos are one dictionary."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.info = {}
-
-    def step_wait(self):
-        observations, rewards, dones, _ = super().step_wait()
-        return observations, rewards, dones, [self.info] * self.num_envs
-
-
-def test_infos_are_not_those_of_the_environment():
-    env = VecSkillObservation(Shared([Counter] * 3), SKILLS, order="cycle")
-    env.reset()
-    infos = env.step(np.zeros((3, 1)))[-1]
-    assert [info["skill"] for info in infos] == [0, 1, 2] and env.venv.info == {}

@@ -63,11 +63,6 @@ def test_links_on_pypi_lead_to_the_repository():
     assert "'Issues': 'https://host.example/owner/name/issues'" in shown
 
 
-def test_a_build_at_home_names_no_repository():
-    shown = long_description(GITHUB_SERVER_URL="https://host.example", GITHUB_REPOSITORY="someone/else")
-    assert "(docs/quickstart.md)" in shown and "host" not in shown.splitlines()[-1] and "{'Paper': " in shown
-
-
 def test_readme_is_short():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 150 and text.count("docs/_static/") == 4

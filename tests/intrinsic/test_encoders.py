@@ -14,7 +14,6 @@ from sb3_cesd.intrinsic.encoders import (
     ICMEncoder,
     IdentityEncoder,
     TemporalEncoder,
-    make_encoder,
 )
 
 SKILLS = DiscreteSkills(3)
@@ -117,17 +116,3 @@ def test_temporal_distances_count_transitions_in_a_corridor():
     # States that are the same have a gradient, too
     encoder.loss(make_samples(th.ones(4, 2), th.ones(4, 2), th.zeros(4))).backward()
     assert all(parameter.grad.isfinite().all() for parameter in encoder.parameters())
-
-
-@pytest.mark.parametrize(
-    ("name", "kwargs", "named"),
-    [
-        ("pca", {}, "temporal"),
-        ("contrastive", {"temperature": 0}, "temperature"),
-        ("icm", {"features_dim": -1}, "features_dim"),
-        ("fourier", {"net_arch": [4]}, "encoder_kwargs has no 'net_arch'"),
-    ],
-)
-def test_bad_arguments(name, kwargs, named):
-    with pytest.raises(ValueError, match=named):
-        make_encoder(name, 3, 2, SKILLS, kwargs)

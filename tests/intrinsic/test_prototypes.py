@@ -58,11 +58,3 @@ def test_loss_is_the_cross_entropy_and_only_the_prediction_has_a_gradient():
     assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
     loss.backward()
     assert predicted.grad is not None and target.grad is None
-
-
-@pytest.mark.parametrize(
-    "kwargs", [{"temperature": 0.0}, {"sinkhorn_temperature": 0.0}, {"sinkhorn_iterations": 0}, {"swap": "both"}]
-)
-def test_bad_arguments(kwargs):
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        Prototypes(4, 3, **kwargs)

@@ -58,17 +58,6 @@ def test_losses_and_reward_of_metra(space, norm, slack):
     assert th.autograd.grad(dual_loss, [reward.features[0].weight], allow_unused=True) == (None,)
 
 
-def test_dual_variable_rises_where_steps_are_too_long():
-    space = SphereSkills(2)
-    for length, sign in ((5.0, 1), (0.01, -1)):
-        reward, batch = make(METRAReward, space), make_batch(space)
-        step = batch.observations + length * (batch.one_step_observations - batch.observations)
-        before = reward.log_lambda.item()
-        reward.update(batch._replace(one_step_observations=step))
-        assert math.copysign(1, reward.log_lambda.item() - before) == sign
-        assert reward.logs["intrinsic/lambda"].item() == pytest.approx(math.exp(reward.log_lambda.item()))
-
-
 def test_features_of_metra_measure_steps_in_a_corridor():
     """Its ends are a step apart as the crow flies."""
     th.manual_seed(0)
@@ -120,25 +109,6 @@ def test_spectral_layer_is_that_of_pytorch():
         output.square().sum().backward()
     th.testing.assert_close(ours.weight.grad, theirs.parametrizations.weight.original.grad)
     th.testing.assert_close(pickle.loads(pickle.dumps(ours))(inputs), theirs(inputs))
-
-
-def test_features_of_lsd_are_lipschitz_and_follow_the_skills():
-    """Skills move the first two of four dimensions; the last one moves a lot, but not as they please."""
-    th.manual_seed(0)
-    space = SphereSkills(2)
-    states, skills = th.randn(256, 4), space.draw_tensor(256, th.device("cpu"))
-    after = states + th.cat([skills, th.zeros(256, 1), 5 * th.randn(256, 1)], dim=1)
-    batch = make_samples(states, after, skills)._replace(one_step_observations=after)
-    reward = make_reward(LSDReward, space, net_arch=[32])
-    reward.set_optimizers(lambda parameters: th.optim.Adam(parameters, lr=2e-3))
-    learn(reward, batch, 300)
-    assert reward.reward(batch).mean() > 0.4, "of 1, the length of the moves"
-    reward.train()
-    for _ in range(500):
-        reward.features(batch.observations)
-    others = states + 1e-2 * th.randn_like(states)
-    stretch = moved(reward.eval(), states, others).norm(dim=1) / (others - states).norm(dim=1)
-    assert 0.5 < stretch.max() < 1.001
 
 
 @pytest.mark.parametrize(("weights", "slack"), [("normalized", 1e-6), ("precision", 0.5)])

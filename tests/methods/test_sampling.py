@@ -1,6 +1,5 @@
 """Sampling and relabelling have no side effects, and training samples by the method that users may override."""
 
-import numpy as np
 import torch as th
 from every_method import every_method
 from learned import differences, state_of
@@ -54,27 +53,6 @@ def test_a_buffer_that_overrides_sample_is_what_training_uses(method):
     model, usual = make_small(method, replay_buffer_class=Recorder).learn(70), make_small(method).learn(70)
     assert model._n_updates == 15 and model.replay_buffer.n_sampled == 15 * model.intrinsic.n_batches
     assert differences(model, usual)
-
-
-class Newest(SkillReplayBuffer):
-    """Draws the newest transition alone."""
-
-    def draw(self, batch_size):
-        return super().draw(batch_size) * 0 + th.tensor([[self.newest[0]], [0]])
-
-
-def test_drawing_can_be_overridden_in_a_graph_too():
-    model = make_small(METHODS["diayn"], replay_buffer_class=Newest, cuda_graph=True).learn(50)
-    assert len(model.replay_buffer.sample(8).observations.unique(dim=0)) == 1
-
-
-def test_sampling_is_gathering_what_was_drawn():
-    buffer = make_small(METHODS["diayn"]).learn(60).replay_buffer
-    np.random.seed(2)
-    sampled = buffer.sample(20)
-    np.random.seed(2)
-    gathered = buffer.gather(buffer.draw(20))
-    assert all(expected is None or (actual == expected).all() for expected, actual in zip(sampled, gathered, strict=True))
 
 
 class StepReward(METHODS["diayn"].reward_class):

@@ -5,15 +5,11 @@ import pickle
 
 import cloudpickle
 import numpy as np
-import pytest
 import torch as th
 from every_method import every_method, every_method_with
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecNormalize
-
-from sb3_cesd import CeSD
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 COPY = {
@@ -48,21 +44,6 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
     assert not differences(model, twin)
 
 
-@pytest.mark.parametrize("how", COPY)
-def test_normalised_environments_are_copied(how):
-    env = VecNormalize(make_vec_env("Pendulum-v1", 2))
-    model = make_small(CeSD, env).learn(80)
-    twin = COPY[how](model)
-    copied_env = twin.get_vec_normalize_env()
-    assert copied_env is not env and (copied_env.obs_rms.mean == env.obs_rms.mean).all()
-    # SB3 leaves out what it normalises
-    copied_env.set_venv(make_vec_env("Pendulum-v1", 2))
-    twin._last_obs = None
-    assert (twin.env.reset()["skill"].sum(axis=1) == 1).all()
-    twin.learn(40, reset_num_timesteps=False)
-    assert copied_env.obs_rms.count > env.obs_rms.count
-
-
 # The policy
 
 
@@ -85,17 +66,3 @@ def test_a_saved_policy_keeps_the_skill(method, tmp_path):
 
 
 # The replay buffer
-
-
-@every_method_with(emptied=[True, False])
-def test_a_buffer_is_loaded_in_place_of_none(method, emptied, tmp_path):
-    model = make_small(method, make_vec_env("Pendulum-v1", 2)).learn(80)
-    model.save_replay_buffer(tmp_path / "buffer.pkl")
-    arrays = {name: array.copy() for name, array in model.replay_buffer._arrays().items()}
-    if emptied:
-        model.replay_buffer = None
-    model.load_replay_buffer(tmp_path / "buffer.pkl")
-    assert model.replay_buffer.size() == 40 and model.replay_buffer.device == model.device
-    assert all((model.replay_buffer._arrays()[name] == array).all() for name, array in arrays.items())
-    model.learn(20, reset_num_timesteps=False)
-    assert model.replay_buffer.size() == 50

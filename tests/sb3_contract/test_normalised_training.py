@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalizati
 from tuning import Push
 
 from sb3_cesd import CeSD, VecSkillObservation
-from sb3_cesd.common.vec_normalize import TensorNormalization
 
 
 def inside(env, skill_space, **kwargs):
@@ -42,32 +41,6 @@ def test_both_learn_the_same(method, norm_reward):
     assert np.abs(observation.numpy()).max() == 1.5 and observation.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
     assert (first.env.reset()["skill"] == second.env.reset()["skill"]).all()
     assert all(skill_space.box.contains(skill) for skill in second.env.reset()["skill"])
-
-
-@pytest.mark.parametrize("wrap", [inside, outside])
-def test_observations_may_stop_being_normalised_and_be_normalised_again(wrap):
-    """Batches follow ``norm_obs``, as what the policy acts on does."""
-    model = make_small(CeSD, wrap(make_vec_env("Pendulum-v1"), make_small(CeSD).skill_space)).learn(60)
-    env, buffer = model.get_vec_normalize_env(), model.replay_buffer
-
-    def is_normalised():
-        np.random.seed(0)
-        observations = buffer.sample(50, env).observations.numpy()
-        np.random.seed(0)
-        raw = buffer.sample(50).observations.numpy()
-        return not np.array_equal(observations, raw)
-
-    assert is_normalised()
-    env.norm_obs = False
-    assert not is_normalised()
-    fresh = TensorNormalization(env, th.device("cpu"))
-    env.norm_obs = True
-    assert is_normalised()
-    fresh.update()
-    raw = th.tensor(buffer.observations["observation"][:50, 0])
-    expected = env.normalize_obs(raw.numpy() if wrap is inside else {"observation": raw.numpy(), "skill": None})
-    normalised = fresh.observations("observation", raw).numpy()
-    np.testing.assert_allclose(normalised, expected if wrap is inside else expected["observation"], rtol=1e-6)
 
 
 def _means(statistics):

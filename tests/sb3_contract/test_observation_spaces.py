@@ -1,7 +1,5 @@
 """Observations of any kind: dictionaries of vectors, images, stacks of frames, doubles and integers."""
 
-import copy
-
 import numpy as np
 import pytest
 from every_method import in_turn
@@ -12,9 +10,7 @@ from spaces_to_learn_in import RandomEnv
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
-from torch import nn
 from tuning import saved
 
 from sb3_cesd import CeSD, VecSkillObservation
@@ -107,24 +103,6 @@ def test_fine_tunes_and_evaluates(method, name):
 
 
 @pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("n_envs", [1, 2])
-def test_observations_with_a_skill_lie_in_their_space(name, n_envs):
-    """As SB3's check_env asks for, of resets, steps and ends of episodes."""
-    env = VecSkillObservation(make_env(name, n_envs), 4, skill_duration=7)
-    batch = env.reset()
-    for _ in range(45):
-        for idx in range(n_envs):
-            assert env.observation_space.contains({key: value[idx] for key, value in batch.items()})
-        batch, _, dones, infos = env.step(np.zeros((n_envs, 1), np.float32))
-        for done, info in zip(dones, infos, strict=True):
-            assert 0 <= info["skill"] < 4 and ("terminal_observation" in info) == done
-            assert not done or env.observation_space.contains(info["terminal_observation"])
-    plain = SPACES[name]
-    keys = [*plain.spaces] if isinstance(plain, spaces.Dict) else ["observation"]
-    assert set(env.observation_space.spaces) == {*keys, "skill"}
-
-
-@pytest.mark.parametrize("name", SPACES)
 def test_the_buffer_keeps_observations_as_they_are(name):
     """An image stays an image of bytes."""
     model = make_small(CeSD, make_env(name), **TINY)
@@ -136,13 +114,6 @@ def test_the_buffer_keeps_observations_as_they_are(name):
         stored = model.replay_buffer.observations[key]
         assert stored.dtype == space.dtype and stored.shape == (200, 1, *space.shape)
         assert (stored[:30] == np.stack([observation[key] for observation in seen])).all()
-
-
-def test_extractors_are_those_of_sb3():
-    assert isinstance(make_small(CeSD, make_env("vectors")).actor.features_extractor, CombinedExtractor)
-    assert isinstance(make_small(CeSD, make_env("channels first")).actor.features_extractor, FlattenExtractor)
-    model = make_small(CeSD, make_env("channels last"))
-    assert isinstance(model.env.venv, VecTransposeImage) and model.plain_space.shape == (3, 36, 36)
 
 
 images_with_channels_last = pytest.mark.parametrize("name", ["channels last", "image and vector"])
@@ -166,42 +137,6 @@ def test_metrics_are_of_images_as_the_model_observes_them(name):
     assert (model.predict_clusters(rows) == model.predict_clusters(observed)).all()
 
 
-def test_a_dictionary_learns_as_the_vector_of_its_entries():
-    """The entries in the order of the space, as SB3 concatenates them."""
-    flat = spaces.Box(-1, 1, (5,))
-    parts = spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Box(-1, 1, (3,))})
-
-    class Split(RandomEnv):
-        def __init__(self):
-            super().__init__(flat)
-            self.inner, self.observation_space = flat, parts
-
-        def reset(self, *, seed=None, options=None):
-            observation, info = Whole.reset(self, seed=seed)
-            return {"a": observation[:2], "b": observation[2:]}, info
-
-        def step(self, action):
-            observation, *rest = Whole.step(self, action)
-            return {"a": observation[:2], "b": observation[2:]}, *rest
-
-    class Whole(RandomEnv):
-        def __init__(self):
-            super().__init__(flat)
-
-        def reset(self, *, seed=None, options=None):
-            if seed is not None:
-                self.random = np.random.default_rng(seed)
-            self.time = 0
-            return self.random.uniform(-1, 1, 5).astype(np.float32), {}
-
-        def step(self, action):
-            self.time += 1
-            return self.random.uniform(-1, 1, 5).astype(np.float32), 0.0, False, self.time == 20, {}
-
-    whole, split = (make_small(CeSD, env_class()).learn(80) for env_class in (Whole, Split))
-    assert not differences(whole, split)
-
-
 @pytest.mark.parametrize("name", ["channels last", "vectors", "image and vector"])
 def test_frames_of_images_and_dictionaries_are_stacked(name):
     env = VecFrameStack(make_env(name, 2), 2)
@@ -221,31 +156,3 @@ def test_dictionaries_are_normalised(keys):
     assert std == pytest.approx(1 if keys != ["position"] else 3**-0.5, abs=0.15)
     loaded = CeSD.load(saved(model), VecNormalize(make_env("vectors"), norm_obs_keys=keys), device="cpu").learn(50)
     assert loaded._n_updates > model._n_updates
-
-
-def test_what_is_normalised_is_no_image():
-    """SB3 moves the channels of images first outside VecNormalize, but observations are stored as they are inside."""
-
-    def normalized(name, **kwargs):
-        # VecNormalize changes the space that it is given
-        space = copy.deepcopy(SPACES[name])
-        return VecNormalize(make_vec_env(lambda: RandomEnv(space), 2), **kwargs)
-
-    model = make_small(CeSD, normalized("image and vector"), **TINY).learn(60)
-    assert model.plain_space["camera"].shape == (36, 36, 3) and model._n_updates > 0
-    assert isinstance(model.actor.features_extractor.extractors["camera"], nn.Flatten)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda observation: {"position": observation["position"]},
-        lambda observation: observation["position"],
-        lambda observation: {**observation, "velocity": np.zeros(4)},
-        lambda observation: {**observation, "velocity": np.zeros((2, 3))},
-    ],
-)
-def test_other_observations_are_refused(change):
-    model = make_small(CeSD, make_env("vectors"))
-    with pytest.raises(ValueError):
-        model.predict(change(first_of(samples_of("vectors", 1))), deterministic=True)

@@ -104,22 +104,3 @@ def test_a_buffer_may_relabel_in_its_own_way(method, tmp_path):
     loaded.load_replay_buffer(tmp_path / "buffer")
     assert "reward_module" not in loaded.replay_buffer.__getstate__() and type(loaded.replay_buffer) is Doubled
     assert loaded.learn(40, reset_num_timesteps=False).replay_buffer.n_relabelled > model.replay_buffer.n_relabelled
-
-
-@pytest.mark.parametrize(
-    "kwargs",
-    [
-        {"n_skills": 1},
-        {"gamma": 1.5},
-        {"skill_duration": 0},
-        {"gradient_steps": -2},
-        {"noise_correlation": 1.0},
-        {"reward": "task"},
-        {"warm_up": "none"},
-        {"skill_type": "ball"},
-        {"optimize_memory_usage": True},
-    ],
-)
-def test_bad_arguments(kwargs):
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        make_small(DIAYN, **kwargs)

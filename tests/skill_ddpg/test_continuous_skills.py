@@ -5,9 +5,7 @@ import pytest
 import torch as th
 from learned import differences
 from small import make_small
-from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
 
@@ -115,23 +113,6 @@ def test_a_task_goes_on_with_one_of_them(method, skill_type, dim, choice, warm_u
     assert loaded.learn(20, reset_num_timesteps=False)._n_updates > model._n_updates
     with pytest.raises(ValueError, match="learns the task, the others do not"):
         model.set_skill(some_vector(model, 5))
-
-
-@every_kind
-def test_evaluations_go_through_those_that_an_index_stands_for(method, skill_type, dim):
-    model = make(method, skill_type, dim)
-    seen = []
-    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=60, n_eval_episodes=4, verbose=0)
-    callback._log_success_callback = lambda local, _: seen.append(local["info"]["skill"])
-    model.learn(60, callback=callback)
-    assert (np.array(seen)[::200] == model.skill_space.vectors).all()
-    returns, _ = evaluate_policy(model, make_vec_env("Pendulum-v1", 2), 4, return_episode_rewards=True)
-    assert len(set(returns)) == 4
-    vector = some_vector(model)
-    model.set_skill(vector)
-    callback = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=10, n_eval_episodes=1, verbose=0)
-    model.learn(10, callback=callback, reset_num_timesteps=False)
-    assert (callback.eval_env.skills == vector).all()
 
 
 @pytest.mark.parametrize(

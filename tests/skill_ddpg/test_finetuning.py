@@ -45,13 +45,6 @@ def test_actor_and_trunk_are_loaded_and_the_rest_is_that_of_a_model_from_scratch
     assert all(equal(scratch.policy.state_dict(), nothing.policy.state_dict()).values())
 
 
-@pytest.mark.parametrize("part", ["actor", "critic_trunk"])
-def test_parts_can_be_left_out(pretrained, finetune, part):
-    model = finetune(transfer=[part])
-    assert equal(model.actor.state_dict(), pretrained.actor.state_dict())["mu.0.weight"] == (part == "actor")
-    assert equal(model.critic.state_dict(), pretrained.critic.state_dict())["trunk.0.weight"] == (part == "critic_trunk")
-
-
 def test_head_of_the_skill_is_loaded_on_demand(released, finetune):
     model = finetune(model=released, skill=2, transfer=["critic_trunk", "critic_head"])
     observations, actions = th.as_tensor(OBS), th.zeros(2, 1)

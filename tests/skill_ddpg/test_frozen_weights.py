@@ -7,7 +7,6 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from tuning import saved
 
 from sb3_cesd import DIAYN, CeSD
-from sb3_cesd.common.torch_layers import frozen
 
 
 class HalfFrozen(BaseFeaturesExtractor):
@@ -47,10 +46,3 @@ def test_frozen_weights_of_an_extractor_are_never_trained(method, share):
             assert not trainable and (value == old[name][0]).all()
         for name, (value, trainable) in layers_of(learner, "new").items():
             assert trainable and (value != new[name][0]).any()
-
-
-def test_what_was_frozen_before_stays_frozen():
-    trainable, fixed = th.nn.Parameter(th.zeros(1)), th.nn.Parameter(th.zeros(1), requires_grad=False)
-    with frozen(iter([trainable, fixed])):
-        assert not trainable.requires_grad and not fixed.requires_grad
-    assert trainable.requires_grad and not fixed.requires_grad

@@ -44,16 +44,6 @@ def test_one_observation_or_one_goal_stands_for_all(method, skill_type):
 
 
 @with_goals
-def test_a_single_goal_has_a_single_skill(method, skill_type):
-    model = make(method, skill_type)
-    skills, skill = model.goal_skill(OBS, GOALS), model.goal_skill(OBS[2], GOALS[2])
-    assert np.shape(skill) == skills.shape[1:] and skill == pytest.approx(skills[2], abs=1e-5)
-    assert model.predict(OBS[2], skill=skill)[0].shape == (1,)
-    assert model.goal_skill(OBS[2].tolist(), GOALS[2].tolist()) == pytest.approx(skill)
-    assert model.goal_skill(OBS[2:3], GOALS[2]).shape == skills[:1].shape
-
-
-@with_goals
 def test_a_goal_that_is_reached_has_a_skill_that_can_be_followed(method, skill_type):
     model = make(method, skill_type)
     goals = GOALS.copy()
@@ -86,18 +76,6 @@ def test_a_single_state_has_a_single_cluster(method):
     for row, cluster in zip(OBS, clusters, strict=True):
         single = model.predict_clusters(row)
         assert np.shape(single) == () and single == cluster and model.predict(row, skill=single)[0].shape == (1,)
-
-
-@pytest.mark.parametrize("value", [np.full((4, 3), np.inf), OBS[:, :2], {"place": OBS}], ids=["infinite", "shape", "names"])
-@pytest.mark.parametrize("method", [METRA, CeSD])
-def test_what_is_no_observation_is_refused(method, value):
-    """By all methods, whether or not they have goals."""
-    model = make_small(method)
-    for call in (model.predict_clusters, lambda value: model.goal_skill(value, GOALS)):
-        with pytest.raises(ValueError, match="observation"):
-            call(value)
-    with pytest.raises(ValueError, match=r"goals|observation"):
-        model.goal_skill(OBS, value)
 
 
 def test_numbers_that_do_not_fit_each_other_are_refused():

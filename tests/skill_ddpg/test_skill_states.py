@@ -1,7 +1,5 @@
 """What skills do is remembered, and tells which of them does a task best."""
 
-import copy
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -56,15 +54,6 @@ def test_too_few_states_are_none(few):
     assert recent_states(make_buffer(2), None) is None
     assert recent_states(make_buffer(20, skill_type="sphere"), None) is None
     assert recent_states(make_buffer(3), None) is not None
-
-
-def test_skills_that_were_interrupted_have_none(few):
-    assert recent_states(make_buffer(20), skill_duration=5) is None
-
-
-def test_long_observations_take_no_more_room(few, monkeypatch):
-    monkeypatch.setattr(skill_states, "MAX_NUMBERS", 9)
-    assert recent_states(make_buffer(20), None).shape == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -164,14 +153,3 @@ def test_rewards_are_those_of_the_states_that_they_are_got_in():
         buffer.add(obs, next_obs, np.zeros((1, 1)), next_obs["observation"][:, 0], np.zeros(1, dtype=bool), [{}])
     worse, better = expected_rewards(buffer, np.array([[[-1.0]], [[1.0]]]))
     assert worse < -0.8 and better > 0.8
-
-
-def test_without_the_transitions_of_the_warm_up_its_rewards_choose(few, make_model, finetune):
-    pretrained = make_model(make_vec_env("Pendulum-v1", 4), skill_duration=None).learn(1600)
-    model = finetune(skill="best", warm_up="skills", learning_starts=80, model=pretrained)
-    assert len(model.skill_states) == 4
-    model.learn(60)
-    whole, loaded = copy.deepcopy(model), CeSD.load(saved(model), env="Pendulum-v1", device="cpu")
-    for each in (whole, loaded):
-        each.learn(40, reset_num_timesteps=False)
-    assert whole.skill_turns.chosen_by == "states" and loaded.skill_turns.chosen_by == "rewards"

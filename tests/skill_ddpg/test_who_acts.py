@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from gymnasium import Env, spaces
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -12,33 +11,12 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push, saved
 
-from sb3_cesd import APT, DIAYN, CeSD, VecSkillObservation
+from sb3_cesd import APT, CeSD, VecSkillObservation
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import best_of
-from sb3_cesd.metrics import collect_rollouts
 
 #: Methods, and the type of their skills
 METHODS = [(CeSD, "discrete"), (APT, "sphere")]
-
-
-class Counter(Env):
-    """Observes which episode and which step it is; an episode lasts 20 steps."""
-
-    observation_space = spaces.Box(-1000, 1000, (2,))
-    action_space = spaces.Box(-1, 1, (1,))
-    episode = -1
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time, self.episode = 0, self.episode + 1
-        return self.observe(), {}
-
-    def step(self, action):
-        self.time += 1
-        return self.observe(), float(self.time), self.time == 20, False, {}
-
-    def observe(self):
-        return np.array([self.episode, self.time], np.float32)
 
 
 class Witness(BaseCallback):
@@ -77,12 +55,6 @@ def witnessed(model, n_timesteps, **kwargs):
     witness = Witness()
     model.learn(n_timesteps, callback=witness, **kwargs)
     return np.stack(witness.acted)
-
-
-def new_skills(model, n_timesteps):
-    """Skills of the transitions that a model adds."""
-    n_before = model.replay_buffer.pos
-    return model.learn(n_timesteps, reset_num_timesteps=False).replay_buffer.skills[n_before:][:n_timesteps, 0]
 
 
 @pytest.mark.parametrize("wrapping", ["plain", "skills", "normalized"])
@@ -133,27 +105,14 @@ def test_in_pretraining(method, skill_type, n_envs):
 def test_a_callback_may_choose_who_acts_next(n_envs, when):
     """Observation, infos, action and replay buffer name who acts, without a reset; at the end of an episode, too."""
     kwargs = {"skill_type": "sphere", "skill_dim": 3, "warm_up": "policy", "exploration_noise": 0.0, "skill_duration": 6}
-    model = make_small(APT, make_vec_env(Counter, n_envs), **kwargs)
+    model = make_small(APT, make_vec_env(Push, n_envs), **kwargs)
     callback = Witness({16: 2, 20: 3, 30: None, 58: 1}, when)
     model.learn(60 * n_envs, callback=callback)
     names, acted = model.skill_space.vectors, np.stack(callback.acted)
     assert (acted[16:20] == names[2]).all() and (acted[20:30] == names[3]).all() and (acted[58:] == names[1]).all()
     assert len(np.unique(acted[30:58].reshape(28 * n_envs, -1), axis=0)) > 1, "all of them again"
     assert (model.replay_buffer.skills[:60] == acted).all()
-    assert (model.replay_buffer.observations["observation"][:60, 0] == [[step // 20, step % 20] for step in range(60)]).all()
     assert (model.skill_space.encode(model.skill) == names[1]).all() and model.skill == model.policy.skill
-
-
-def test_models_let_their_own_skills_act_one_after_the_other_in_the_same_environments():
-    pretrained = make_small(DIAYN, skill_duration=5).learn(60)
-    file = saved(pretrained)
-    task = DIAYN.from_pretrained(file, pretrained.get_env(), skill=1, learning_starts=40, device="cpu")
-    follower = DIAYN.load(file, pretrained.get_env(), device="cpu")
-    follower.set_skill(2)
-    assert list(new_skills(task, 20)) == [0] * 10 + [1] * 10, "two of four turns"
-    assert set(new_skills(follower, 40)) == {2}
-    assert list(new_skills(task, 30)) == [2] * 10 + [3] * 10 + [1] * 10
-    assert len(np.unique(new_skills(pretrained, 100))) > 2 and pretrained.skill is None
 
 
 @pytest.mark.parametrize("skill", ["best", 1])
@@ -182,14 +141,6 @@ def test_a_warm_up_goes_on_after_it_was_saved_amid_the_turns(finetune, tmp_path)
     assert skills == [1] * 10 + [2] * 20 + [3] * 20 + [loaded.skill] * 10 and loaded.skill_turns.over
 
 
-def test_a_model_that_was_saved_in_the_step_that_ends_the_turns_chooses_afterwards(finetune, tmp_path):
-    """Callbacks see the model before it has chosen."""
-    model = finetune(skill="best", warm_up="skills", learning_starts=40)
-    model.learn(60, CheckpointCallback(40, str(tmp_path)))
-    loaded = CeSD.load(tmp_path / "rl_model_40_steps", "Pendulum-v1", device="cpu")
-    assert loaded.learn(60, reset_num_timesteps=False).skill == model.skill
-
-
 def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
     with pytest.raises(ValueError, match="learning_starts"):
         SkillTurns(4, 3)
@@ -198,40 +149,6 @@ def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert best_of(np.array([0.0, np.nan, 2.0]), "return", "") == 2
-
-
-def next_of(model, n):
-    return [
-        entries["observation"][:n, 0] for entries in (model.replay_buffer.observations, model.replay_buffer.next_observations)
-    ]
-
-
-@pytest.mark.parametrize("plays", [False, True])
-def test_episodes_go_on_unless_rollouts_are_collected_in_between(plays):
-    model = make_small(APT, Counter(), learning_starts=100).learn(30)
-    if plays:
-        collect_rollouts(model, model.env, 1, 3)
-    model.learn(30, reset_num_timesteps=False)
-    before, after = next_of(model, 60)
-    assert (after == before + [0, 1]).all(), "every transition is a step of an episode"
-    assert before[30].tolist()[1] == (0 if plays else 10) and model.replay_buffer.timeouts[29, 0] == plays
-
-
-def test_a_callback_may_end_all_episodes():
-    model = make_small(DIAYN, make_vec_env(Counter, 2), learning_starts=100)
-    model.learn(60, callback=lambda local, _: local["self"].num_timesteps != 26 or model.end_episodes() is None)
-    before, after = next_of(model, 30)
-    assert (after == before + [0, 1]).all() and before[13].tolist() == [1, 0] and model.replay_buffer.timeouts[12].all()
-
-
-def test_a_seed_reproduces_what_follows_in_another_environment():
-    drawn = []
-    for seed in (0, 0, None):
-        model = make_small(DIAYN, skill_duration=5, seed=seed).learn(60)
-        model.set_env(make_vec_env("Pendulum-v1", seed=3))
-        drawn.append(new_skills(model, 60).tolist())
-        assert drawn[-1] != model.replay_buffer.skills[:60, 0].tolist(), "not those of the start again"
-    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_before_the_best_skill_is_known_predictions_follow_observations():

@@ -8,10 +8,12 @@ from importlib import import_module
 
 import pytest
 
+from sb3_cesd import METHODS
 from sb3_cesd.zoo import register
 
 register()
 
+MAZE = "MazeSquareC-v0"
 #: A CeSD model that trains in a second
 SMALL = [
     "n_skills:4",
@@ -24,7 +26,7 @@ SMALL = [
 CHECKPOINTS = "callback:[{'sb3_cesd.callbacks.ResumableCheckpoint':{'save_freq':150}}]"
 
 
-def run(folder, *words, module="rl_zoo3.train", algo="cesd", env="MazeSquareC-v0"):
+def run(folder, *words, module="rl_zoo3.train", algo="cesd", env=MAZE):
     """Run a command in a folder, and return what it prints."""
     output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output):
@@ -41,3 +43,11 @@ def run(folder, *words, module="rl_zoo3.train", algo="cesd", env="MazeSquareC-v0
 def train(folder, *words, params=(), **kwargs):
     """Train a small model."""
     return run(folder, "--eval-freq", -1, "--seed", 1, *words, "-params", *SMALL, "n_envs:1", *params, **kwargs)
+
+
+def folder_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
+    return folder / logs / algo / f"{env}_{number}"
+
+
+def model_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
+    return METHODS[algo].load(folder_of(folder, number, algo, env, logs) / f"{env}.zip", device="cpu")

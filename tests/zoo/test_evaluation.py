@@ -48,14 +48,6 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         assert METRICS <= set(written)
 
 
-def test_metrics_go_on_in_another_training_as_evaluations_do(make_model, tmp_path):
-    model, callback = make_model(), make_callback(make_vec_env("Pendulum-v1", 8), log_path=tmp_path)
-    for _ in range(2):
-        model.learn(50, callback=callback, reset_num_timesteps=False)
-    with np.load(tmp_path / "evaluations.npz") as written:
-        assert written["timesteps"].tolist() == [50, 100] and {len(written[name]) for name in written} == {2}
-
-
 def test_model_that_has_not_learned_is_not_the_best(make_model, tmp_path, capsys):
     callback = make_callback(make_vec_env("Pendulum-v1", 8), best_model_save_path=tmp_path)
     model = make_model(learning_starts=60).learn(50, callback=callback)
@@ -84,12 +76,6 @@ def test_statistics_of_training_normalise(make_model):
     assert eval_env.obs_rms.count == env.obs_rms.count > 60
 
 
-def test_each_skill_is_played_twice_at_least(make_model, tmp_path):
-    callback = make_callback(make_vec_env("Pendulum-v1", 8), 1, verbose=0, log_path=tmp_path)
-    make_model().learn(50, callback=callback)
-    assert len(callback.evaluations_results[0]) == 8
-
-
 @pytest.mark.parametrize("make", ["task", "ppo"])
 def test_others_are_evaluated_as_ever(make_model, make, capsys):
     env = make_vec_env("Pendulum-v1")
@@ -112,13 +98,6 @@ def test_objective_of_a_trial(make_model):
     attributes = study.trials[0].user_attrs
     assert set(reported) == {1, 2} and METRICS <= set(attributes)
     assert reported[2] == callback.last_mean_reward == attributes["skill_score"] != attributes["mean_reward"]
-
-
-def test_objective_of_other_models_is_their_reward(make_model):
-    trial = optuna.create_study().ask()
-    callback = make_trial_callback(trial, n_eval_episodes=8)
-    make_model(reward="extrinsic").learn(50, callback=callback)
-    assert callback.last_mean_reward < -100 and callback.n_eval_episodes == 8 and not trial.user_attrs
 
 
 def test_metrics_of_skills_are_logged(tmp_path):

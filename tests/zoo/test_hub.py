@@ -1,63 +1,49 @@
-"""RL Zoo's push_to_hub and load_from_hub, against a hub on this machine."""
+"""RL Zoo's push_to_hub and load_from_hub, with a folder in place of the Hugging Face Hub."""
 
-import json
-import os
-import subprocess
-import sys
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import huggingface_sb3
 import numpy as np
 import pytest
-from hub import running_hub
+from huggingface_hub import HfApi
 from huggingface_hub.errors import RemoteEntryNotFoundError
 from requests.exceptions import HTTPError
-from rl_zoo import run, train
+from rl_zoo import MAZE, model_of, run
 
-from sb3_cesd import CeSD
 
-ENV = "MazeSquareC-v0"
-#: Runs modules as ``python -m`` does: the address of the hub is read when they are imported
-ONE_AFTER_ANOTHER = """
-import json, runpy, sys
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    folder = tmp_path / "remote"
 
-for words in json.loads(sys.argv[1]):
-    sys.argv = words
-    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
-"""
+    def download(repo_id, filename, **kwargs):
+        if not (folder / filename).is_file():
+            raise RemoteEntryNotFoundError("it is not there", response=SimpleNamespace(headers={}, request=None))
+        return str(folder / filename)
+
+    monkeypatch.setenv("TRUST_REMOTE_CODE", "True")
+    monkeypatch.setattr(HfApi, "create_repo", lambda *args, **kwargs: "url")
+    monkeypatch.setattr(HfApi, "snapshot_download", lambda self, repo_id, local_dir: Path(local_dir).mkdir(parents=True))
+    monkeypatch.setattr(HfApi, "upload_folder", lambda self, folder_path, **kwargs: shutil.copytree(folder_path, folder))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    return folder
 
 
 @pytest.mark.slow
-def test_a_model_is_pushed_with_its_statistics_and_loaded(tmp_path):
-    train(tmp_path, "-n", 150, env=ENV, params=["normalize:True"])
-    common = ["--algo", "cesd", "--env", ENV, "-orga", "me"]
-    commands = [
-        ["rl_zoo3.push_to_hub", *common, "-f", "logs", "-n", "20"],
-        ["rl_zoo3.load_from_hub", *common, "-f", "loaded"],
-    ]
-    with running_hub() as hub:
-        environment = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_token", "HF_HOME": str(tmp_path / "cache")}
-        result = subprocess.run(
-            [sys.executable, "-c", ONE_AFTER_ANOTHER, json.dumps(commands)], cwd=tmp_path, capture_output=True, text=True,
-            env={**os.environ, **environment, "TRUST_REMOTE_CODE": "True", "OMP_NUM_THREADS": "1"}, timeout=300,
-        )  # fmt: skip
-        assert result.returncode == 0, result.stderr
-        (files,) = hub.repos.values()
-    assert {f"cesd-{ENV}.zip", "config.yml", "vec_normalize.pkl", "README.md"} <= files.keys()
-    card = files["README.md"].decode()
+def test_a_model_is_pushed_with_its_statistics_and_loaded(trained, hub, tmp_path):
+    run(tmp_path, "-orga", "me", "-f", trained[0] / "logs", "-n", 20, module="rl_zoo3.push_to_hub")
+    assert {f"cesd-{MAZE}.zip", "config.yml", "vec_normalize.pkl", "README.md"} <= {path.name for path in hub.iterdir()}
+    card = (hub / "README.md").read_text()
     assert "**CeSD** Agent playing **MazeSquareC-v0**" in card and "mean_reward" in card
-    trained, loaded = (CeSD.load(tmp_path / f"{name}/cesd/{ENV}_1/{ENV}.zip", device="cpu") for name in ("logs", "loaded"))
-    observations = np.stack([trained.plain_space.sample() for _ in range(8)])
-    assert np.array_equal(trained.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
-    enjoyed = run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy", env=ENV)
+    run(tmp_path, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub")
+    model, loaded = model_of(trained[0]), model_of(tmp_path, logs="loaded")
+    observations = np.stack([model.plain_space.sample() for _ in range(8)])
+    assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
+    enjoyed = run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy")
     assert "Loading running average" in enjoyed and "Skill 0 acts" in enjoyed
 
 
-def test_missing_file_is_told_as_rl_zoo_expects(monkeypatch):
-    def missing(**kwargs):
-        raise RemoteEntryNotFoundError("vec_normalize.pkl is not there", response=SimpleNamespace(headers={}, request=None))
-
-    monkeypatch.setenv("TRUST_REMOTE_CODE", "True")
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", missing)
+def test_missing_file_is_told_as_rl_zoo_expects(hub):
     with pytest.raises(HTTPError, match="is not there"):
         huggingface_sb3.load_from_hub("me/model", "vec_normalize.pkl")

@@ -6,14 +6,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
-from rl_zoo import run
+from rl_zoo import MAZE, run
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import APT, METRA, CeSD
 from sb3_cesd.zoo.patches import with_skills
-
-MAZE = "MazeSquareC-v0"
 
 
 def save_run(folder, model, env_id, args=None):
@@ -86,17 +84,6 @@ def test_images_bear_a_label(folder):
     labelled = with_skills(folder / f"logs/cesd/{MAZE}_1/{MAZE}.zip", 2, env).render()
     changed = (labelled != plain).any(axis=2)
     assert changed[:30, :150].sum() > 100 and not changed[40:].any()
-
-
-def test_a_model_that_is_loaded_with_the_environments_leaves_their_skills_alone(folder):
-    """As record_video does."""
-    path = folder / f"logs/cesd/{MAZE}_1/{MAZE}.zip"
-    env = with_skills(path, None, make_vec_env(MAZE, 2))
-    model = CeSD.load(path, env=env, device="cpu")
-    observations = env.reset()
-    assert model.env is env and env.skills.tolist() == [0, 1]
-    actions, _ = model.predict(observations)
-    assert np.allclose(actions, model.predict(observations["observation"], skill=np.array([0, 1]))[0])
 
 
 def test_continuous_and_fixed_skills(tmp_path, capsys):

@@ -4,47 +4,21 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from learned import differences
-from rl_zoo import CHECKPOINTS, SMALL, run, train
+from rl_zoo import CHECKPOINTS, MAZE, SMALL, folder_of, model_of, run, train
 from rl_zoo3.exp_manager import ExperimentManager
 from stable_baselines3.common.save_util import load_from_pkl
 
-from sb3_cesd import METHODS, CeSD
+from sb3_cesd import METHODS
 from sb3_cesd.checkpoints.resume import checkpoints_in
 from sb3_cesd.zoo.manager import SkillExperimentManager
 
 ROOT = Path(__file__).parents[2]
-MAZE = "MazeSquareC-v0"
-
-
-def folder_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
-    return folder / logs / algo / f"{env}_{number}"
-
-
-def model_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
-    return METHODS[algo].load(folder_of(folder, number, algo, env, logs) / f"{env}.zip", device="cpu")
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    """A folder with a run that used most of RL Zoo's options at once, normalised and with checkpoints."""
-    folder = tmp_path_factory.mktemp("zoo")
-    output = run(
-        folder, "-n", 400, "--eval-freq", 200, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P",
-        "--seed", 1, "--log-interval", 1, "-params", *SMALL, "n_envs:1", "normalize:True", CHECKPOINTS,
-    )  # fmt: skip
-    return folder, output
-
-
-@pytest.fixture(scope="session")
-def agent(trained):
-    return folder_of(trained[0]) / f"{MAZE}.zip"
 
 
 def test_train_writes_what_rl_zoo_writes(trained):
@@ -74,14 +48,6 @@ def test_a_model_goes_on_where_it_was(trained, agent, tmp_path):
     counts = [load_from_pkl(folder_of(each) / MAZE / "vecnormalize.pkl").obs_rms.count for each in (trained[0], tmp_path)]
     assert counts[1] == pytest.approx(counts[0] + 100, abs=2)
     assert yaml.unsafe_load((folder_of(tmp_path) / MAZE / "config.yml").read_text())["normalize"] is True
-
-
-def test_a_model_without_its_buffer_collects_a_new_one_first(agent, tmp_path):
-    moved = shutil.copy(folder_of(agent.parents[3]) / "rl_model_200_steps.zip", tmp_path / "model.zip")
-    train(tmp_path, "-n", 150, "-i", moved)
-    before, after = CeSD.load(moved), model_of(tmp_path)
-    assert after.num_timesteps == 350 and after.learning_starts == 100
-    assert after._n_updates - before._n_updates == (150 - 100) // 5
 
 
 @pytest.mark.parametrize(
@@ -190,14 +156,3 @@ def test_the_command_as_a_user_types_it(tmp_path):
     options = ["-n", 150, "--eval-freq", 100, "--eval-episodes", 1, "-params", *SMALL, "n_envs:1"]
     code, output = run_process(tmp_path, "-m", "rl_zoo3.train", "--algo", "cesd", "--env", "Quadruped-v0", *options)
     assert code == 0 and model_of(tmp_path, env="Quadruped-v0").num_timesteps == 150, output
-
-
-@pytest.mark.slow
-def test_training_without_the_hook(tmp_path):
-    """As with ``pip install --target``: no .pth file is read."""
-    paths = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
-    words = ["--algo", "rnd", "--env", MAZE, "-n", 60, "--eval-freq", -1, "-params", *SMALL[:-1], "n_envs:1"]
-    code, output = run_process(tmp_path, "-S", "-m", "rl_zoo3.train", *words, PYTHONPATH=paths)
-    assert code == 2 and "invalid choice: 'rnd'" in output
-    code, output = run_process(tmp_path, "-S", "-m", "sb3_cesd.train", *words, PYTHONPATH=paths)
-    assert code == 0 and model_of(tmp_path, algo="rnd").num_timesteps == 60, output

@@ -5,14 +5,12 @@ import inspect
 import optuna
 import pytest
 import torch as th
-from rl_zoo import run, train
+from rl_zoo import MAZE, run, train
 from stable_baselines3.common.noise import NormalActionNoise
 
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.zoo.hyperparams import read_entry
 from sb3_cesd.zoo.tuning import SearchSpace, build_reward, leaves, width
-
-MAZE = "MazeSquareC-v0"
 
 
 def ask():
