@@ -11,7 +11,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_cesd import CeSD
+from sb3_cesd import DIAYN, CeSD
 
 DEFAULTS_OF_THE_PAPER = {
     "n_skills": 16,

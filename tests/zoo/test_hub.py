@@ -30,7 +30,6 @@ def hub(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.slow
 def test_a_model_is_pushed_with_its_statistics_and_loaded(trained, hub, tmp_path):
     run(tmp_path, "-orga", "me", "-f", trained[0] / "logs", "-n", 20, module="rl_zoo3.push_to_hub")
     assert {f"cesd-{MAZE}.zip", "config.yml", "vec_normalize.pkl", "README.md"} <= {path.name for path in hub.iterdir()}

@@ -14,6 +14,7 @@ from sb3_cesd.envs.registration import ENVS, LOCOMOTION
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
+from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.zoo import hyperparams
 from sb3_cesd.zoo.hyperparams import (
     compose,
@@ -192,7 +193,8 @@ def test_released_setting_is_written_out(monkeypatch):
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
     for env_id, entry in composed.items():
         assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
-        policy_kwargs = names(CeSDPolicy, *sizes, *torch_defaults, "is_task", "skill", "ent_coef")
+        policy_kwargs = names(CeSDPolicy, "args", "kwargs", "is_task", "skill", "ent_coef")
+        policy_kwargs |= names(SkillPolicy, *sizes, *torch_defaults, "is_task", "skill", "ent_coef")
         assert set(entry["policy_kwargs"]) == policy_kwargs
         assert entry["policy_kwargs"]["task_ensemble_size"] == entry["policy_kwargs"]["ensemble_size"] == entry["n_skills"]
         own = entry["intrinsic_kwargs"]
