@@ -30,16 +30,15 @@ def learn_on(model, n_envs, steps=40):
 
 
 @pytest.mark.parametrize(
-    "kwargs",
+    ("n_envs", "kwargs"),
     [
-        {},
-        {"relabel_kwargs": {"critic": "hindsight", "actor": "random"}, "constraint_kwargs": {"start": 0.9}},
-        {"encoder": "fourier", "encoder_kwargs": {}, "prototype_kwargs": {"learning_rate": 1e-2, "swap": "self"}},
-        {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": True}},
-        {"ensemble_size": 2, "learning_rate": lambda progress: 1e-3 * progress},
+        (1, {}),
+        (2, {"relabel_kwargs": {"critic": "hindsight", "actor": "random"}, "constraint_kwargs": {"start": 0.9}}),
+        (1, {"encoder": "fourier", "encoder_kwargs": {}, "prototype_kwargs": {"learning_rate": 1e-2, "swap": "self"}}),
+        (2, {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": True}}),
+        (2, {"ensemble_size": 2, "learning_rate": lambda progress: 1e-3 * progress}),
     ],
 )
-@pytest.mark.parametrize("n_envs", [1, 2])
 def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwargs):
     model = make_model(make_vec_env("Pendulum-v1", n_envs), **kwargs).learn(80)
     model.save(tmp_path / "model.zip")

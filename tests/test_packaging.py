@@ -19,7 +19,7 @@ HOOK = {"sb3_cesd_rl_zoo3.pth", "sb3_cesd_rl_zoo3.start", "_sb3_cesd_rl_zoo3.py"
 
 
 def python(code, *options):
-    result = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
     return result.stdout, result.stderr
 
@@ -105,7 +105,7 @@ def build(tmp_path_factory):
         folder = tmp_path_factory.mktemp(what)
         code = f"import build_backend; print(build_backend.build_{what}({str(folder)!r}))"
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'build_backend'); {code}"]
-        result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=600)
         assert result.returncode == 0, result.stderr
         return folder / result.stdout.split()[-1]
 
@@ -166,7 +166,7 @@ def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
         "--ignore-missing-imports",
     ]
     command = [sys.executable, "-m", "mypy", *options, "--follow-imports", "silent", "script.py"]
-    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600).stdout
     lines = output.splitlines()
     assert "import-not-found" not in output and "missing library stubs" not in output
     found = [line.split(":")[1] for line in lines if ": error:" in line]

@@ -18,7 +18,7 @@ def normalized(n_envs=1, **kwargs):
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
     env = normalized(n_envs)
-    model = make_model(env).learn(450)
+    model = make_model(env, learning_starts=1000).learn(450)
     n_rows = 450 // n_envs
     stored = model.replay_buffer.observations["observation"][:n_rows].reshape(-1, 3)
     # cos and sin of an angle, and a velocity up to 8

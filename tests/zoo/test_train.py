@@ -146,7 +146,7 @@ def test_misspelt_arguments(tmp_path, params, meant, optimize):
 def run_process(folder, *command, **environment):
     """Run a command in a process of its own."""
     result = subprocess.run(
-        [sys.executable, *map(str, command)], cwd=folder, capture_output=True, text=True, timeout=300,
+        [sys.executable, *map(str, command)], cwd=folder, capture_output=True, text=True, timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )  # fmt: skip
     return result.returncode, result.stdout + result.stderr
