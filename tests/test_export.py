@@ -67,16 +67,6 @@ def test_the_same_actions_for_every_skill(trained, tmp_path):
         policy.predict(OBS, skill=4)
 
 
-def test_into_a_folder(trained, tmp_path):
-    assert export_policy(trained, tmp_path) == tmp_path / "policy.safetensors"
-    for path in (tmp_path, tmp_path / "policy"):
-        assert (import_policy(path).predict(OBS, skill=1)[0] == trained.predict(OBS, skill=1)[0]).all()
-    with pytest.raises(ValueError, match=r"ends in \.safetensors"):
-        export_policy(trained, tmp_path / "policy.zip")
-    with pytest.raises(FileNotFoundError, match="pass what export_policy wrote"):
-        import_policy(tmp_path / "missing.safetensors")
-
-
 def test_continuous_skills_and_a_fixed_one(tmp_path):
     kwargs = {**TINY, "intrinsic_kwargs": {}, "skill_dim": 5}
     model = CIC("MlpPolicy", "Pendulum-v1", seed=0, **kwargs)
@@ -125,15 +115,6 @@ def test_statistics_of_vec_normalize_are_inside(make_model, tmp_path, given):
     assert (policy.predict(OBS, skill=1)[0] == model.predict(normalized, skill=1)[0]).all()
     with_skill = {"observation": OBS, "skill": np.eye(4, dtype=np.float32)[[2, 0]]}
     assert (policy.predict(with_skill)[0] == model.predict(normalized, skill=[2, 0])[0]).all()
-
-
-def test_statistics_of_other_observations(make_model, trained, tmp_path):
-    other = VecNormalize(make_vec_env("MountainCarContinuous-v0"))
-    normalized = make_model(VecNormalize(make_vec_env("Pendulum-v1"))).learn(60)
-    with pytest.raises(ValueError, match="VecNormalize"):
-        export_policy(normalized, tmp_path, other)
-    with pytest.raises(ValueError, match="VecNormalize"):
-        export_policy(trained, tmp_path, VecNormalize(make_vec_env("Pendulum-v1")))
 
 
 def test_the_skill_of_a_task_acts_whatever_the_observation_says(trained, tmp_path):
@@ -187,11 +168,8 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
         lambda description, tensors: description.update(activation_fn="Linear"),
         lambda description, tensors: description.update(features_extractor_class="eval"),
         lambda description, tensors: description.update(format=99),
-        lambda description, tensors: description.update(n_skills=10**9),
         lambda description, tensors: description.update(net_arch=[10**9]),
         lambda description, tensors: description.pop("skill_type"),
-        lambda description, tensors: description.pop("versions"),
-        lambda description, tensors: description.update(versions=3),
         lambda description, tensors: tensors.pop("actor.mu.0.weight"),
         lambda description, tensors: tensors.update({"actor.mu.0.weight": th.zeros(3, 3)}),
     ],

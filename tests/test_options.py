@@ -3,13 +3,14 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3 import DQN, PPO, SAC
+from small import make_small
+from stable_baselines3 import DQN, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from sb3_cesd import APT, DADS, SkillOptions, VecSkillObservation
+from sb3_cesd import APT, CeSD, SkillOptions, VecSkillObservation
 from sb3_cesd.export import export_policy, import_policy
 
 
@@ -65,6 +66,20 @@ def test_rewards_are_discounted_on_demand(model):
     assert env.step(0)[1] == 4 + 0.5 * 5 + 0.25 * 6, "discounting starts anew with each skill"
 
 
+@pytest.mark.parametrize(("method", "skill_type"), [(CeSD, "discrete"), (APT, "sphere"), (APT, "cube")])
+def test_other_algorithms_learn_on_top(method, skill_type):
+    model = make_small(method, skill_type=skill_type, skill_dim=3)
+    env = SkillOptions(gym.make("Pendulum-v1"), model, duration=20)
+    check_env(env)
+    algorithm = DQN if skill_type == "discrete" else SAC
+    learner = algorithm("MlpPolicy", env, learning_starts=20, policy_kwargs={"net_arch": [8]}, device="cpu").learn(40)
+    returns, lengths = evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)
+    assert lengths == [10] and returns[0] < 0
+    observation, _ = env.reset()
+    choice, _ = learner.predict(observation)
+    assert choice.shape == env.action_space.shape and env.step(choice)[-1]["n_steps"] == 20, "a loop without a VecEnv"
+
+
 def test_duration_is_that_of_the_model_by_default(make_model):
     assert SkillOptions(Counter(), make_model(skill_duration=5)).duration == 5
     with pytest.raises(ValueError, match="pass duration, the steps until the next choice"):
@@ -83,21 +98,6 @@ def test_statistics_may_be_of_either_layout(make_model, around):
     seen = env.normalize_obs({"observation": observation} if around else observation)
     expected, _ = model.predict(seen["observation"] if around else seen, skill=2)
     assert (options.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
-
-
-def test_other_algorithms_learn_on_top(model):
-    env = SkillOptions(gym.make("Pendulum-v1"), model, duration=20)
-    check_env(env)
-    for learner in (
-        DQN("MlpPolicy", env, learning_starts=20, policy_kwargs={"net_arch": [8]}, device="cpu"),
-        PPO("MlpPolicy", env, n_steps=16, batch_size=8, policy_kwargs={"net_arch": [8]}, device="cpu"),
-    ):
-        learner.learn(40)
-        returns, lengths = evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)
-        assert lengths == [10] and returns[0] < 0
-        observation, _ = env.reset()
-        choice, _ = learner.predict(observation)
-        assert choice.shape == () and env.step(choice)[-1]["skill"] == choice, "a loop without a VecEnv"
 
 
 @pytest.mark.parametrize(
@@ -145,17 +145,6 @@ def test_exported_skills_can_be_chosen(make_model, tmp_path):
         SkillOptions(Counter(), exported, vec_normalize=vec_normalize)
 
 
-def test_algorithms_with_continuous_actions_choose_continuous_skills(tiny):
-    model = DADS("MlpPolicy", "Pendulum-v1", seed=0, **{**tiny, "intrinsic_kwargs": {}})
-    sphere = APT("MlpPolicy", "Pendulum-v1", seed=0, skill_type="sphere", skill_dim=3, **{**tiny, "intrinsic_kwargs": {}})
-    for options, dim in ((model, 16), (sphere, 3)):
-        env = SkillOptions(gym.make("Pendulum-v1"), options, duration=20)
-        assert env.action_space.shape == (dim,)
-        check_env(env)
-        learner = SAC("MlpPolicy", env, learning_starts=10, policy_kwargs={"net_arch": [8]}, device="cpu").learn(20)
-        assert evaluate_policy(learner, env, 1, return_episode_rewards=True, warn=False)[1] == [10]
-
-
 def test_observations_may_be_dictionaries(make_model):
     class Pair(gym.ObservationWrapper):
         observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-10, 10, (1,)), "b": gym.spaces.Box(-10, 10, (2,))})
@@ -172,24 +161,6 @@ def test_observations_may_be_dictionaries(make_model):
     assert (env.unwrapped.actions[0] == expected).all() and seen["a"] == [1] and list(seen["b"]) == [-1, 0.5]
     with pytest.raises(ValueError, match=r"Box\(-10, 10, \(3,\), float32\).*do not fit the model.*Dict\(a: .*, b: "):
         SkillOptions(Counter(), model, duration=1)
-
-
-def test_misuse(make_model, model):
-    env = SkillOptions(Counter(), model)
-    with pytest.raises(ValueError, match=r"reset\(\)"):
-        env.step(0)
-    env.reset()
-    for action in (4, -1, 1.5, "a", [1]):
-        with pytest.raises(ValueError):
-            env.step(action)
-    assert env.unwrapped.n_steps == 0, "nothing was done"
-    for kwargs in ({"duration": 0}, {"gamma": 0}):
-        with pytest.raises(ValueError, match=next(iter(kwargs))):
-            SkillOptions(Counter(), model, **kwargs)
-    with pytest.raises(ValueError, match="do not fit the model"):
-        SkillOptions(gym.make("MountainCarContinuous-v0"), model)
-    with pytest.raises(ValueError, match="pre-trained model"):
-        SkillOptions(Counter(), make_model(reward="extrinsic"))
 
 
 class Pictures(gym.Env):
@@ -215,3 +186,17 @@ def test_skills_of_images_take_those_of_training(make_model):
     assert env.step(1)[1] == 2.0
     with pytest.raises(ValueError, match="do not fit the model"):
         SkillOptions(gym.wrappers.FlattenObservation(Pictures()), model)
+
+
+def test_misuse(make_model, model):
+    env = SkillOptions(Counter(), model)
+    env.reset()
+    for action in (4, -1, 1.5, "a", [1]):
+        with pytest.raises(ValueError, match="skill"):
+            env.step(action)
+    with pytest.raises(ValueError, match="gamma"):
+        SkillOptions(Counter(), model, gamma=0)
+    with pytest.raises(ValueError, match="do not fit the model"):
+        SkillOptions(gym.make("MountainCarContinuous-v0"), model)
+    with pytest.raises(ValueError, match="pre-trained model"):
+        SkillOptions(Counter(), make_model(reward="extrinsic"))

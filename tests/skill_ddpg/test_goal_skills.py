@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch as th
 from small import make_small
-from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import APS, CSD, CSF, DIAYN, LSD, METRA, SMM, CeSD
 from sb3_cesd.common.skills import make_skill_space
@@ -83,58 +82,20 @@ def test_numbers_that_do_not_fit_each_other_are_refused():
         make_small(METRA).goal_skill(OBS[:3], GOALS[:2])
 
 
-class Shaped(gym.ObservationWrapper):
-    """Pendulum-v1 with observations of other layouts."""
+class Pairs(gym.ObservationWrapper):
+    """Pendulum-v1 with observations in a dictionary."""
 
-    layout = "dictionary"
-
-    def __init__(self, env):
-        super().__init__(env)
-        low = self.observation(np.zeros(3, np.float32))
-        spaces = {name: gym.spaces.Box(-9, 9, value.shape) for name, value in low.items()} if isinstance(low, dict) else None
-        self.observation_space = gym.spaces.Dict(spaces) if spaces else gym.spaces.Box(-9, 9, low.shape)
+    observation_space = gym.spaces.Dict({"a": gym.spaces.Box(-9, 9, (1,)), "b": gym.spaces.Box(-9, 9, (2,))})
 
     def observation(self, observation):
-        return as_layout(self.layout, observation)
+        return {"a": observation[..., :1], "b": observation[..., 1:]}
 
 
-class Column(Shaped):
-    layout = "column"
-
-
-class Row(Shaped):
-    layout = "row"
-
-
-def as_layout(layout, values):
-    """Observations, one or several, in the layout of an environment."""
-    if layout == "dictionary":
-        return {"a": values[..., :1], "b": values[..., 1:]}
-    return values[..., None] if layout == "column" else values[..., None, :]
-
-
-@pytest.mark.parametrize("wrapper", [Shaped, Column, Row])
-def test_layouts_of_observations(wrapper):
+def test_observations_may_be_dictionaries():
     """Vectors of states, as rollouts keep them, are as good."""
-    model, layout = make_small(METRA, make_vec_env("Pendulum-v1", wrapper_class=wrapper)), wrapper.layout
-    obs, goals = as_layout(layout, OBS), as_layout(layout, GOALS)
+    env = Pairs(gym.make("Pendulum-v1"))
+    model, (obs, goals) = make_small(METRA, env), map(env.observation, (OBS, GOALS))
     skills = model.goal_skill(obs, goals)
     assert (model.goal_skill(OBS, GOALS) == skills).all() and skills.shape == (4, 2)
-    single = model.goal_skill(as_layout(layout, OBS[2]), as_layout(layout, GOALS[2]))
+    single = model.goal_skill(env.observation(OBS[2]), env.observation(GOALS[2]))
     assert single.shape == (2,) and single == pytest.approx(skills[2], abs=1e-5)
-
-
-def test_channels_of_images_may_come_last():
-    class Image(Shaped):
-        def __init__(self, env):
-            gym.ObservationWrapper.__init__(self, env)
-            self.observation_space = gym.spaces.Box(0, 255, (40, 36, 3), np.uint8)
-
-        def observation(self, observation):
-            return np.zeros((40, 36, 3), np.uint8)
-
-    model = make_small(METRA, make_vec_env("Pendulum-v1", wrapper_class=Image))
-    images, goals = np.random.default_rng(0).integers(256, size=(2, 4, 40, 36, 3), dtype=np.uint8)
-    skills = model.goal_skill(images, goals)
-    assert (model.goal_skill(images.transpose(0, 3, 1, 2), goals.transpose(0, 3, 1, 2)) == skills).all()
-    assert model.goal_skill(images[0], goals[0]) == pytest.approx(skills[0], abs=1e-4)
