@@ -91,3 +91,16 @@ def finetune(pretrained):
 def copied(monkeypatch):
     """Tensors of replay buffers are copies of their arrays, as on a GPU."""
     monkeypatch.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+
+
+@pytest.fixture(scope="session")
+def zoo_run(tmp_path_factory):
+    """A folder with a run of RL Zoo that used most of its options, normalised and with checkpoints; and what it printed."""
+    from rl_zoo import CHECKPOINTS, SMALL, run
+
+    folder = tmp_path_factory.mktemp("zoo")
+    output = run(
+        folder, "-n", 400, "--eval-freq", 200, "--eval-episodes", 1, "--save-freq", 200, "--save-replay-buffer", "-P",
+        "--seed", 1, "--log-interval", 1, "-params", *SMALL, "n_envs:1", "normalize:True", CHECKPOINTS,
+    )  # fmt: skip
+    return folder, output

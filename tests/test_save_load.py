@@ -79,9 +79,6 @@ def test_arguments_can_change_when_loading(trained, tmp_path):
     kept = trained.intrinsic_kwargs["entropy_kwargs"]
     expected = {**trained.intrinsic_kwargs, "alpha": 3.0, "entropy_kwargs": {**kept, "scale": "variance"}}
     assert loaded.intrinsic_kwargs == expected and loaded.intrinsic.entropy.scale == "variance"
-        3,
-        "variance",
-    )
 
 
 def test_set_env(trained):

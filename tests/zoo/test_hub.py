@@ -30,13 +30,13 @@ def hub(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_model_is_pushed_with_its_statistics_and_loaded(trained, hub, tmp_path):
-    run(tmp_path, "-orga", "me", "-f", trained[0] / "logs", "-n", 20, module="rl_zoo3.push_to_hub")
+def test_a_model_is_pushed_with_its_statistics_and_loaded(zoo_run, hub, tmp_path):
+    run(tmp_path, "-orga", "me", "-f", zoo_run[0] / "logs", "-n", 20, module="rl_zoo3.push_to_hub")
     assert {f"cesd-{MAZE}.zip", "config.yml", "vec_normalize.pkl", "README.md"} <= {path.name for path in hub.iterdir()}
     card = (hub / "README.md").read_text()
     assert "**CeSD** Agent playing **MazeSquareC-v0**" in card and "mean_reward" in card
     run(tmp_path, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub")
-    model, loaded = model_of(trained[0]), model_of(tmp_path, logs="loaded")
+    model, loaded = model_of(zoo_run[0]), model_of(tmp_path, logs="loaded")
     observations = np.stack([model.plain_space.sample() for _ in range(8)])
     assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
     enjoyed = run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy")

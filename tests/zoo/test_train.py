@@ -21,8 +21,13 @@ from sb3_cesd.zoo.manager import SkillExperimentManager
 ROOT = Path(__file__).parents[2]
 
 
-def test_train_writes_what_rl_zoo_writes(trained):
-    folder, output = trained
+@pytest.fixture
+def agent(zoo_run):
+    return folder_of(zoo_run[0]) / f"{MAZE}.zip"
+
+
+def test_train_writes_what_rl_zoo_writes(zoo_run):
+    folder, output = zoo_run
     files = {path.name for path in folder_of(folder).iterdir()}
     assert {"best_model.zip", "evaluations.npz", "0.monitor.csv", "replay_buffer.pkl", "rl_model_200_steps.zip"} <= files
     assert {"config.yml", "args.yml", "vecnormalize.pkl"} <= {path.name for path in (folder_of(folder) / MAZE).iterdir()}
@@ -36,16 +41,16 @@ def test_train_writes_what_rl_zoo_writes(trained):
     assert len(names) == 2 and names[-1] == "steps_000000000400"
 
 
-def test_a_model_goes_on_where_it_was(trained, agent, tmp_path):
+def test_a_model_goes_on_where_it_was(zoo_run, agent, tmp_path):
     """Counts go on, so that CeSD does not explore again; optimisers, buffer and statistics, too."""
     params = ["buffer_size:2000", "batch_size:32", "learning_starts:100", "n_envs:1"]
     output = run(tmp_path, "-n", 100, "--eval-freq", -1, "-i", agent, "-params", *params)
     assert "n_skills=4" in output and "Loading replay buffer" in output
-    before, after = model_of(trained[0]), model_of(tmp_path)
+    before, after = model_of(zoo_run[0]), model_of(tmp_path)
     assert after.num_timesteps == 500 and after.n_skills == 4
     first, second = (model.get_parameters()["actor.optimizer"]["state"][0]["step"] for model in (before, after))
     assert second == first + 100 // 5
-    counts = [load_from_pkl(folder_of(each) / MAZE / "vecnormalize.pkl").obs_rms.count for each in (trained[0], tmp_path)]
+    counts = [load_from_pkl(folder_of(each) / MAZE / "vecnormalize.pkl").obs_rms.count for each in (zoo_run[0], tmp_path)]
     assert counts[1] == pytest.approx(counts[0] + 100, abs=2)
     assert yaml.unsafe_load((folder_of(tmp_path) / MAZE / "config.yml").read_text())["normalize"] is True
 
@@ -80,15 +85,15 @@ def test_what_a_model_keeps_can_not_be_changed(agent, tmp_path, params):
         run(tmp_path, "-n", 20, "-i", agent, "-params", "n_envs:1", *params)
 
 
-def test_a_run_is_resumed(trained, tmp_path):
+def test_a_run_is_resumed(zoo_run, tmp_path):
     """It ends as the uninterrupted one, in RL Zoo from the model of a checkpoint, here also from their folder."""
-    folder = folder_of(trained[0]) / "checkpoints"
+    folder = folder_of(zoo_run[0]) / "checkpoints"
     first = checkpoints_in(folder)[0]
     shutil.copytree(first, tmp_path / "checkpoints" / first.name)
     params = ["normalize:True", CHECKPOINTS]
     output = train(tmp_path, "-n", 400, "-i", tmp_path / "checkpoints", params=params, module="sb3_cesd.train")
     assert "Resuming the run" in output
-    assert not differences(model_of(trained[0]), model_of(tmp_path))
+    assert not differences(model_of(zoo_run[0]), model_of(tmp_path))
     train(tmp_path, "-n", 430, "-i", checkpoints_in(folder)[-1] / "model.zip", params=params)
     assert model_of(tmp_path, 2).num_timesteps == 430, "-n counts from the start of the run"
 
