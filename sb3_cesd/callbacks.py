@@ -45,12 +45,6 @@ class SkillMetricsCallback(BaseCallback):
 
     Training is not affected: rollouts use their own environments and random numbers.
 
-    In RL Zoo, in the yml file or with ``-params``::
-
-        callback:
-          - sb3_cesd.callbacks.SkillMetricsCallback:
-              eval_freq: 10000
-
     :param eval_env: vectorized environment, environment or id to play in, without skill observations; ``None`` creates
         environments like those of training, with their Gymnasium wrappers
         (:func:`~sb3_cesd.metrics.environments.make_env_like_training`). Observations are normalised by the training
@@ -114,7 +108,7 @@ class SkillMetricsCallback(BaseCallback):
         return {"coverage": self._coverage}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue with the coverage of another run in the same environments; call it once training has started."""
+        """Continue with the coverage of another run in the same environments, once training has started."""
         self._coverage = state["coverage"]
 
     def _make_env(self) -> VecEnv:

@@ -55,7 +55,6 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     :param radius: distance within which a goal counts as reached [m]
     :param goal_duration: steps until the next goal; ``None`` for one goal per episode
     :param n_axes: number of coordinates of a goal: 1 for x, 2 for x and y, 3 for all
-    :raises ValueError: if a number is out of range, or the environment already has an observation ``"goal"``
     """
 
     @checked
@@ -107,7 +106,6 @@ class GoalTask(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return center + self._random_state.uniform(-self.goal_range, self.goal_range, center.shape)
 
     def _way(self) -> np.ndarray:
-        """Vector from the robot to the goal [m], shape ``(n_axes,)``."""
         return self.goal - self.env.get_wrapper_attr("position")[: len(self.goal)]
 
     def _with_goal(self, observation: Observation) -> dict[str, np.ndarray]:
@@ -126,10 +124,6 @@ def make_goal_task(name: Literal["AntMultiGoal", "HalfCheetahGoal", "QuadrupedGo
     HalfCheetahGoal 100 m           3 m    x, one per episode
     QuadrupedGoal   7.5 m           1.5 m  (x, y), one per episode
     =============== =============== ====== =========================
-
-    :param name: name of the task
-    :return: the task
-    :raises ValueError: if there is no such task
     """
     env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
     return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)

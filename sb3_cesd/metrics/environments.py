@@ -87,7 +87,6 @@ def has_wrappers(env: VecEnv) -> bool:
 
 
 def _changing_vec_wrapper(env: VecEnv) -> str | None:
-    """Name a wrapper of vectorized environments that may change observations or actions in a way of its own."""
     while isinstance(env, VecEnvWrapper):
         if not isinstance(env, KNOWN_VEC_WRAPPERS):
             return type(env).__name__

@@ -71,9 +71,9 @@ class SkillMotion(NamedTuple):
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0) -> np.ndarray:
     """
-    Measure the mean speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, after the first 50 steps, or the first half of a
-    shorter rollout. Windows are shorter in rollouts of less than 20 steps. Paths have the shape ``(n_skills, n_rollouts,
-    n_states, d)``, lengths ``(n_skills, n_rollouts)``.
+    Measure the mean speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, after the first 50 steps, or half of a rollout.
+
+    Windows are shorter in rollouts of less than 20 steps. Paths have the shape ``(n_skills, n_rollouts, n_states, d)``.
     """
     first = np.minimum(SETTLE, lengths // 2)
     windows = np.minimum(WINDOW, lengths - first)  # (n_skills, n_rollouts)

@@ -95,7 +95,7 @@ def best_skill_scores(
 
 
 def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[str, float]:
-    """Score the best skill in each task, from the results of :func:`task_returns`, see :func:`best_skill_scores`."""
+    """Score the best skill in each task as :func:`best_skill_scores`, by what :func:`task_returns` found."""
     experts = {task: EXPERT_RETURNS[task_id] for task, task_id in tasks_of(env_id).items()}
     return {f"best_skill_{task}": held_out_best(of_task) / experts[task] for task, of_task in returns.items()}
 

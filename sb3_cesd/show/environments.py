@@ -30,26 +30,17 @@ class PlayEnvs(NamedTuple):
 
     #: In titles
     name: str
-    #: Create one environment, which renders or not
-    make_one: Callable[[bool], VecEnv]
-    #: Create environments in which some rollouts each of some skills are fast
-    make_many: Callable[[int, int], VecEnv]
+    #: Create environments in which some rollouts each of some skills are fast, or one, which renders or not
+    make: Callable[[int, int, bool], VecEnv]
     #: Those of training, if the environments are not normalised yet
     statistics: VecNormalize | None = None
     #: Whether they are those of the caller, and not to be closed
     is_kept: bool = False
 
     @contextmanager
-    def one(self, render: bool = False) -> Iterator[VecEnv]:
-        """Open one environment, as the model observes it."""
-        yield from self._opened(self.make_one(render))
-
-    @contextmanager
-    def many(self, n_skills: int, n_rollouts: int) -> Iterator[VecEnv]:
-        """Open environments for some rollouts each of some skills."""
-        yield from self._opened(self.make_many(n_skills, n_rollouts))
-
-    def _opened(self, env: VecEnv) -> Iterator[VecEnv]:
+    def opened(self, n_skills: int = 1, n_rollouts: int = 1, render: bool = False) -> Iterator[VecEnv]:
+        """Open environments, as the model observes them."""
+        env = self.make(n_skills, n_rollouts, render)
         try:
             normalized = env if self.statistics is None else normalize_like_training(env, self.statistics)
             yield transpose_like_training(normalized, channels_first(normalized.observation_space))
@@ -68,8 +59,9 @@ def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: Vec
         spec = env_spec(training_env)
         if spec is not None and not has_wrappers(training_env):
             return envs_of_id(spec.id, arguments_of(spec), statistics)
-        copies = partial(make_env_like_training, training_env)
-        return PlayEnvs(env_name(training_env), lambda render: copies(1, 1), copies, statistics)
+        return PlayEnvs(
+            env_name(training_env), lambda *numbers: make_env_like_training(training_env, *numbers[:2]), statistics
+        )
     if isinstance(env, str):
         return envs_of_id(env, {}, statistics)
     if isinstance(env, gym.Env):
@@ -79,15 +71,20 @@ def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: Vec
     venv = env.venv if isinstance(env, VecSkillObservation) else env
     if statistics is not None and unwrap_vec_normalize(venv) is not None:
         raise ValueError("env has a VecNormalize of its own: leave vec_normalize out, or pass env without it.")
-    return PlayEnvs(env_name(venv), lambda render: venv, lambda *numbers: venv, statistics, is_kept=True)
+    return PlayEnvs(env_name(venv), lambda *numbers: venv, statistics, is_kept=True)
 
 
 def envs_of_id(env_id: str, env_kwargs: dict[str, Any], statistics: VecNormalize | None) -> PlayEnvs:
     """Prepare environments without wrappers."""
-    make, rendering = partial(gym.make, env_id, **env_kwargs), {"render_mode": "rgb_array"}
-    many = partial(make_play_env, env_id, env_kwargs=env_kwargs)
-    # Not all environments take the argument
-    return PlayEnvs(env_id, lambda render: DummyVecEnv([partial(make, **rendering if render else {})]), many, statistics)
+
+    def make(n_skills: int, n_rollouts: int, render: bool) -> VecEnv:
+        if n_skills * n_rollouts > 1:
+            return make_play_env(env_id, n_skills, n_rollouts, env_kwargs)
+        # Not all environments take the argument
+        rendering = {"render_mode": "rgb_array"} if render else {}
+        return DummyVecEnv([partial(gym.make, env_id, **env_kwargs, **rendering)])
+
+    return PlayEnvs(env_id, make, statistics)
 
 
 def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
@@ -140,9 +137,10 @@ def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | Non
     env_kwargs = args.get("env_kwargs") or config.get("env_kwargs") or {}
     stats_path = str(path.parent if (path.parent / STATISTICS).is_file() else folder)
 
-    def make(n_skills: int, n_rollouts: int, render: bool = False, batched: bool = True) -> VecEnv:
+    def make(n_skills: int, n_rollouts: int, render: bool) -> VecEnv:
         kwargs = {**env_kwargs, **({"render_mode": "rgb_array"} if render else {})}
         play_env = partial(make_play_env, env_id, n_skills, n_rollouts, env_kwargs)
+        is_fast = n_skills * n_rollouts > 1 and not config.get("env_wrapper")
         with redirect_stdout(io.StringIO()):  # it tells each time that it loads statistics
             return create_test_env(
                 env_id,
@@ -150,7 +148,7 @@ def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | Non
                 should_render=False,
                 hyperparams=dict(config),
                 env_kwargs=kwargs,
-                vec_env_cls=None if config.get("env_wrapper") or not batched else lambda env_fns: play_env(),
+                vec_env_cls=(lambda env_fns: play_env()) if is_fast else None,
             )
 
-    return PlayEnvs(env_id, lambda render: make(1, 1, render, batched=False), make, statistics)
+    return PlayEnvs(env_id, make, statistics)

@@ -91,7 +91,7 @@ def play_all(
     n_frames = 0 if problem else n_frames
     side = LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY
     rollouts = []
-    with envs.one(render=n_frames > 0) as env:
+    with envs.opened(render=n_frames > 0) as env:
         has_positions = has_positions_to_play(env)
         for skill, label in enumerate(labels):
             env.seed(seed)
@@ -115,7 +115,7 @@ def play_all(
 def why_no_images(envs: PlayEnvs) -> str | None:
     """Find out why environments don't render; ``None`` if they do."""
     try:
-        with envs.one(render=True) as env:
+        with envs.opened(render=True) as env:
             env.reset()
             image = env.get_images()[0] if env.render_mode == "rgb_array" else None
     except Exception as error:  # graphics libraries raise various errors, e.g. MuJoCo its FatalError

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 from jinja2 import Template
 from matplotlib.figure import Figure
 from PIL import Image
@@ -21,16 +20,6 @@ from sb3_cesd.show.play import SkillRollout
 FPS = 12.5
 #: Quality of animated images, from 0 to 100
 QUALITY = 60
-#: Explanations of the columns of metrics
-COMPARED = (
-    "Metrics of all skills, from rollouts with Gaussian action noise. Untrained: the same networks with new weights. "
-    "Chance: skills that all do the same."
-)
-COMPARED_TASK = (
-    "Metrics of the skill that learned the task, from episodes without noise on the actions. Untrained: the same network with "
-    "new weights."
-)
-
 #: What metrics mean; N stands for a number in the name
 MEANINGS = {
     "knn_accuracy": "share of states whose observation identifies the skill",
@@ -59,9 +48,7 @@ class SkillShow:
     """
     What skills do. Notebooks display it, and :meth:`save` writes it to files.
 
-    :param title: the model and its environment
     :param rollouts: one episode of each skill, all from the same start
-    :param figure: film strips and paths
     :param metrics: metrics of all skills of the model, by name
     :param baselines: the same metrics of ``"untrained"`` skills and by ``"chance"``, as far as they are known
     :param filmed: whether images were recorded for a video, not just for film strips
@@ -80,11 +67,6 @@ class SkillShow:
     def columns(self) -> dict[str, dict[str, float]]:
         """Metrics of the skills and of the baselines."""
         return {"skills": self.metrics, **self.baselines}
-
-    @property
-    def compared(self) -> str:
-        """Explanation of the columns of metrics."""
-        return COMPARED_TASK if "mean_return" in self.metrics else COMPARED
 
     @property
     def has_films(self) -> bool:
@@ -106,12 +88,8 @@ class SkillShow:
             rows.append(row)
         return rows
 
-    def metric_rows(self) -> list[list[str]]:
-        """Tabulate the metrics."""
-        return metric_rows(self.columns)
-
     def __str__(self) -> str:
-        tables = [aligned(self.skill_rows()), *([aligned(self.metric_rows(), n_texts=1)] if self.metrics else [])]
+        tables = [aligned(self.skill_rows()), *([aligned(metric_rows(self.columns), n_texts=1)] if self.metrics else [])]
         return "\n".join([*tables, *self.notes])
 
     # A notebook stores it beside the HTML
@@ -168,21 +146,15 @@ def make_page(shows: Sequence[SkillShow], title: str = "", command: str = "") ->
     """Make a page of models side by side, with all images in it, or without a title a part of a page for a notebook."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"), autoescape=True)
     compared = metric_rows({f"{index}: {shown.title}": shown.metrics for index, shown in enumerate(shows, start=1)})
-    images = [(_figure(shown.figure), _film(grid_frames(shown.rollouts)) if shown.has_films else "") for shown in shows]
-    return template.render(
-        shows=shows, title=title, command=command, compared=compared, images=images, versions=installed_versions()
-    )
-
-
-def _figure(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100)
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
-def _film(images: Sequence[np.ndarray]) -> str:
-    film = _animated([Image.fromarray(image) for image in images], "WEBP", quality=QUALITY)
-    return f"data:image/webp;base64,{base64.b64encode(film).decode()}"
+    images = []
+    for shown in shows:
+        buffer, film = io.BytesIO(), b""
+        shown.figure.savefig(buffer, format="png", dpi=100)
+        if shown.has_films:
+            film = _animated([Image.fromarray(image) for image in grid_frames(shown.rollouts)], "WEBP", quality=QUALITY)
+        images.append([base64.b64encode(each).decode() for each in (buffer.getvalue(), film)])
+    settings = {"title": title, "command": command, "versions": installed_versions(), "metric_rows": metric_rows}
+    return template.render(shows=shows, compared=compared, images=images, **settings)
 
 
 def _animated(images: Sequence[Image.Image], kind: str, **options: int) -> bytes:

@@ -95,7 +95,7 @@ def show_skills(
         names = [skills] if isinstance(skills, int | np.integer) else list(skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
-    with envs.one() as one:
+    with envs.opened() as one:
         prepare_to_play(model, one)
         layout, horizon = env_layout(one), episode_length(one)
     usual_steps, usual_rollouts = (N_STEPS, N_ROLLOUTS) if layout is None else (N_MAZE_STEPS, N_MAZE_ROLLOUTS)
@@ -134,7 +134,7 @@ def show_skills(
     else:
         # As the paper does: stochastic rollouts from one start
         play |= {"n_rollouts": max(play["n_rollouts"], 1), "reset_options": {"position": layout.start_cell}}
-        with envs.many(chosen.n_skills, play["n_rollouts"]) as many:
+        with envs.opened(chosen.n_skills, play["n_rollouts"]) as many:
             drawn = play_places(chosen, many, **play)
         figure = draw_maze_panels(layout, {title: drawn.states}, legend=True, panel_width=4.5, labels=labels)
     return SkillShow(title, rollouts, figure, metrics, baselines, video, notes)
@@ -156,14 +156,14 @@ def _measure(
 ) -> dict[str, float]:
     metrics: dict[str, float] = {}
     if play["n_rollouts"] > 0:
-        with envs.many(player.n_skills, play["n_rollouts"]) as env:
+        with envs.opened(player.n_skills, play["n_rollouts"]) as env:
             if is_task:
                 rollouts = collect_rollouts(player, env, **play)
                 return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
             metrics, _ = play_and_measure(player, env, **play)
     if goal_range > 0 and not is_task:
         # Enough environments to play all trajectories, or all goals, at once
-        with envs.many(max(N_TRAJECTORIES, N_GOALS), 1) as env:
+        with envs.opened(max(N_TRAJECTORIES, N_GOALS), 1) as env:
             coverage = policy_coverage(player, env, N_TRAJECTORIES, n_far_steps, seed=play["seed"])
             goals = draw_goals(env, N_GOALS, goal_range, play["seed"])
             reached = zero_shot_goals(player, env, goals, n_far_steps, play["seed"])

@@ -121,7 +121,7 @@ def make_wild(env, rng, scale):
         qpos[:, 3:7] = quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
         qvel[:, :6] = rng.normal(size=(len(qpos), 6)) * 4
     else:
-        qpos[:, 9:12] = env.position + rng.normal(size=(len(qpos), 3)) * 0.02 * scale
+        qpos[:, 9:12] = env.get_attr("position") + rng.normal(size=(len(qpos), 3)) * 0.02 * scale
 
 
 @pytest.mark.parametrize("env_id", [env_id for env_id in ROBOTS if env_id not in IDS])

@@ -63,16 +63,10 @@ def play(env, seed=None, n_steps=50, drift=(0.0, 0.0)):
     return np.array(observations), rewards
 
 
-@pytest.mark.parametrize("arguments", [{"layout": "cube"}, {"reward": "exit"}])
-def test_bad_arguments(arguments):
-    with pytest.raises(ValueError, match="render_mode"):
-        MazeEnv("tree", render_mode="human")
-    for make in (MazeEnv, lambda **kwargs: MazeVecEnv(n_envs=2, **kwargs)):
-        with pytest.raises(ValueError, match=next(iter(arguments))):
-            make(**{"layout": "tree", **arguments})
-    for numbers in ({"n_envs": 0}, {"n_envs": 1, "max_episode_steps": 0}):
-        with pytest.raises(ValueError, match="at least 1"):
-            MazeVecEnv("tree", **numbers)
+def test_bad_arguments():
+    for make in (MazeEnv, lambda layout: MazeVecEnv(layout, 2)):
+        with pytest.raises(ValueError, match="layout"):
+            make("cube")
 
 
 @pytest.mark.parametrize(("actions", "message"), [(np.zeros((3, 1)), "reshape"), (np.full((3, 2), np.nan), "not finite")])

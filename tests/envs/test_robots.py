@@ -133,18 +133,6 @@ def test_images(domain):
     assert gym.make(IDS[domain]).unwrapped.render() is None
 
 
-@NEEDS_GL
-def test_cameras():
-    images = {}
-    for camera in (None, "side", 0, "back", -1):
-        env = RobotEnv("walker", "stand", render_mode="rgb_array", camera=camera)
-        env.reset(seed=0)
-        images[camera] = env.render()
-        env.close()
-    assert (images[None] == images["side"]).all() and (images["side"] == images[0]).all()
-    assert (images["back"] != images["side"]).any() and (images[-1] != images["side"]).any()
-
-
 @pytest.mark.parametrize("domain", IDS)
 def test_pickled_copy(domain):
     env = gym.make(IDS[domain])
@@ -220,19 +208,6 @@ def test_bad_actions(envs):
     for action in (np.full(6, np.nan), np.zeros(5), np.array(0.0)):
         with pytest.raises(ValueError, match=r"not finite|reshape"):
             env.step(action)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"task": "jump"}, "task"),
-        ({"width": 0}, "width"),
-        ({"camera": "front"}, "front"),
-    ],
-)
-def test_bad_arguments(arguments, message):
-    with pytest.raises(Exception, match=message):
-        RobotEnv(**{"domain": "walker", "task": "run", **arguments})
 
 
 class Window:

@@ -104,16 +104,6 @@ def test_clusters():
     assert cluster_size_entropy(np.array([0, 0, 0, 5])) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
 
 
-@pytest.mark.parametrize("name", ["square_a", "bottleneck"])
-def test_coverage_of_a_maze(name):
-    layout = LAYOUTS[name]
-    states = np.random.default_rng(0).uniform(layout.low, layout.high, size=(80 * layout.n_free_bins, 2))
-    states = states[layout.is_free(states)]
-    assert maze_coverage(states[: 15 * layout.n_free_bins], layout) > 0.999 and cell_coverage(states, layout) == 1
-    # Of n bins, n draws reach the share 1 - 1/e
-    assert maze_coverage(states[: layout.n_free_bins], layout) == pytest.approx(1 - np.exp(-1), abs=0.02)
-
-
 def test_bins_of_a_maze_are_counted_once():
     # Bins are 0.05 wide, from the corner (-5.5, -0.5)
     states = np.array([[-5.49, -0.49], [-5.46, -0.46], [-5.44, -0.49], [-5.49, -0.44]])

@@ -1,6 +1,5 @@
 """Which skills move, where they lead, and what tasks they solve as they are."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from players import Compass, Placed, Plane, Vectors, make_rollouts
@@ -111,10 +110,6 @@ def test_back_and_forth():
     assert raw[:, 2] == pytest.approx(0.75, abs=0.11), "height at the start [m]"
     assert raw == pytest.approx(SCALES["ant"].unnormalize(env.get_original_obs()), abs=1e-5)
     assert normalize(env, raw) == pytest.approx(observations, abs=1e-5)
-    # Statistics have the shape of an observation, which rollouts flatten
-    stacked = make_vec_env("Pendulum-v1", wrapper_class=lambda env: gym.wrappers.FrameStackObservation(env, 3))
-    rollouts = collect_rollouts(RandomActions(stacked.action_space), VecNormalize(stacked), 1, 5)
-    assert unnormalize(VecNormalize(stacked), rollouts.observations).shape == (2, 1, 6, 9)
 
 
 def test_an_arm_is_measured_by_its_hand():

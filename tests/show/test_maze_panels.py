@@ -24,13 +24,6 @@ def test_maze_panels(tmp_path):
     assert (tmp_path / "maze.png").stat().st_size > 5000
 
 
-def test_many_panels_take_several_rows():
-    figure = draw_maze_panels(LAYOUTS["tree"], {f"method {index}": np.zeros((2, 2, 5, 2)) for index in range(17)})
-    figure.draw_without_rendering()
-    tops = [round(axes.get_position().y1, 2) for axes in figure.axes]
-    assert len(set(tops)) == 3 and tops == sorted(tops, reverse=True) and tops.count(tops[0]) == 6
-
-
 @pytest.mark.parametrize("labels", [None, [f"({x:.2f}, -0.71)" for x in range(24)]])
 def test_legend_tells_skills(labels, tmp_path):
     figure = draw_maze_panels(LAYOUTS["tree"], {"APT": np.zeros((24, 2, 5, 2))}, legend=True, panel_width=4.5, labels=labels)

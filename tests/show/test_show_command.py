@@ -81,7 +81,7 @@ def test_a_run_of_rl_zoo_tells_everything(run, monkeypatch, capsys):
     assert {file.name for file in (run / "FromPackage-v0_skills").iterdir()} == {"skills.html", "skills.png", "metrics.json"}
     assert "FromPackage-v0_skills/skills.png" in capsys.readouterr().out
     start = PendulumEnv(g=5.0)
-    with envs_of_run(path).one() as env, envs_of_run(path).many(4, 2) as others:
+    with envs_of_run(path).opened() as env, envs_of_run(path).opened(4, 2) as others:
         assert isinstance(env, VecNormalize) and not env.training and env.get_attr("g") == others.get_attr("g") == [5.0]
         env.seed(0)
         assert np.allclose(env.reset()[0], 2 * start.reset(seed=0)[0] - 1.0, atol=1e-5), "its wrapper and statistics"
@@ -100,7 +100,7 @@ def test_checkpoints_have_statistics_of_their_own_and_a_page_beside_them(run, mo
 
 
 def mean_of(path, **kwargs):
-    with envs_of_run(path, **kwargs).one() as env:
+    with envs_of_run(path, **kwargs).opened() as env:
         return env.obs_rms.mean[0]
 
 

@@ -69,11 +69,6 @@ class RobotVecEnv(VecEnv):
         self._results_writers = results_writers
         self._start_time = time.time()
 
-    @property
-    def position(self) -> np.ndarray:
-        """Return the positions of the torsos (jaco: of the hands) in the world [m], shape ``(n_envs, 3)``."""
-        return self._positions.copy()
-
     def reset(self) -> np.ndarray:
         for idx, seed in enumerate(self._seeds):
             if seed is not None:
