@@ -177,8 +177,8 @@ def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
     """Undo the normalisation of flattened observations, shape ``(..., obs_dim)``, by ``VecNormalize`` and of METRA."""
     statistics, scale = _statistics(env)
     if statistics is not None:
-        shaped: Any = observations.reshape(-1, *(statistics.observation_space.shape or ()))
-        observations = np.reshape(statistics.unnormalize_obs(shaped), observations.shape)
+        shaped = observations.reshape(-1, *(statistics.observation_space.shape or ()))
+        observations = np.asarray(statistics.unnormalize_obs(shaped)).reshape(observations.shape)
     return observations if scale is None else scale.unnormalize(observations)
 
 
@@ -189,8 +189,8 @@ def normalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
         observations = scale.normalize(observations)
     if statistics is None:
         return observations
-    shaped: Any = observations.reshape(-1, *(statistics.observation_space.shape or ()))
-    return np.reshape(statistics.normalize_obs(shaped), observations.shape)
+    shaped = observations.reshape(-1, *(statistics.observation_space.shape or ()))
+    return np.asarray(statistics.normalize_obs(shaped)).reshape(observations.shape)
 
 
 def _statistics(env: VecEnv) -> tuple[VecNormalize | None, Any]:

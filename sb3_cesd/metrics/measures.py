@@ -1,6 +1,6 @@
 """Measures of recorded states: what they cover, in square bins, and how well skills can be told apart by them."""
 
-from collections import Counter, deque
+from collections import deque
 
 import numpy as np
 import torch as th
@@ -25,10 +25,7 @@ class TrainingCoverage:
     @checked
     def __init__(self, bin_size: Positive = 1.0, queue_size: PositiveInt = 100_000) -> None:
         self.bin_size = bin_size
-        self.queue_size = queue_size
-        self._queue: deque[tuple[int, ...]] = deque()
-        #: Number of positions of the queue in each bin
-        self._counts: Counter[tuple[int, ...]] = Counter()
+        self._queue: deque[tuple[int, ...]] = deque(maxlen=queue_size)
         self._visited: set[tuple[int, ...]] = set()
 
     def add(self, positions: np.ndarray) -> None:
@@ -36,17 +33,11 @@ class TrainingCoverage:
         bins = [tuple(row) for row in np.floor(positions / self.bin_size).astype(int).tolist()]
         self._visited.update(bins)
         self._queue.extend(bins)
-        self._counts.update(bins)
-        while len(self._queue) > self.queue_size:
-            oldest = self._queue.popleft()
-            self._counts[oldest] -= 1
-            if self._counts[oldest] == 0:
-                del self._counts[oldest]
 
     @property
     def queue(self) -> int:
         """Number of bins that the most recent steps visited."""
-        return len(self._counts)
+        return len(set(self._queue))
 
     @property
     def total(self) -> int:

@@ -122,9 +122,9 @@ def collect_rollouts(
     play: dict[str, Any] = {"deterministic": deterministic, "perturb": add_noise, "with_positions": with_positions}
     recorded = [skills, *_record_all(model, env, skills, n_steps, seed, reset_options, **play)]
     shape = (model.n_skills, n_rollouts)
-    skills, seen, *others = (None if each is None else each.reshape(*shape, *each.shape[1:]) for each in recorded)
-    positions, returns, lengths = others
-    return SkillRollouts(seen, skills, returns, lengths, seen, positions)  # type: ignore[arg-type]
+    arrays: Any = [None if each is None else each.reshape(*shape, *each.shape[1:]) for each in recorded]
+    skills, observations, positions, returns, lengths = arrays
+    return SkillRollouts(observations, skills, returns, lengths, observations, positions)
 
 
 def _record_all(

@@ -81,8 +81,8 @@ def envs_of_id(env_id: str, env_kwargs: dict[str, Any], statistics: VecNormalize
         if n_skills * n_rollouts > 1:
             return make_play_env(env_id, n_skills, n_rollouts, env_kwargs)
         # Not all environments take the argument
-        rendering = {"render_mode": "rgb_array"} if render else {}
-        return DummyVecEnv([partial(gym.make, env_id, **env_kwargs, **rendering)])
+        kwargs = {**env_kwargs, **({"render_mode": "rgb_array"} if render else {})}
+        return DummyVecEnv([partial(gym.make, env_id, **kwargs)])
 
     return PlayEnvs(env_id, make, statistics)
 
@@ -148,7 +148,7 @@ def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | Non
                 should_render=False,
                 hyperparams=dict(config),
                 env_kwargs=kwargs,
-                vec_env_cls=(lambda env_fns: play_env()) if is_fast else None,
+                vec_env_cls=(lambda env_fns: play_env()) if is_fast else None,  # type: ignore[arg-type]
             )
 
     return PlayEnvs(env_id, make, statistics)
