@@ -21,7 +21,7 @@ import numpy as np
 import torch as th
 from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
 from mine import mine_mutual_information
-from runs import Row, add_run_options, positive, ray_address, run_missing
+from runs import Row, add_run_options, positive, ray_address, run_missing, visited_observations
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import registry
@@ -64,7 +64,7 @@ class CoverageCurve(BaseCallback):
         if self.n_calls > 1 and self.num_timesteps // self.every > len(self.steps):
             self.steps.append(self.num_timesteps)
             buffer: Any = self.model.replay_buffer  # type: ignore[attr-defined]
-            self.coverage.append(coarse_coverage(buffer.visited_observations(), self.layout))
+            self.coverage.append(coarse_coverage(visited_observations(buffer), self.layout))
         return True
 
 
@@ -119,7 +119,7 @@ def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> di
     # Observations are positions
     metrics = {name: value for name, value in metrics.items() if not name.endswith("_places")}
     assert model.replay_buffer is not None
-    visited = model.replay_buffer.visited_observations()
+    visited = visited_observations(model.replay_buffer)
     late_states = rollouts.states[:, :, HORIZON // 2 :]
     late_skills = np.broadcast_to(rollouts.skills[..., None], late_states.shape[:3]).ravel()
     late_states = late_states.reshape(-1, 2)

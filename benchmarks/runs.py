@@ -18,12 +18,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.files import write_text_whole
+from sb3_cesd.common.observations import joined
 
 Row = dict[str, Any]
 #: Values of the columns that identify a run, where older rows lack them
@@ -305,3 +308,12 @@ def positive(text: str) -> int:
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: pass 1 or more")
     return int(text)
+
+
+def visited_observations(buffer: SkillReplayBuffer) -> np.ndarray:
+    """Collect the observations and next observations of all stored transitions, in no order, shape ``(n, obs_dim)``."""
+    both = [
+        {name: values[: buffer.size()].reshape(-1, *values.shape[2:]) for name, values in observations.items()}
+        for observations in (buffer.observations, buffer.next_observations)
+    ]
+    return np.concatenate([joined(entries) for entries in both])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from runs import Row
+from runs import Row, visited_observations
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -235,7 +235,7 @@ def measure(model: SkillDDPG, domain: str, n_task_episodes: int, n_env_threads: 
         }
     env.close()
     assert model.replay_buffer is not None
-    observations = model.replay_buffer.visited_observations()
+    observations = visited_observations(model.replay_buffer)
     chosen = np.random.default_rng(0).choice(len(observations), min(N_PARTICLES, len(observations)), replace=False)
     return {**metrics, **of_skills, "training_entropy": particle_entropy(observations[chosen])}
 

@@ -6,7 +6,6 @@ Export policies to files that run no code when loaded: arrays (safetensors) and 
     actions, _ = policy.predict(observations, skill=3)
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ from safetensors.torch import save
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor, NatureCNN
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
-from torch.nn.modules import activation
 
 from sb3_cesd.common.files import AnyPath, installed_versions, warn_of_other_versions, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
@@ -37,6 +35,8 @@ FORMAT = 1
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     extractor.__name__: extractor for extractor in (FlattenExtractor, CombinedExtractor, NatureCNN)
 }
+#: Attributes of the model in a file
+OF_MODEL = ("skill_type", "n_skills", "skill_dim", "skill", "skill_duration", "reward", "num_timesteps", "exploration_noise")
 #: Methods that determine the action: a policy that overrides one of them can't be exported
 OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
 
@@ -75,7 +75,7 @@ class ExportedPolicy(SkillPolicy):
             lambda _: 0.0,
             make_skill_space(*(description[name] for name in ("skill_type", "n_skills", "skill_dim"))),
             net_arch={"pi": description["net_arch"], "qf": []},
-            activation_fn=_activations()[description["activation_fn"]],
+            activation_fn=getattr(th.nn.modules.activation, description["activation_fn"]),
             features_extractor_class=EXTRACTORS[description["features_extractor_class"]],
             features_extractor_kwargs=description["features_extractor_kwargs"],
             normalize_images=description["normalize_images"],
@@ -99,15 +99,11 @@ class ExportedPolicy(SkillPolicy):
         skill: SkillName | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
         """
-        Get the action of a skill. See :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`.
+        Get the action of a skill; by default, of that which learned the task, if one did.
 
         :param observation: one or several observations as the environment returns them, with or without a skill
-        :param state: skills of the running episodes, as returned by the previous call
-        :param episode_start: environments in which an episode starts get the next skill, shape ``(n_envs,)``
-        :param deterministic: not used, the policy is deterministic
-        :param skill: skill to follow, one for all or one each: an index, or the vector of a continuous one; by default, that
-            which learned the task, if one did
-        :return: actions and the state to pass to the next call
+
+        For the other arguments see :meth:`~sb3_cesd.skill_ddpg.policies.SkillPolicy.predict`.
         """
         if self.statistics:
             self.batch_shape(observation)  # raises a clear error for a wrong shape
@@ -152,9 +148,8 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
         for name, rms in observation_statistics(vec_normalize).items():
             tensors[f"mean.{name}"] = th.from_numpy(np.array(rms.mean))
             tensors[f"var.{name}"] = th.from_numpy(np.array(rms.var))
-    text = json.dumps(description)
     with written_whole(path) as file:
-        file.write(save(tensors, {"sb3_cesd": text, "sha256": _checksum(text, tensors)}))
+        file.write(save(tensors, {"sb3_cesd": json.dumps(description)}))
     return path
 
 
@@ -162,14 +157,11 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
     """Describe a policy in plain data, without its spaces."""
     policy = model.policy
     extractor, activation_fn = policy.features_extractor_class, policy.activation_fn
-    code = [
-        f"{type(policy).__name__}.{name}"
-        for name in OF_PREDICTION
-        if getattr(type(policy), name) is not getattr(SkillPolicy, name)
-    ]
+    overridden = [name for name in OF_PREDICTION if getattr(type(policy), name) is not getattr(SkillPolicy, name)]
+    code = [f"{type(policy).__name__}.{name}" for name in overridden]
     if extractor not in EXTRACTORS.values():
         code.append(f"features_extractor_class={extractor.__name__}")
-    if activation_fn not in _activations().values():
+    if activation_fn.__module__ != "torch.nn.modules.activation":
         code.append(f"activation_fn={activation_fn.__name__}")
     if code:
         raise ValueError(
@@ -180,14 +172,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "format": FORMAT,
         "algorithm": type(model).__name__,
         "versions": installed_versions(),
-        "skill_type": model.skill_type,
-        "n_skills": model.n_skills,
-        "skill_dim": model.skill_dim,
-        "skill": model.skill,
-        "skill_duration": model.skill_duration,
-        "reward": model.reward,
-        "num_timesteps": model.num_timesteps,
-        "exploration_noise": float(model.exploration_noise),
+        **{name: getattr(model, name) for name in OF_MODEL},
         "net_arch": [int(size) for size in policy.actor_arch],
         "activation_fn": activation_fn.__name__,
         "features_extractor_class": extractor.__name__,
@@ -214,17 +199,13 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
         raise FileNotFoundError(f"There is no file {path}: pass what export_policy wrote.")
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
+            description = json.loads((file.metadata() or {})["sb3_cesd"])
             # Copies: tensors of safetensors keep the file mapped, and Windows overwrites no mapped files
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
-        text = header["sb3_cesd"]
-        if header["sha256"] != _checksum(text, tensors):
-            raise ValueError("its content does not match its checksum")
-        description = json.loads(text)
         if description["format"] > FORMAT:
             raise ValueError(f"it has format {description['format']}, this version reads {FORMAT}: install a newer sb3_cesd")
         policy = _build(description, tensors)
-        saved_with = {str(name): str(version) for name, version in description["versions"].items()}
+        saved_with = {name: str(version) for name, version in description["versions"].items()}
     except Exception as error:  # damaged or crafted files may raise anything
         raise ValueError(
             f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
@@ -268,17 +249,3 @@ def _space_from_json(name: str, description: Mapping[str, Any], tensors: Mapping
         return spaces.Dict({key: _space_from_json(f"{name}.{key}", child, tensors) for key, child in entries})
     dtype = np.dtype(description["dtype"])
     return spaces.Box(tensors[f"{name}.low"].numpy(), tensors[f"{name}.high"].numpy(), dtype=dtype.type)
-
-
-def _activations() -> dict[str, type[th.nn.Module]]:
-    """Collect the activation functions of torch.nn by name."""
-    return {name: found for name, found in vars(activation).items() if getattr(found, "__module__", "") == activation.__name__}
-
-
-def _checksum(text: str, tensors: Mapping[str, th.Tensor]) -> str:
-    sha256 = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        array = tensors[name].numpy()
-        sha256.update(f"{name} {array.dtype} {array.shape}".encode())
-        sha256.update(array.tobytes())
-    return sha256.hexdigest()

@@ -4,12 +4,13 @@ from typing import Annotated, Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.arguments import PositiveInt, Range, checked
-from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of, short
-from sb3_cesd.common.skills import name_in_task
+from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of
+from sb3_cesd.common.skills import SphereSkills
 from sb3_cesd.common.vec_normalize import normalize_entries, statistics_of_training
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -54,8 +55,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         super().__init__(env)
         if model.reward == "extrinsic":
             raise ValueError(
-                f"The model learned a task with {name_in_task(model.skill)} alone, so there are no skills to choose from: "
-                "pass the pre-trained model."
+                "The model learned a task with one skill alone, so there are no skills to choose from: pass the pre-trained "
+                "model."
             )
         duration = duration or model.skill_duration
         if duration is None:
@@ -69,8 +70,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         fits = any({name: shapes.get(name) for name in known} == known for shapes in given)
         if not fits or env.action_space != model.action_space:
             raise ValueError(
-                f"Observations of {short(env.observation_space)} and actions of {short(env.action_space)} do not fit the "
-                f"model, which takes {short(model.plain_space)} and {short(model.action_space)}: pass an environment in the "
+                f"Observations of {env.observation_space} and actions of {env.action_space} do not fit the "
+                f"model, which takes {model.plain_space} and {model.action_space}: pass an environment in the "
                 "domain the model was pre-trained in."
             )
         self.model = model
@@ -120,5 +121,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         """Convert an action to a skill: the index of a discrete one, or the vector of a continuous one."""
         space, values = self.skill_space, np.asarray(action)
         if not space.discrete and values.shape == (space.dim,):
-            values = space.nearest(values.astype(np.float64)).astype(np.float32)
+            values = values.astype(np.float32)
+            if isinstance(space, SphereSkills):
+                values = space.along(th.from_numpy(values)[None])[0].numpy()
         return space.decode(space.encode(values if values.shape else values.item()))

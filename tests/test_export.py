@@ -36,7 +36,7 @@ class Images(gym.Env):
 
 
 def rewritten(path, change):
-    """Change the description and the tensors of an exported policy; the checksum is left as it is."""
+    """Change the description and the tensors of an exported policy."""
     with safe_open(path, framework="pt") as file:
         header, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}
     description = json.loads(header["sb3_cesd"])
@@ -146,17 +146,12 @@ def test_a_policy_of_the_user_is_refused(tmp_path):
         export_policy(CeSD(MyPolicy, "Pendulum-v1", **arguments()), tmp_path)
 
 
-def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_path):
+def test_incomplete_files(make_model, tmp_path):
     model = make_model(policy_kwargs={"net_arch": [4]})
     content = export_policy(model, tmp_path).read_bytes()
     damaged_file = tmp_path / "damaged.safetensors"
     rng = np.random.default_rng(0)
     for byte in rng.integers(0, len(content), 20):
-        damaged = bytearray(content)
-        damaged[byte] ^= 1 << int(rng.integers(8))
-        damaged_file.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged\.safetensors is not an exported policy, or is damaged.*write it again"):
-            import_policy(damaged_file)
         damaged_file.write_bytes(content[:byte])
         with pytest.raises(ValueError, match="is not an exported policy, or is damaged"):
             import_policy(damaged_file)
@@ -174,8 +169,7 @@ def test_no_flipped_bit_and_no_missing_byte_loads_other_numbers(make_model, tmp_
         lambda description, tensors: tensors.update({"actor.mu.0.weight": th.zeros(3, 3)}),
     ],
 )
-def test_crafted_files(trained, tmp_path, change, monkeypatch):
-    monkeypatch.setattr("sb3_cesd.export._checksum", lambda text, tensors: "the same")
+def test_crafted_files(trained, tmp_path, change):
     path = export_policy(trained, tmp_path)
     assert import_policy(path)
     rewritten(path, change)

@@ -1,5 +1,3 @@
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -44,31 +42,6 @@ def test_skill_argument(model, actions):
     assert model.predict(BATCH, skill=np.array([3, 1, 0, 2, 2, 0]))[0] == pytest.approx(actions[[3, 1, 0, 2, 2, 0]])
     # It overrides the skill of the observation
     assert model.predict(add_skill(BATCH, VECTORS[[0] * 6]), skill=3)[0] == pytest.approx(actions[[3] * 6])
-
-
-def test_a_loop_that_loses_the_state_is_told_once_that_skill_0_acts(make_model):
-    model, env = make_model(), make_vec_env("Pendulum-v1", 2)
-    with pytest.warns(UserWarning, match="so skill 0 acts in every episode.*Pass skill=.*carry the state") as warned:
-        for _ in range(5):
-            model.predict(OBS, deterministic=True)
-    assert len(warned) == 1 and warned[0].filename == __file__, "it points to the loop"
-
-    model = make_model()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(3):
-            state = None
-            for _ in range(3):
-                _, state = model.predict(OBS, state)
-        for _ in range(3):
-            model.predict(OBS, skill=1)
-            model.predict(add_skill(OBS, VECTORS[0]))
-            model.predict(BATCH, episode_start=np.ones(6, bool))
-        evaluate_policy(model, env, n_eval_episodes=2)
-        model.learn(60)
-        model.set_skill(2)
-        for _ in range(3):
-            model.predict(OBS)
 
 
 def test_state_carries_the_skill_of_each_episode(model, actions):

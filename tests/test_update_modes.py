@@ -1,5 +1,7 @@
 """The update as a GPU does it, on the CPU: with fixed shapes and addresses, and without the host."""
 
+from contextlib import contextmanager
+
 import pytest
 import torch as th
 from learned import parameters_of
@@ -7,8 +9,10 @@ from small import make_small
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sb3_cesd import METHODS
+from sb3_cesd.cesd import constraint
 from sb3_cesd.common import cuda as update_runner
-from sb3_cesd.common.cuda import GraphedFunction, fixed_shapes
+from sb3_cesd.common import ensembles
+from sb3_cesd.common.cuda import GraphedFunction
 
 #: No random numbers whose count depends on shapes
 NO_NOISE = {"target_policy_noise": 0.0}
@@ -18,6 +22,15 @@ VARIANTS = {
     "averages": {"constraint_kwargs": {"start": 0.0}, "cluster_window": 5},
     "released": {"constraint_kwargs": {"start": 0.0}, "relabel_kwargs": {"critic": "cluster", "actor": "skill"}},
 }
+
+
+@contextmanager
+def fixed_shapes():
+    """Shapes as on a GPU."""
+    with pytest.MonkeyPatch.context() as context:
+        for module in (constraint, ensembles):
+            context.setattr(module, "shapes_may_vary", lambda device: False)
+        yield
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

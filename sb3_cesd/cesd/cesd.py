@@ -8,7 +8,6 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.common.arguments import NonNegative, PositiveInt, Range, build, check_value, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import one_hot
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward, MakeOptimizer
@@ -26,9 +25,6 @@ class CeSDReward(IntrinsicReward):
     Until the constraint starts, skills explore with the particle entropy of all states, while clusters form. Transitions are
     relabelled, so that those of the exploration then serve all skills.
 
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: space of the skills, discrete: one cluster per skill
     :param alpha: weight of the constraint reward
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module), ``"identity"`` or ``"temporal"`` (distances measure time)
@@ -63,9 +59,7 @@ class CeSDReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         alpha: NonNegative = 1.0,
         encoder: Literal["contrastive", "fourier", "icm", "identity", "temporal"] = "contrastive",
         encoder_kwargs: dict[str, Any] | None = None,
@@ -77,16 +71,14 @@ class CeSDReward(IntrinsicReward):
         constraint_kwargs: dict[str, Any] | None = None,
         relabel_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.alpha = alpha
         self.average_window = cluster_window
-        self.n_skills = skill_space.n_skills
-        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs or {})
+        self.n_skills = self.skill_space.n_skills
+        self.encoder = make_encoder("encoder", encoder, encoder_kwargs, *sizes)
         self.distance_encoder: Encoder | None = None
         if distance_encoder != "same":
-            self.distance_encoder = make_encoder(
-                distance_encoder, obs_dim, action_dim, skill_space, distance_encoder_kwargs or {}, "distance_encoder"
-            )
+            self.distance_encoder = make_encoder("distance_encoder", distance_encoder, distance_encoder_kwargs, *sizes)
         prototype_kwargs = dict(prototype_kwargs or {})
         self.prototype_learning_rate = prototype_kwargs.pop("learning_rate", None)
         check_value("learning_rate", self.prototype_learning_rate, Range(0, without=0), or_none=True)
@@ -99,17 +91,13 @@ class CeSDReward(IntrinsicReward):
         self.is_constrained = self.constraint.is_on(1.0, 0)
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
-        if any(True for _ in self.encoder.parameters()):
-            self.encoder_optimizer = make_optimizer(list(self.encoder.parameters()))
-        if self.distance_encoder is not None and any(True for _ in self.distance_encoder.parameters()):
-            self.distance_optimizer = make_optimizer(list(self.distance_encoder.parameters()))
-        self.prototype_optimizer = make_optimizer(list(self.prototypes.parameters()))
+        for name, part in (("encoder", self.encoder), ("distance", self.distance_encoder), ("prototype", self.prototypes)):
+            parameters = [] if part is None else list(part.parameters())
+            if parameters:
+                setattr(self, f"{name}_optimizer", make_optimizer(parameters))
 
     def own_learning_rates(self) -> dict[str, float]:
         return {} if self.prototype_learning_rate is None else {"prototype_optimizer": self.prototype_learning_rate}
-
-    def check_batch_size(self, batch_size: int) -> None:
-        self.entropy.check_batch_size(batch_size)
 
     @property
     def clusters_learn(self) -> bool:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import torch as th
 
-from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, Positive, Share, ShareOrSteps, checked
+from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, Positive, Share, checked
 from sb3_cesd.common.cuda import shapes_may_vary
 from sb3_cesd.common.torch_layers import one_hot
 from sb3_cesd.common.type_aliases import SkillPairs
@@ -30,7 +30,7 @@ class ClusterConstraint:
         self,
         lambda_: Positive = 1.0,
         count: Literal["paper", "released"] = "paper",
-        start: ShareOrSteps = 0.8,
+        start: NonNegative = 0.8,
         freeze_clusters: bool = False,
     ) -> None:
         if freeze_clusters and start == 0:

@@ -31,7 +31,6 @@ from sb3_cesd.checkpoints.resume import (
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.files import AnyPath, dump_whole
 from sb3_cesd.common.rng import seed_to_go_on
-from sb3_cesd.common.vec_normalize import save_statistics
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
@@ -160,7 +159,7 @@ class ResumableCheckpoint(BaseCallback):
             self.model.save(folder / MODEL)
             self.model.save_replay_buffer(folder / BUFFER)
             if (statistics := self.model.get_vec_normalize_env()) is not None:
-                save_statistics(statistics, folder / STATISTICS)
+                dump_whole(statistics, folder / STATISTICS)
             dump_whole(get_callback_states(self.locals["callback"]), folder / CALLBACKS)
         if self.verbose >= 1:
             print(f"Wrote the checkpoint {target}")

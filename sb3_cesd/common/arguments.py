@@ -15,13 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Range:
-    """
-    Range of a number, within ``Annotated``.
-
-    :param low: smallest value
-    :param high: largest value
-    :param without: one of the two that is not allowed itself
-    """
+    """Range of a number, within ``Annotated``; ``without`` is the one of its bounds that is not allowed itself."""
 
     low: float = float("-inf")
     high: float = float("inf")
@@ -46,17 +40,10 @@ Positive = Annotated[float, Range(0, without=0)]
 NonNegative = Annotated[float, Range(0)]
 #: From 0 to 1
 Share = Annotated[float, Range(0, 1)]
-#: Up to 1 a fraction of the training budget, above 1 a number of environment steps
-ShareOrSteps = NonNegative
 
 
 def checked(function: F) -> F:
-    """
-    Check the arguments of a function before each call: numbers by the ``Range`` in ``Annotated``, words by ``Literal``.
-
-    :param function: a function with annotations, often ``__init__``
-    :return: the function with checks
-    """
+    """Check the arguments of a function before each call: numbers by the ``Range`` in ``Annotated``, words by ``Literal``."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -69,21 +56,14 @@ def checked(function: F) -> F:
 
 def check_values(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Check some arguments of a function as :func:`checked` does, for instance before they replace those of a saved model."""
+    allowed = _allowed(getattr(function, "__wrapped__", function))
     for name, value in arguments.items():
-        for allowed, or_none in _allowed(getattr(function, "__wrapped__", function)).get(name, ()):
-            check_value(name, value, allowed, or_none)
+        if name in allowed:
+            check_value(name, value, *allowed[name])
 
 
 def check_value(name: str, value: Any, allowed: Range | tuple[Any, ...], or_none: bool = False) -> None:
-    """
-    Check one argument.
-
-    :param name: its name, for the message
-    :param value: its value
-    :param allowed: a range, or the words that it may be
-    :param or_none: whether ``None`` is allowed, too
-    :raises ValueError: if it is anything else
-    """
+    """Check that an argument is in a range, or one of some words (or ``None``)."""
     if or_none and value is None:
         return
     if isinstance(allowed, Range):
@@ -94,49 +74,32 @@ def check_value(name: str, value: Any, allowed: Range | tuple[Any, ...], or_none
 
 
 @cache
-def _allowed(function: Callable[..., Any]) -> dict[str, list[tuple[Range | tuple[Any, ...], bool]]]:
-    """Ranges and choices of each argument, and whether it may be ``None``; unions with other types are not checked."""
-    found: dict[str, list[tuple[Range | tuple[Any, ...], bool]]] = {}
+def _allowed(function: Callable[..., Any]) -> dict[str, tuple[Range | tuple[Any, ...], bool]]:
+    """Range or choices of each argument, and whether it may be ``None``; unions with other types are not checked."""
+    found: dict[str, tuple[Range | tuple[Any, ...], bool]] = {}
     # As they stand: types of SB3 refer to names of its modules
     for name, hint in inspect.get_annotations(function).items():
-        members = [member for member in (get_args(hint) if _is_union(hint) else (hint,)) if member is not type(None)]
-        or_none = _is_union(hint) and type(None) in get_args(hint)
-        if len(members) == 1:
-            member = members[0]
-            if get_origin(member) is Literal:
-                found[name] = [(get_args(member), or_none)]
-            elif get_origin(member) is Annotated:
-                found[name] = [(each, or_none) for each in member.__metadata__ if isinstance(each, Range)]
+        # An Annotated may be a union within
+        or_none = get_origin(hint) is not Annotated and type(None) in get_args(hint)
+        members = [each for each in get_args(hint) if each is not type(None)] if or_none else [hint]
+        if len(members) != 1:
+            continue
+        if get_origin(members[0]) is Literal:
+            found[name] = get_args(members[0]), or_none
+        elif get_origin(members[0]) is Annotated:
+            found.update((name, (each, or_none)) for each in members[0].__metadata__ if isinstance(each, Range))
     return found
 
 
-def _is_union(hint: Any) -> bool:
-    # Not of an Annotated, whose type may be one
-    return get_origin(hint) is not Annotated and type(None) in get_args(hint)
-
-
 def check_names(group: str, names: Collection[str], known: Collection[str]) -> None:
-    """
-    Check the keys of a dictionary of arguments.
-
-    :param group: name of the argument that holds them, e.g. ``"entropy_kwargs"``
-    :param names: names that the user passed
-    :param known: names that exist
-    :raises ValueError: if one does not exist
-    """
+    """Check the keys of a dictionary of arguments; ``group`` is the argument that holds them, e.g. ``"entropy_kwargs"``."""
     for name in names:
         if name not in known:
             raise ValueError(f"{group} has no {name!r}: {instead_of(name, known)}")
 
 
 def instead_of(name: Any, known: Collection[str]) -> str:
-    """
-    Name what may have been meant, as the end of a message.
-
-    :param name: what the user passed
-    :param known: what exists
-    :return: a similar name, or all of them
-    """
+    """Name what may have been meant, as the end of a message: a similar name, or all that exist."""
     known = sorted(known)
     similar = difflib.get_close_matches(str(name), known, n=1)
     if similar:
@@ -144,22 +107,14 @@ def instead_of(name: Any, known: Collection[str]) -> str:
     return f"choose from {', '.join(known)}." if known else "leave it out."
 
 
-def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any] | None, **given: Any) -> T:
-    """
-    Call ``factory(**kwargs, **given)``, with an error for a misspelt argument that says what may have been meant.
-
-    :param group: name of the argument that holds the kwargs, e.g. ``"entropy_kwargs"``
-    :param factory: class or function
-    :param kwargs: its arguments, as the user passed them
-    :param given: more of its arguments, which the user can't choose
-    :return: what the factory returns
-    :raises ValueError: if there is no such argument
-    """
+def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any] | None, *args: Any, **given: Any) -> T:
+    """Call ``factory(*args, **kwargs, **given)``, with an error for a misspelt name in ``kwargs``, the argument ``group``."""
     kwargs = dict(kwargs or {})
-    parameters = inspect.signature(factory).parameters
-    if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        check_names(group, kwargs, parameters.keys() - given.keys() - {"self"})
-    return factory(**kwargs, **given)
+    parameters = inspect.signature(factory).parameters.values()
+    if all(each.kind is not each.VAR_KEYWORD for each in parameters):
+        known = {each.name for each in parameters if each.kind is not each.VAR_POSITIONAL}
+        check_names(group, kwargs, known - given.keys())
+    return factory(*args, **kwargs, **given)
 
 
 def merge(arguments: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import PositiveInt, Share, checked
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.observations import SKILL, entries_of, joined, plain_form, plain_space, to_states
+from sb3_cesd.common.observations import SKILL, entries_of, plain_form, plain_space, to_states
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.vec_normalize import TensorNormalization
@@ -114,8 +114,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def _make_unsaved(self) -> None:
         #: Whether the ring is full, so that its last row precedes the first one
         self._wrapped = np.array([self.full])
-        # Made when they are needed
-        self._tensors: DeviceArrays | None = None
+        self._tensors = DeviceArrays(th.device(self.device))
         #: That of the last batches, and the last one that was made
         self._normalization: TensorNormalization | None = None
         self._last_normalization: TensorNormalization | None = None
@@ -139,28 +138,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return {name: value.reshape(self.observations[name].shape) for name, value in following.items()}
 
     def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
-        """
-        Look up the next observations of some transitions, as they were stored.
-
-        :param rows: shape ``(n,)``
-        :param envs: environments, shape ``(n,)``
-        :return: entries of shape ``(n, *shape)``
-        """
+        """Look up the next observations of n transitions, as they were stored, by their rows and environments."""
         self._update_tensors()
         following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
         return {name: value.cpu().numpy() for name, value in following.items()}
-
-    def visited_observations(self) -> np.ndarray:
-        """
-        Collect the observations and next observations of all stored transitions.
-
-        :return: observations in no particular order, shape ``(n, obs_dim)``
-        """
-        both = [
-            {name: values[: self.size()].reshape(-1, *values.shape[2:]) for name, values in observations.items()}
-            for observations in (self.observations, self.next_observations)
-        ]
-        return np.concatenate([joined(entries) for entries in both])
 
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer
@@ -231,13 +212,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._keep_last(row, self._ends(row))
         self.pos = (row + 1) % self.buffer_size
         self.full = self._wrapped[0] = self.full or self.pos == 0
-        self._mark([*self.ARRAYS, *(f"observations {name}" for name in entries)], [row])
-        self._mark([f"newest_next {name}" for name in entries], range(self.n_envs))
-        self._mark(["newest", "wrapped"], [0])
-
-    def _mark(self, names: list[str], rows: Any) -> None:
-        if self._tensors is not None:
-            self._tensors.mark(names, rows)
+        self._tensors.mark([*self.ARRAYS, *(f"observations {name}" for name in entries)], [row])
+        self._tensors.mark([f"newest_next {name}" for name in entries], range(self.n_envs))
+        self._tensors.mark(["newest", "wrapped"], [0])
 
     def reset(self) -> None:
         """Forget all transitions."""
@@ -258,7 +235,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)
         if ending.any():
-            self._mark(["timeouts", "last_slots"], [newest])
+            self._tensors.mark(["timeouts", "last_slots"], [newest])
 
     def _ends(self, row: int) -> np.ndarray:
         return self.dones[row] | self.timeouts[row]
@@ -271,13 +248,11 @@ class SkillReplayBuffer(NStepReplayBuffer):
                 for name, last in self.last_observations.items():
                     self.last_observations[name] = np.concatenate([last, np.zeros_like(last)])
                 self._free_slots.extend(range(n_slots, 2 * n_slots))
-                if self._tensors is not None:
-                    self._tensors.set(**self._arrays())
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
             for name, last in self.last_observations.items():
                 last[slot] = self.newest_next[name][env_idx]
-                self._mark([f"last_observations {name}"], [slot])
+                self._tensors.mark([f"last_observations {name}"], [slot])
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
         """
@@ -316,9 +291,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return relabelled._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
-        raise NotImplementedError(
-            "This buffer gathers a batch on its device: override sample(), or draw() and gather(), in place of _get_samples()."
-        )
+        raise NotImplementedError("Override sample(), or draw() and gather(), in place of _get_samples().")
 
     def prepare(self, env: VecNormalize | None = None) -> None:
         """
@@ -334,7 +307,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
             self._normalization.update()
 
     def _update_tensors(self) -> None:
-        if self._tensors is None:
+        # A model that loads the buffer may be on another device
+        if self._tensors.device != th.device(self.device):
             self._tensors = DeviceArrays(th.device(self.device))
         self._tensors.set(**self._arrays())
         self._tensors.update()
@@ -342,7 +316,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
     @property
     def generation(self) -> Hashable:
         """Changes with the address of any tensor that :meth:`gather` reads; it keeps their owners, so that none is reused."""
-        return self._tensors, 0 if self._tensors is None else self._tensors.generation, self._normalization
+        return self._tensors, self._tensors.generation, self._normalization
+
+    @property
+    def is_graphable(self) -> bool:
+        """Whether :meth:`draw` and :meth:`gather`, as in a CUDA graph, do what :meth:`sample` does."""
+        return type(self).sample is SkillReplayBuffer.sample
 
     def draw(self, batch_size: int) -> th.Tensor:
         """
@@ -351,7 +330,6 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param batch_size: number of transitions
         :return: their rows and environments, on the device, shape ``(2, batch_size)``
         """
-        assert self._tensors is not None, "call prepare() first"
         rows = np.random.randint(0, self.size(), size=batch_size)
         envs = np.random.randint(0, self.n_envs, size=batch_size)
         return self._tensors.upload(np.stack([rows, envs]))
@@ -388,15 +366,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _at(self, name: str, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
         """Read n entries of an array, shape ``(n, ...)``."""
-        assert self._tensors is not None, "call prepare() first"
         return self._tensors[name].flatten(0, 1).index_select(0, rows * self.n_envs + envs)
 
     def _ended(self, rows: th.Tensor, envs: th.Tensor) -> th.Tensor:
         return self._at("dones", rows, envs) | self._at("timeouts", rows, envs)
-
-    def _is_newest(self, rows: th.Tensor) -> th.Tensor:
-        assert self._tensors is not None, "call prepare() first"
-        return rows == self._tensors["newest"]
 
     def _normalized(self, observations: dict[str, th.Tensor]) -> Any:
         if self._normalization is not None:
@@ -413,7 +386,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         """Count the steps of windows: they end with the episode, at the newest transition, or after ``n_steps``."""
         window_rows, window_envs = self._window(rows, envs)
         # In the ring, the oldest transition follows the newest one
-        ends = self._ended(window_rows, window_envs) | self._is_newest(window_rows)
+        ends = self._ended(window_rows, window_envs) | (window_rows == self._tensors["newest"])
         before_end = ends.view(-1, self.n_steps).int().cumsum(dim=1) == 0
         return (before_end.sum(dim=1) + 1).clamp(max=self.n_steps)
 
@@ -428,19 +401,15 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _averages(self, rows: th.Tensor, envs: th.Tensor, following: dict[str, th.Tensor] | None = None) -> Any:
         """
-        Average up to ``average_window`` observations of the same episode.
-
-        :param rows: transitions up to which to average, shape ``(n,)``
-        :param envs: shape ``(n,)``
-        :param following: next observations of these, to include as the newest ones
-        :return: means, entries of shape ``(n, *shape)``
+        Average up to ``average_window`` observations of the same episode, up to those of some transitions, or up to their next
+        observations, if these are given.
         """
-        assert self._tensors is not None, "call prepare() first"
         n_steps = self.average_window - (following is not None)
         before = rows[:, None] - th.arange(n_steps, device=rows.device)  # newest first
         flat, flat_envs = (before % self.buffer_size).flatten(), envs.repeat_interleave(n_steps)
         # In the ring, the newest transition precedes the oldest one, or nothing does yet
-        ends = self._ended(flat, flat_envs) | self._is_newest(flat) | ((before < 0).flatten() & ~self._tensors["wrapped"])
+        is_before_start = (before < 0).flatten() & ~self._tensors["wrapped"]
+        ends = self._ended(flat, flat_envs) | (flat == self._tensors["newest"]) | is_before_start
         # The end of the last transition itself does not matter
         later_ends = ends.view(-1, n_steps)[:, 1:].int().cumsum(dim=1)
         within = F.pad(later_ends == 0, (1, 0), value=True).float()  # (n, n_steps)
@@ -458,8 +427,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
         """Read the next observation of each transition, entries of shape ``(n, *shape)``."""
-        assert self._tensors is not None, "call prepare() first"
-        is_newest, ended, slots = self._is_newest(rows), self._ended(rows, envs), self._at("last_slots", rows, envs)
+        is_newest, ended = rows == self._tensors["newest"], self._ended(rows, envs)
+        slots = self._at("last_slots", rows, envs)
         following = {}
         for name, array in self.observations.items():
             to_shape = (-1, *(1,) * (array.ndim - 2))

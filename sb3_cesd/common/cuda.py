@@ -1,30 +1,16 @@
 """Code that only a GPU needs: captured graphs, tensors of arrays that change, shapes that do not depend on data."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
-_FIXED: ContextVar[bool] = ContextVar("_FIXED", default=False)
-
-
-@contextmanager
-def fixed_shapes() -> Iterator[None]:
-    """Use the shapes of tensors on a GPU on the CPU as well."""
-    token = _FIXED.set(True)
-    try:
-        yield
-    finally:
-        _FIXED.reset(token)
-
 
 def shapes_may_vary(device: th.device) -> bool:
     """Return whether shapes may depend on data, which is faster on a CPU, but makes a GPU wait for the host."""
-    return device.type == "cpu" and not _FIXED.get()
+    return device.type == "cpu"
 
 
 class DeviceArrays:
@@ -66,7 +52,8 @@ class DeviceArrays:
         """Mark rows of the first axis of arrays as changed."""
         if not self.shared:
             for name in names:
-                self._changed_rows[name].update(rows)
+                if name in self._changed_rows:
+                    self._changed_rows[name].update(rows)
 
     def update(self) -> None:
         """Copy all changes to the device."""
@@ -114,12 +101,7 @@ class GraphedFunction:
         self.n_calls = 0
 
     def __call__(self, inputs: th.Tensor, key: Hashable) -> None:
-        """
-        Run the function once.
-
-        :param inputs: argument of the function
-        :param key: changes whenever the function would do something else, or with other tensors
-        """
+        """Run the function once; the key changes whenever it would do something else, or with other tensors."""
         key = (key, inputs.shape, inputs.device)
         if key != self.key:
             self.key, self.graph, self.n_calls = key, None, 0
@@ -157,30 +139,13 @@ class GraphedFunction:
 
 
 def check_capturable(optimizers: Iterable[th.optim.Optimizer]) -> None:
-    """
-    Check that a graph can capture the steps of optimizers: those of fused ones, which run on the device alone.
-
-    :raises ValueError: if one is not fused
-    """
+    """Check that a graph can capture the steps of optimizers: those of fused ones, which run on the device alone."""
     for optimizer in optimizers:
         if not all(group.get("fused") for group in optimizer.param_groups):
             raise ValueError(
                 f"cuda_graph=True needs a fused optimizer, but {type(optimizer).__name__} is none: pass "
                 "optimizer_kwargs=dict(fused=True) in policy_kwargs, or leave cuda_graph out."
             )
-
-
-def set_capturable(optimizer: th.optim.Optimizer, capturable: bool) -> None:
-    """Make the learning rate a tensor, which a graph reads anew in each replay, or a number again."""
-    for group in optimizer.param_groups:
-        if "capturable" in group:
-            group["capturable"] = capturable
-        device, rate = group["params"][0].device, group["lr"]
-        is_tensor = isinstance(rate, th.Tensor)
-        if capturable and not (is_tensor and rate.device == device):
-            group["lr"] = th.tensor(float(rate), device=device)
-        elif not capturable and is_tensor:
-            group["lr"] = float(rate)
 
 
 def set_learning_rate(optimizer: th.optim.Optimizer, learning_rate: float) -> None:
@@ -211,11 +176,17 @@ class UpdateRunner:
         self._graphed_update = GraphedFunction(self._gather_and_update)
 
     def prepare(self, optimizers: Iterable[th.optim.Optimizer]) -> None:
-        """Make the optimizers that the update uses ready for a graph, or for updates without one."""
-        rates = []
-        for optimizer in optimizers:
-            set_capturable(optimizer, self.in_graph)
-            rates += [group["lr"] for group in optimizer.param_groups]
+        """Make learning rates tensors, which a graph reads anew in each replay, or (after loading) numbers again."""
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        for group in groups:
+            if "capturable" in group:
+                group["capturable"] = self.in_graph
+            device, rate = group["params"][0].device, group["lr"]
+            if not self.in_graph:
+                group["lr"] = float(rate)
+            elif not isinstance(rate, th.Tensor) or rate.device != device:
+                group["lr"] = th.tensor(float(rate), device=device)
+        rates = [group["lr"] for group in groups]
         if [id(rate) for rate in rates] != [id(rate) for rate in self._learning_rates]:
             # Replaced by a callback, or by a state that was loaded
             self.forget()
@@ -226,15 +197,8 @@ class UpdateRunner:
         self._graphed_update.key = None
 
     def run(self, buffer: Any, batch_size: int, n_batches: int, env: VecNormalize | None) -> None:
-        """
-        Sample batches and learn from them, in one update.
-
-        :param buffer: the replay buffer
-        :param batch_size: number of transitions of each batch
-        :param n_batches: number of batches
-        :param env: ``VecNormalize`` for the stored observations and rewards
-        """
-        if not self.in_graph:
+        """Sample ``n_batches`` and learn from them, in one update; ``env`` normalises observations and rewards."""
+        if not (self.in_graph and buffer.is_graphable):
             self.update([buffer.sample(batch_size, env) for _ in range(n_batches)])
             return
         buffer.prepare(env)

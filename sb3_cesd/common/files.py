@@ -21,10 +21,6 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
     Write a temporary file, and move it to its place once it is complete and on the disk.
 
     Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one.
-
-    :param path: the file; its folder is created if it does not exist
-    :return: file object to write to
-    :raises OSError: if it can't be written; what was there before is untouched
     """
     # Replace the file that a link points to, not the link
     path = Path(os.path.realpath(path))
@@ -75,14 +71,7 @@ def dump_whole(value: object, path: AnyPath) -> None:
 
 
 def load_pickle(path: AnyPath, kind: type[T]) -> T:
-    """
-    Unpickle an object. A pickle can run any code: load only files that you trust.
-
-    :param path: the file
-    :param kind: class of the object
-    :return: the object
-    :raises ValueError: if the file is damaged, or holds something else
-    """
+    """Unpickle an object of a class. A pickle can run any code: load only files that you trust."""
     with explained(path, kind.__name__), open(path, "rb") as file:
         loaded = pickle.load(file)
         if not isinstance(loaded, kind):
@@ -92,13 +81,7 @@ def load_pickle(path: AnyPath, kind: type[T]) -> T:
 
 @contextmanager
 def explained(path: object, kind: str) -> Iterator[None]:
-    """
-    Name the file and the remedy in whatever error a damaged or foreign file leads to.
-
-    :param path: the file that is read within the context
-    :param kind: what it should hold
-    :raises ValueError: in place of any error but those of the disk
-    """
+    """Raise ValueErrors that name the file and the remedy in place of whatever a damaged or foreign file leads to."""
     try:
         yield
     except OSError:
@@ -119,12 +102,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def warn_of_other_versions(name: object, saved_with: Mapping[str, str]) -> None:
-    """
-    Warn where the major version of a package differs from the one a file was saved with.
-
-    :param name: what the file is called in the message
-    :param saved_with: what :func:`installed_versions` returned when it was saved
-    """
+    """Warn where the major version of a package differs from the one a file was saved with."""
     here = installed_versions()
     others = [
         f"{package} {theirs} (here {here[package]})"

@@ -20,19 +20,13 @@ TensorObservation: TypeAlias = th.Tensor | dict[str, th.Tensor]
 
 
 def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Dict:
-    """
-    Check the observation space of an environment, before the skill is added.
-
-    :param observation_space: the space
-    :return: the same space
-    :raises ValueError: if a skill can't be added to it
-    """
+    """Check that a skill can be added to the observation space of an environment, and return it."""
     is_dict = isinstance(observation_space, spaces.Dict)
     for name, space in observation_space.spaces.items() if is_dict else [(OBSERVATION, observation_space)]:  # type: ignore[attr-defined]
         if not isinstance(space, spaces.Box) or 0 in space.shape or space.shape == ():
             raise ValueError(
                 f"A skill can only be added to a Box or a Dict of Boxes with at least one axis, but {name!r} is "
-                f"{short(space)}: convert it, for instance with gymnasium.wrappers.FlattenObservation(env), or leave it out "
+                f"{space}: convert it, for instance with gymnasium.wrappers.FlattenObservation(env), or leave it out "
                 "with gymnasium.wrappers.FilterObservation."
             )
         # Names of entries become those of modules of PyTorch
@@ -59,37 +53,17 @@ def skill_observation_space(observation_space: spaces.Space, skill_space: SkillS
 
 
 def plain_space(observation_space: spaces.Dict) -> spaces.Box | spaces.Dict:
-    """
-    Remove the skill from an observation space, the inverse of :func:`skill_observation_space`.
-
-    :param observation_space: a space with a skill
-    :return: the space without it
-    """
+    """Remove the skill from an observation space, the inverse of :func:`skill_observation_space`."""
     entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
     return entries[OBSERVATION] if list(entries) == [OBSERVATION] else spaces.Dict(entries)  # type: ignore[return-value]
-
-
-def short(space: spaces.Space) -> str:
-    """Describe a space briefly, as the bounds of long vectors fill pages."""
-    if isinstance(space, spaces.Dict):
-        return f"Dict({', '.join(f'{name}: {short(child)}' for name, child in space.spaces.items())})"
-    if not isinstance(space, spaces.Box):
-        return str(space)
-    low, high = np.unique(space.low), np.unique(space.high)
-    bounds = f"{low[0]:g}, {high[0]:g}, " if len(low) == len(high) == 1 else ""
-    return f"Box({bounds}{space.shape}, {space.dtype})"
-
-
-def is_channels_last(space: spaces.Space) -> bool:
-    """Return whether observations are images that Stable-Baselines3 transposes."""
-    return is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
 
 
 def channels_first(space: spaces.Space) -> spaces.Space:
     """Get the space that a model observes, as Stable-Baselines3 puts the channels of images first."""
     if isinstance(space, spaces.Dict):
         return spaces.Dict({name: channels_first(child) for name, child in space.spaces.items()})
-    return VecTransposeImage.transpose_space(space) if is_channels_last(space) else space  # type: ignore[arg-type]
+    is_channels_last = is_image_space(space) and not is_image_space_channels_first(space)  # type: ignore[arg-type]
+    return VecTransposeImage.transpose_space(space) if is_channels_last else space  # type: ignore[arg-type]
 
 
 def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
@@ -111,13 +85,7 @@ def plain_form(entries: dict) -> "np.ndarray | th.Tensor | dict":
 
 
 def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.ndarray]:
-    """
-    Add skills to observations, in place of those that they may already contain.
-
-    :param observation: one or several
-    :param vectors: vector of the skill of each
-    :return: observations with skills
-    """
+    """Add the vectors of skills to observations, in place of those that they may already contain."""
     return {**entries_of(observation), SKILL: vectors}
 
 
@@ -131,13 +99,7 @@ def to_features(observation: TensorObservation, space: spaces.Space, normalize_i
 
 
 def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
-    """
-    Flatten observations to state vectors, from which intrinsic rewards are computed.
-
-    :param observation: shape ``(n, *shape)``, or a dictionary of such tensors
-    :param space: their space
-    :return: shape ``(n, obs_dim)``
-    """
+    """Flatten observations, of shape ``(n, *shape)``, to the states that intrinsic rewards take, shape ``(n, obs_dim)``."""
     features = to_features(observation, space)
     if isinstance(features, dict):
         return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, plain_space, shapes_of, short
+from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, plain_space, shapes_of
 
 
 class SkillModel(Protocol):
@@ -71,10 +71,9 @@ def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Spac
     if isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces:
         observation_space = plain_space(observation_space)
     if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
-        known, action = short(model.plain_space), short(model.action_space)
         raise ValueError(
-            f"The model observes {known} and acts in {action}, but {name} has the observation space "
-            f"{short(observation_space)} and the action space {short(action_space)}: pass {name} wrapped as that of training, "
+            f"The model observes {model.plain_space} and acts in {model.action_space}, but {name} has the observation space "
+            f"{observation_space} and the action space {action_space}: pass {name} wrapped as that of training, "
             "without the skill."
         )
 

@@ -25,13 +25,7 @@ def preserve_random_state() -> Iterator[None]:
 
 
 def seed_to_go_on(seed: int, num_timesteps: int) -> int:
-    """
-    Derive the seed for continuing a run.
-
-    :param seed: seed of the run
-    :param num_timesteps: environment steps so far
-    :return: another seed, which depends only on these two
-    """
+    """Derive the seed for continuing a run from its seed and its number of steps so far."""
     return int(np.random.SeedSequence([seed, num_timesteps]).generate_state(1)[0] >> 1)
 
 
@@ -39,12 +33,7 @@ def unit_noise(correlation: float, action_dim: int, n_envs: int) -> OrnsteinUhle
     """
     Make correlated Gaussian noise of standard deviation 1: an Ornstein-Uhlenbeck process with time step 1, which starts at 0.
 
-    :param correlation: correlation of the noise between consecutive steps, from 0 (white noise) to below 1; noise is forgotten
-        over about 1 / (1 - correlation) steps
-    :param action_dim: size of the action
-    :param n_envs: number of environments, each with a process of its own
-    :return: the process; a call returns noise of shape ``(n_envs, action_dim)``, and setting a row of its ``noise_prev`` to 0
-        restarts that row
+    A call returns noise of shape ``(n_envs, action_dim)``. Setting a row of ``noise_prev`` to 0 restarts that row.
     """
     shape = (n_envs, action_dim)
     sigma = np.full(shape, np.sqrt(1 - correlation**2))

@@ -2,13 +2,13 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 
-from sb3_cesd.common.arguments import check_value
+from sb3_cesd.common.arguments import PositiveInt, Range, check_value, checked
 from sb3_cesd.common.torch_layers import one_hot
 
 #: How users refer to a skill: by an index or, in a continuous space, also by a vector
@@ -20,14 +20,7 @@ SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
 
 
 def check_skill(skill: Any, n_skills: int) -> int:
-    """
-    Check the index of a skill.
-
-    :param skill: index of a skill
-    :param n_skills: number of skills
-    :return: the skill as an int
-    :raises ValueError: if there is no such skill
-    """
+    """Check the index of a skill, and return it as an int."""
     if skill not in range(n_skills):
         raise ValueError(
             f"Unknown skill {skill}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
@@ -35,22 +28,8 @@ def check_skill(skill: Any, n_skills: int) -> int:
     return int(skill)
 
 
-def check_n_skills(n_skills: int) -> int:
-    """Check that there are at least two skills."""
-    if n_skills < 2 or n_skills != int(n_skills):
-        raise ValueError(f"n_skills={n_skills}: at least two skills are needed, pass an integer n_skills >= 2.")
-    return int(n_skills)
-
-
 def best_of(values: np.ndarray, what: str, remedy: str) -> int:
-    """
-    Choose the best skill, and warn if nothing tells which it is.
-
-    :param values: value of each skill, NaN for those without one, shape ``(n_skills,)``
-    :param what: what the values are, for the warning
-    :param remedy: what to do about it, besides choosing a skill
-    :return: index of the skill with the highest value
-    """
+    """Choose the skill with the highest of some values (NaN for none), and warn if nothing tells which it is."""
     best = int(np.nanargmax(values))
     known = values[~np.isnan(values)]
     if len(known) > 1 and np.allclose(known, values[best], rtol=1e-9, atol=0.0):
@@ -59,11 +38,6 @@ def best_of(values: np.ndarray, what: str, remedy: str) -> int:
             f"learns the task. {remedy}, or choose a skill."
         )
     return best
-
-
-def name_in_task(skill: SkillName | None) -> str:
-    """Name the skill that learns a task, for messages."""
-    return "the skill that does best in the warm-up" if skill is None else f"skill {skill}"
 
 
 class SkillSpace(ABC):
@@ -85,8 +59,9 @@ class SkillSpace(ABC):
     stored_shape: tuple[int, ...]
     stored_dtype: type[np.generic]
 
-    def __init__(self, n_skills: int, dim: int, low: float) -> None:
-        self.n_skills = check_n_skills(n_skills)
+    @checked
+    def __init__(self, n_skills: Annotated[int, Range(2)], dim: PositiveInt, low: float) -> None:
+        self.n_skills = int(n_skills)
         self.dim = dim
         self.low = low
         self.stored_shape = (dim,)
@@ -142,23 +117,12 @@ class SkillSpace(ABC):
         return np.broadcast_to(vectors, (*batch_shape, self.dim))
 
     def name_of(self, skill: SkillName) -> int | list[float]:
-        """
-        Convert one skill, as users refer to it, to a form that JSON can hold.
-
-        :param skill: its index, or the vector of a continuous skill
-        :return: the index of a discrete skill, otherwise the numbers of the vector
-        :raises ValueError: if there is no such skill
-        """
+        """Convert a skill, as users refer to it, to what JSON can hold: an index, or the numbers of a vector."""
         decoded = self.decode(self.encode(skill))
         return int(decoded) if self.discrete else decoded.tolist()
 
     def check_vectors(self, vectors: np.ndarray) -> None:
-        """
-        Check vectors of skills.
-
-        :param vectors: shape ``(..., dim)``
-        :raises ValueError: if they are not in this space
-        """
+        """Check that vectors, shape ``(..., dim)``, are in this space."""
         if vectors.shape[-1] != self.dim:
             raise ValueError(
                 f"A skill of this model is a vector of {self.dim} numbers, not of {vectors.shape[-1]}: pass one of that size, "
@@ -166,10 +130,6 @@ class SkillSpace(ABC):
             )
         if not ((vectors >= self.low - 1e-3) & (vectors <= 1 + 1e-3)).all():
             raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
-
-    def nearest(self, vector: np.ndarray) -> np.ndarray:
-        """Find the skill that a point of the box stands for; if it has no direction, the first skill."""
-        return vector
 
     def decode(self, vectors: ArrayOrTensor) -> ArrayOrTensor:
         """
@@ -299,10 +259,6 @@ class SphereSkills(SkillSpace):
             )
         super().check_vectors(vectors)
 
-    def nearest(self, vector: np.ndarray) -> np.ndarray:
-        length = np.linalg.norm(vector)
-        return self.vectors[0] if length == 0 else vector / length
-
 
 class CubeSkills(SkillSpace):
     """
@@ -315,8 +271,6 @@ class CubeSkills(SkillSpace):
     """
 
     def __init__(self, dim: int, n_skills: int = 16, low: float = -1.0) -> None:
-        if dim < 1:
-            raise ValueError(f"skill_dim={dim}: a skill has at least one dimension, pass skill_dim >= 1.")
         super().__init__(n_skills, dim, low)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -33,14 +33,8 @@ def create_normalized_mlp(
     layer_norm: bool = True,
 ) -> nn.Sequential:
     """
-    Make an MLP whose first hidden layer is followed by LayerNorm and Tanh (the "trunk" of URLB's DDPG).
-
-    :param input_dim: size of the input
-    :param output_dim: size of the linear output layer; 0 or less for none
-    :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after the second hidden layer and later ones
-    :param layer_norm: if false, the activation follows the first hidden layer, too
-    :return: the network
+    Make SB3's MLP, but with LayerNorm and Tanh after the first hidden layer (the "trunk" of URLB's DDPG) if ``layer_norm``.
+    An output layer is added if ``output_dim`` is positive.
     """
     layers: list[nn.Module] = []
     last_dim = input_dim
@@ -75,9 +69,6 @@ class SpectralLinear(nn.Linear):
 
     Each forward pass in training takes one step of power iteration to follow the singular value, as in the paper. PyTorch's
     own parametrization can't be pickled, which models need.
-
-    :param input_dim: input size
-    :param output_dim: output size
     """
 
     left: th.Tensor
@@ -129,13 +120,7 @@ def frozen(parameters: Iterable[th.Tensor]) -> Iterator[None]:
 
 
 def select(observations: Any, rows: th.Tensor | None) -> Any:
-    """
-    Select rows of observations.
-
-    :param observations: shape ``(n, *shape)``, or a dictionary of such tensors
-    :param rows: shape ``(n_rows,)``; ``None`` for all rows, without a copy
-    :return: shape ``(n_rows, *shape)``, or a dictionary of such tensors
-    """
+    """Select rows of a tensor, or of all tensors in a dictionary; ``None`` for all rows, without a copy."""
     if rows is None:
         return observations
     if isinstance(observations, dict):

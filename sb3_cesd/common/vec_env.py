@@ -1,7 +1,6 @@
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -106,11 +105,7 @@ def add_skill_observation(
     skill: SkillName | None = None,
     order: SkillOrder = "random",
 ) -> VecEnv:
-    """
-    Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already.
-
-    :raises ValueError: if it is wrapped for other skills, or the skill would be normalised
-    """
+    """Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already."""
     wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
     if wrapper is None:
         return VecSkillObservation(env, skill_space, skill_duration, skill, order)
@@ -152,12 +147,10 @@ def env_name(env: VecEnv) -> str:
 
 def arguments_of(spec: EnvSpec) -> dict[str, Any]:
     """
-    Collect the arguments that make another environment like a given one.
-
-    :param spec: spec of that environment
-    :return: arguments by name, without ``render_mode``; with ``max_episode_steps`` if that is not what is registered
+    Collect the arguments that make another environment like a given one, without ``render_mode``, but with
+    ``max_episode_steps`` if that is not what is registered.
     """
-    arguments = without_rendering(spec.kwargs)
+    arguments = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
     registered = gym.registry.get(spec.id)
     if registered is not None and registered.max_episode_steps != spec.max_episode_steps:
         # Gymnasium takes None for what is registered
@@ -165,19 +158,8 @@ def arguments_of(spec: EnvSpec) -> dict[str, Any]:
     return arguments
 
 
-def without_rendering(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove ``render_mode`` from the arguments of an environment."""
-    return {name: value for name, value in env_kwargs.items() if name != "render_mode"}
-
-
 def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: SkillName | None) -> None:
-    """
-    Let evaluations go through the skills in turn, one per episode, in environments without skill observations.
-
-    :param callback: callback(s) that may hold evaluation environments
-    :param skill_space: space of the skills
-    :param skill: the only skill to evaluate, ``None`` for all of them
-    """
+    """Let evaluations go through the skills in turn (or follow one), one per episode, in environments without skills."""
     if isinstance(callback, EvalCallback):
         env: VecEnv = callback.eval_env
         if unwrap_vec_wrapper(env, VecSkillObservation) is None:

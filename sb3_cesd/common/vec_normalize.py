@@ -10,7 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.files import AnyPath, dump_whole, load_pickle
+from sb3_cesd.common.files import AnyPath, load_pickle
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
 #: What :func:`normalize_like_training` changes of a ``VecNormalize``
@@ -19,14 +19,9 @@ NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs",
 
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
     """
-    Normalise the observations of other environments as in training.
+    Normalise the observations of other environments as in training, by a ``VecNormalize`` of their own, if there is one.
 
     The statistics of training are shared, so that they are always the latest, and never changed.
-
-    :param env: environments without skill observations, with a ``VecNormalize`` of their own (which is changed) or without
-    :param statistics: ``VecNormalize`` of training, ``None`` if there was none
-    :return: the environments, normalised
-    :raises ValueError: if the statistics are of other observations
     """
     normalizer = unwrap_vec_normalize(env)
     if normalizer is None:
@@ -71,13 +66,7 @@ def frozen_statistics(env: VecEnv) -> Iterator[None]:
 
 
 def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
-    """
-    Put the channels of images first where the model observes them so, as SB3 does with environments of training only.
-
-    :param env: environments
-    :param space: space that the model observes
-    :return: the environments, in a ``VecTransposeImage`` if that makes their observations those of the model
-    """
+    """Put the channels of images first where the model observes them so, as SB3 does with environments of training only."""
     given, observed = shapes_of(env.observation_space), shapes_of(space)
     if given == observed or shapes_of(channels_first(env.observation_space)) != observed:
         return env
@@ -93,14 +82,10 @@ def lacks_statistics(model: Any, vec_normalize: VecNormalize | None) -> bool:
     """Return whether observations are not normalised for a model as in its training, or by statistics that saw nothing yet."""
     if not getattr(model, "trained_normalized", False):
         return False
-    has_learned = getattr(model, "num_timesteps", 0) > 0
-    return not normalizes_observations(vec_normalize) or (has_learned and not _has_seen_observations(vec_normalize))
-
-
-def what_lacks(vec_normalize: VecNormalize | None, place: str) -> str:
-    """Describe what an environment lacks, see :func:`lacks_statistics`."""
-    is_new = normalizes_observations(vec_normalize)
-    return f"the statistics of {place} are new" if is_new else f"those of {place} are not normalised"
+    if not normalizes_observations(vec_normalize):
+        return True
+    seen = [each for each in observation_statistics(vec_normalize).values() if each.count >= 1 or (each.mean != 0).any()]
+    return getattr(model, "num_timesteps", 0) > 0 and not seen
 
 
 def takes_plain_observations(model: Any) -> bool:
@@ -109,12 +94,7 @@ def takes_plain_observations(model: Any) -> bool:
 
 
 def check_statistics_fit(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
-    """
-    Check that observations are normalised for a model as in training.
-
-    :param remedy: what to pass if the statistics are missing
-    :raises ValueError: if they are missing or new, or the model takes observations as they are
-    """
+    """Check that observations are normalised for a model as in training; ``remedy`` is what to pass if they are not."""
     if normalizes_observations(vec_normalize) and takes_plain_observations(model):
         raise ValueError(
             "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
@@ -125,14 +105,7 @@ def check_statistics_fit(model: Any, vec_normalize: VecNormalize | None, remedy:
 
 
 def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None) -> VecNormalize | None:
-    """
-    Find the statistics that normalised the observations of a model in training.
-
-    :param model: the model, or an exported policy, which holds its statistics itself
-    :param vec_normalize: the statistics; ``None`` for those of its environment
-    :return: the statistics; ``None`` if the model was trained on observations that were not normalised
-    :raises ValueError: if they are missing, given for a model that needs none, or of other observations
-    """
+    """Find the statistics that normalised the observations of a model in training, by default those of its environment."""
     found = vec_normalize or (model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None)
     check_statistics_fit(model, found, "pass vec_normalize, e.g. VecNormalize.load(path, venv).")
     if not normalizes_observations(found):
@@ -154,22 +127,8 @@ def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
 
 
-def _has_seen_observations(normalize: VecNormalize) -> bool:
-    statistics = observation_statistics(normalize).values()
-    return not any(each.count < 1.0 and (each.mean == 0).all() and (each.var == 1).all() for each in statistics)
-
-
-def save_statistics(statistics: VecNormalize, path: AnyPath) -> None:
-    """Save statistics as models are saved, for ``VecNormalize.load``: a killed process leaves the previous file."""
-    dump_whole(statistics, path)
-
-
 def load_statistics(path: AnyPath) -> VecNormalize:
-    """
-    Load the statistics of a ``VecNormalize``, without environments. A pickle can run any code.
-
-    :raises ValueError: if the file is damaged, or holds something else
-    """
+    """Load the statistics of a ``VecNormalize``, without environments. A pickle can run any code."""
     return load_pickle(path, VecNormalize)
 
 
@@ -189,12 +148,7 @@ def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -
 
 
 class TensorNormalization:
-    """
-    Normalise tensors by the statistics of a ``VecNormalize``, kept on a device, at addresses that stay the same.
-
-    :param env: the ``VecNormalize``; :meth:`update` copies its statistics
-    :param device: where the tensors are
-    """
+    """Normalise tensors by the statistics of a ``VecNormalize``, kept on a device, at addresses that stay the same."""
 
     def __init__(self, env: VecNormalize, device: th.device) -> None:
         self.env = env

@@ -25,7 +25,7 @@ class IntrinsicReward(nn.Module, ABC):
 
     :param obs_dim: size of the state
     :param action_dim: size of the action
-    :param skill_space: space of the skills
+    :param skill_space: space of the skills; methods pass these three on as ``*sizes``
     """
 
     #: Whether batches must contain the observation after a single step, besides that after the n-step window
@@ -113,14 +113,6 @@ class IntrinsicReward(nn.Module, ABC):
 
     def update_clusters(self, samples: SkillReplayBufferSamples) -> None:
         """Learn from a relabelled batch, after critic and actor; by default, nothing."""
-
-    def check_batch_size(self, batch_size: int) -> None:
-        """
-        Check that rewards can be computed from a batch.
-
-        :param batch_size: number of transitions per gradient update
-        :raises ValueError: if these are too few
-        """
 
     def predict_clusters(self, observations: th.Tensor) -> th.Tensor | None:
         """

@@ -1,13 +1,12 @@
 """Rewards and models of the change from one state to the next."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch as th
 from torch import nn
 
 from sb3_cesd.common.arguments import Positive, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -36,13 +35,11 @@ class DisplacementReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         scale: Positive = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.scale = scale
         self.features = self.make_features(net_arch)
         # A bias cancels in displacements

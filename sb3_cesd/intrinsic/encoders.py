@@ -253,26 +253,16 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def make_encoder(
-    name: str,
-    obs_dim: int,
-    action_dim: int,
-    skill_space: SkillSpace,
-    kwargs: Mapping[str, Any] | None = None,
-    argument: str = "encoder",
-) -> Encoder:
+def make_encoder(argument: str, name: str, kwargs: Mapping[str, Any] | None, *sizes: Any) -> Encoder:
     """
     Make an encoder by its name.
 
-    :param name: a key of :data:`ENCODERS`
-    :param obs_dim: size of the state
-    :param action_dim: size of the action
-    :param skill_space: space of the skills
-    :param kwargs: arguments of the encoder
     :param argument: name of the argument that chose it, for messages
+    :param name: a key of :data:`ENCODERS`
+    :param kwargs: arguments of the encoder
+    :param sizes: ``obs_dim``, ``action_dim`` and ``skill_space``
     :return: the encoder
     :raises ValueError: if there is no such encoder or argument
     """
     check_value(argument, name, tuple(ENCODERS))
-    sizes = {"obs_dim": obs_dim, "action_dim": action_dim, "skill_space": skill_space}
-    return build(f"{argument}_kwargs", ENCODERS[name], kwargs, **sizes)
+    return build(f"{argument}_kwargs", ENCODERS[name], kwargs, *sizes)

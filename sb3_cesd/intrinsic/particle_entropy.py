@@ -132,19 +132,6 @@ class ParticleEntropy(nn.Module):
         self.log1p = log1p
         self.statistics = RunningVariance()
 
-    def check_batch_size(self, batch_size: int) -> None:
-        """
-        Check that a group can be larger than k.
-
-        :param batch_size: number of transitions per gradient update
-        :raises ValueError: if no group can be larger than k
-        """
-        if batch_size <= self.k:
-            raise ValueError(
-                f"batch_size={batch_size} is not larger than k={self.k}, so no state could get a reward: "
-                "raise batch_size, or lower k in entropy_kwargs."
-            )
-
     @th.no_grad()
     def forward(self, features: th.Tensor, groups: th.Tensor | None = None, n_groups: int = 1) -> tuple[th.Tensor, th.Tensor]:
         """
@@ -156,7 +143,13 @@ class ParticleEntropy(nn.Module):
         :param n_groups: number of groups
         :return: reward of each state, shape ``(batch_size,)``, and which states are in a group of more than k members,
             shape ``(batch_size,)``
+        :raises ValueError: if the batch is too small for any reward
         """
+        if len(features) <= self.k:
+            raise ValueError(
+                f"batch_size={len(features)} is not larger than k={self.k}: no state would get a reward. Raise batch_size, or "
+                "lower k in entropy_kwargs."
+            )
         if groups is None:
             groups = th.zeros(len(features), dtype=th.long, device=features.device)
         same_group = groups[:, None] == groups  # (batch_size, batch_size)

@@ -2,18 +2,17 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import torch as th
-from stable_baselines3.common.policies import BasePolicy
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import build, checked
 from sb3_cesd.common.skill_clock import SkillTurns
-from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.common.skills import SkillName
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.policies import SuccessorPolicy
+from sb3_cesd.skill_ddpg.policies import SUCCESSOR_POLICIES, SuccessorPolicy
 from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
@@ -39,21 +38,16 @@ class APSReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         entropy_kwargs: dict[str, Any] | None = None,
         regression: Literal["paper", "released"] = "paper",
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.regression = regression
-        self.features = create_orthogonal_mlp(obs_dim, skill_space.dim, net_arch)
+        self.features = create_orthogonal_mlp(self.obs_dim, self.skill_space.dim, net_arch)
         entropy_kwargs = {"k": 12, "clip": 0.0001, "scale": "mean", "log1p": True, **(entropy_kwargs or {})}
         self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
-
-    def check_batch_size(self, batch_size: int) -> None:
-        self.entropy.check_batch_size(batch_size)
 
     def agreement(self, features: th.Tensor, skills: th.Tensor) -> th.Tensor:
         """Compute ``z . phi / |phi|``, shape ``(n,)``."""
@@ -120,11 +114,7 @@ class APS(SkillDDPG):
     ``intrinsic_kwargs`` are those of :class:`APSReward`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
-        "MlpPolicy": SuccessorPolicy,
-        "MultiInputPolicy": SuccessorPolicy,
-        "SuccessorPolicy": SuccessorPolicy,
-    }
+    policy_aliases = SUCCESSOR_POLICIES
     policy: SuccessorPolicy
 
     reward_class = APSReward
@@ -139,8 +129,8 @@ class APS(SkillDDPG):
     def _make_intrinsic(self) -> IntrinsicReward:
         if self.reward != "extrinsic":
             return super()._make_intrinsic()
-        sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
-        return APSTask(build("intrinsic_kwargs", APSReward, self.intrinsic_kwargs, **sizes))
+        sizes = (self.obs_dim, self.action_dim, self.skill_space)
+        return APSTask(build("intrinsic_kwargs", APSReward, self.intrinsic_kwargs, *sizes))
 
     def _take_over(self, pretrained: SkillDDPG) -> None:
         assert isinstance(self.intrinsic, APSTask)

@@ -3,7 +3,6 @@ from typing import Any
 import torch as th
 
 from sb3_cesd.common.arguments import build, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.encoders import make_encoder
@@ -29,20 +28,15 @@ class APTReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         encoder: str = "icm",
         encoder_kwargs: dict[str, Any] | None = None,
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
-        self.encoder = make_encoder(encoder, obs_dim, action_dim, skill_space, encoder_kwargs)
+        super().__init__(*sizes)
+        self.encoder = make_encoder("encoder", encoder, encoder_kwargs, *sizes)
         published = {"k": 12, "scale": "mean", "clip": 0.0001, "log1p": True}
         self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
-
-    def check_batch_size(self, batch_size: int) -> None:
-        self.entropy.check_batch_size(batch_size)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         return self.encoder.loss(samples)

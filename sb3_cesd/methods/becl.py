@@ -1,11 +1,11 @@
 from collections.abc import Sequence
+from typing import Any
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -36,25 +36,19 @@ class BeCLReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         features_dim: PositiveInt = 16,
         net_arch: Sequence[int] = (1024, 1024),
         temperature: Positive = 0.5,
         n_batches: PositiveInt = 3,
         scale: Positive = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.temperature = temperature
         self.n_batches = n_batches
         self.scale = scale
-        embedding = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
+        embedding = create_orthogonal_mlp(self.obs_dim, features_dim, net_arch)
         self.network = nn.Sequential(embedding, create_orthogonal_mlp(features_dim, features_dim, net_arch[-1:]))
-
-    def check_batch_size(self, batch_size: int) -> None:
-        if batch_size < 2:
-            raise ValueError(f"batch_size={batch_size} leaves no other state to compare a state with: raise batch_size.")
 
     def losses(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """Compute the contrastive loss of each state, shape ``(batch_size,)``."""

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.methods.apt import APTReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import ENTROPY, Interval, hidden_sizes
@@ -25,23 +24,16 @@ class CICReward(APTReward):
 
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         features_dim: int = 64,
         net_arch: Sequence[int] = (1024, 1024),
         temperature: float = 0.5,
         objective: str = "released",
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        encoder_kwargs = {
-            "features_dim": features_dim,
-            "net_arch": net_arch,
-            "temperature": temperature,
-            "objective": objective,
-        }
+        encoder_kwargs = dict(features_dim=features_dim, net_arch=net_arch, temperature=temperature, objective=objective)
         entropy_kwargs = {"k": 16, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}
-        super().__init__(obs_dim, action_dim, skill_space, "contrastive", encoder_kwargs, entropy_kwargs)
+        super().__init__(*sizes, encoder="contrastive", encoder_kwargs=encoder_kwargs, entropy_kwargs=entropy_kwargs)
 
 
 class CIC(SkillDDPG):

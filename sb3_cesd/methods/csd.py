@@ -1,12 +1,11 @@
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch as th
 from torch import nn
 
 from sb3_cesd.common.arguments import NonNegative, Positive, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
@@ -57,9 +56,7 @@ class CSDReward(METRAReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (512, 512),
         lambda_init: Positive = 3000.0,
         slack: NonNegative = 1e-6,
@@ -67,9 +64,9 @@ class CSDReward(METRAReward):
         weights: Literal["normalized", "precision"] = "normalized",
         scale: Positive = 10.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space, net_arch, lambda_init, slack, norm, scale)
+        super().__init__(*sizes, net_arch=net_arch, lambda_init=lambda_init, slack=slack, norm=norm, scale=scale)
         self.weights = weights
-        self.density = ChangeDensity(obs_dim, net_arch)
+        self.density = ChangeDensity(self.obs_dim, net_arch)
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         super().set_optimizers(make_optimizer)

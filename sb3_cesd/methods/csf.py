@@ -1,16 +1,14 @@
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any
 
 import torch as th
-from stable_baselines3.common.policies import BasePolicy
 
 from sb3_cesd.common.arguments import NonNegative, Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
 from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.methods.metra import METRA_DEFAULTS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.policies import SuccessorCritic, SuccessorPolicy
+from sb3_cesd.skill_ddpg.policies import SUCCESSOR_POLICIES, SuccessorCritic, SuccessorPolicy
 from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
 
@@ -32,15 +30,13 @@ class CSFReward(DisplacementReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         n_negatives: PositiveInt = 256,
         negatives_weight: NonNegative = 5.0,
         scale: Positive = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
+        super().__init__(*sizes, net_arch=net_arch, scale=scale)
         self.n_negatives = n_negatives
         self.negatives_weight = negatives_weight
 
@@ -82,11 +78,7 @@ class CSF(SkillDDPG):
     ``intrinsic_kwargs`` are those of :class:`CSFReward`.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
-        "MlpPolicy": SuccessorPolicy,
-        "MultiInputPolicy": SuccessorPolicy,
-        "SuccessorPolicy": SuccessorPolicy,
-    }
+    policy_aliases = SUCCESSOR_POLICIES
     policy: SuccessorPolicy
     critic: SuccessorCritic
     critic_target: SuccessorCritic

@@ -1,12 +1,12 @@
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -36,26 +36,20 @@ class DADSReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         n_experts: PositiveInt = 4,
         scale: Positive = 1.0,
         n_prior_samples: PositiveInt = 100,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.n_experts = n_experts
         self.scale = scale
         self.n_prior_samples = n_prior_samples
-        self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
-        self.delta_norm = nn.BatchNorm1d(obs_dim, affine=False)
+        self.obs_norm = nn.BatchNorm1d(self.obs_dim, affine=False)
+        self.delta_norm = nn.BatchNorm1d(self.obs_dim, affine=False)
         # A weight and a mean for each expert
-        self.dynamics = create_orthogonal_mlp(obs_dim + skill_space.dim, n_experts * (1 + obs_dim), net_arch)
-
-    def check_batch_size(self, batch_size: int) -> None:
-        if batch_size < 2:
-            raise ValueError(f"batch_size={batch_size} has no variance to normalise by: raise batch_size.")
+        self.dynamics = create_orthogonal_mlp(self.obs_dim + self.skill_space.dim, n_experts * (1 + self.obs_dim), net_arch)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         observations = self.obs_norm(samples.observations)

@@ -1,11 +1,11 @@
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch as th
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -25,15 +25,13 @@ class DIAYNReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         scale: Positive = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.scale = scale
-        self.discriminator = create_orthogonal_mlp(obs_dim, skill_space.n_skills, net_arch)
+        self.discriminator = create_orthogonal_mlp(self.obs_dim, self.skill_space.n_skills, net_arch)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return F.cross_entropy(self.discriminator(samples.next_observations), samples.skills)

@@ -1,13 +1,12 @@
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch as th
 from torch import nn
 
 from sb3_cesd.common.arguments import Positive, Range, checked
 from sb3_cesd.common.ensembles import EnsembleLinear
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.dynamics import PredictionError, prediction_errors
@@ -36,20 +35,18 @@ class DisagreementReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         n_models: Annotated[int, Range(2)] = 5,
         net_arch: Sequence[int] = (1024,),
         scale: Positive = 1.0,
         error: PredictionError = "norm",
         keep_share: Annotated[float, Range(0, 1, without=0)] = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.scale = scale
         self.error = error
         self.keep_share = keep_share
-        sizes = [obs_dim + action_dim, *net_arch, obs_dim]
+        sizes = [self.obs_dim + self.action_dim, *net_arch, self.obs_dim]
         layers: list[nn.Module] = []
         for size_in, size_out in pairwise(sizes):
             layers += [EnsembleLinear(n_models, size_in, size_out), nn.ReLU()]

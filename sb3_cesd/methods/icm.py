@@ -1,9 +1,9 @@
 from collections.abc import Sequence
+from typing import Any
 
 import torch as th
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -33,20 +33,18 @@ class ICMReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024,),
         scale: Positive = 1.0,
         features_dim: PositiveInt | None = None,
         error: PredictionError = "norm",
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.scale = scale
         self.error = error
-        self.state_net = None if features_dim is None else create_normalized_mlp(obs_dim, -1, [features_dim])
-        size = obs_dim if features_dim is None else features_dim
-        self.dynamics = DynamicsPredictors(size, action_dim, net_arch, error)
+        self.state_net = None if features_dim is None else create_normalized_mlp(self.obs_dim, -1, [features_dim])
+        size = self.obs_dim if features_dim is None else features_dim
+        self.dynamics = DynamicsPredictors(size, self.action_dim, net_arch, error)
 
     def features(self, observations: th.Tensor) -> th.Tensor:
         return observations if self.state_net is None else self.state_net(observations)

@@ -6,7 +6,6 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.arguments import NonNegative, Positive, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import MakeOptimizer
 from sb3_cesd.intrinsic.dynamics import DisplacementReward
@@ -47,16 +46,14 @@ class METRAReward(DisplacementReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         lambda_init: Positive = 30.0,
         slack: NonNegative = 1e-3,
         norm: Literal["mean", "sum"] = "mean",
         scale: Positive = 1.0,
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space, net_arch, scale)
+        super().__init__(*sizes, net_arch=net_arch, scale=scale)
         self.slack = slack
         self.norm = norm
         self.log_lambda = nn.Parameter(th.tensor(math.log(lambda_init)))

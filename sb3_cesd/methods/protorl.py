@@ -1,11 +1,11 @@
 from collections.abc import Sequence
+from typing import Any
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, Share, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init, polyak_update, sample_categorical
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -48,9 +48,7 @@ class ProtoRLReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         features_dim: PositiveInt = 128,
         net_arch: Sequence[int] = (512,),
         n_prototypes: PositiveInt = 512,
@@ -66,11 +64,11 @@ class ProtoRLReward(IntrinsicReward):
                 f"queue_size={queue_size} has no room for one state per prototype (n_prototypes={n_prototypes}) or k={k} "
                 "neighbours: raise queue_size, or lower n_prototypes or k."
             )
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.target_tau = target_tau
         self.k = k
         self.scale = scale
-        self.predictor = nn.Linear(obs_dim, features_dim).apply(orthogonal_init)
+        self.predictor = nn.Linear(self.obs_dim, features_dim).apply(orthogonal_init)
         self.projector = create_orthogonal_mlp(features_dim, features_dim, net_arch)
         self.prototypes = Prototypes(n_prototypes, features_dim, temperature, None, sinkhorn_iterations, "next")
         # Moving average of the predictor

@@ -1,12 +1,11 @@
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
@@ -36,9 +35,7 @@ class RNDReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         features_dim: PositiveInt = 512,
         net_arch: Sequence[int] = (1024, 1024),
         clip: Positive = 5.0,
@@ -46,19 +43,15 @@ class RNDReward(IntrinsicReward):
         state: Literal["current", "next"] = "current",
         obs_statistics: Literal["batch", "running"] = "batch",
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.clip = clip
         self.scale = scale
         self.state = state
         self.obs_statistics = obs_statistics
-        self.predictor = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
-        self.target = create_orthogonal_mlp(obs_dim, features_dim, net_arch).requires_grad_(False)
-        self.obs_norm = nn.BatchNorm1d(obs_dim, affine=False)
+        self.predictor = create_orthogonal_mlp(self.obs_dim, features_dim, net_arch)
+        self.target = create_orthogonal_mlp(self.obs_dim, features_dim, net_arch).requires_grad_(False)
+        self.obs_norm = nn.BatchNorm1d(self.obs_dim, affine=False)
         self.statistics = RunningVariance()
-
-    def check_batch_size(self, batch_size: int) -> None:
-        if batch_size < 2:
-            raise ValueError(f"batch_size={batch_size} has no variance to normalise by: raise batch_size.")
 
     def errors(self, observations: th.Tensor) -> th.Tensor:
         """Compute the mean squared errors of normalised states, shape ``(batch_size,)``."""

@@ -1,13 +1,12 @@
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch as th
 from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import NonNegative, Positive, PositiveInt, checked
-from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward, MakeOptimizer
@@ -65,9 +64,7 @@ class SMMReward(IntrinsicReward):
     @checked
     def __init__(
         self,
-        obs_dim: int,
-        action_dim: int,
-        skill_space: SkillSpace,
+        *sizes: Any,
         net_arch: Sequence[int] = (1024, 1024),
         vae_net_arch: Sequence[int] = (150, 150),
         code_dim: PositiveInt = 128,
@@ -78,15 +75,15 @@ class SMMReward(IntrinsicReward):
         skill_coef: NonNegative = 1.0,
         skill_term: Literal["paper", "released"] = "paper",
     ) -> None:
-        super().__init__(obs_dim, action_dim, skill_space)
+        super().__init__(*sizes)
         self.beta = beta
         self.vae_learning_rate = vae_learning_rate
         self.discriminator_learning_rate = discriminator_learning_rate
         self.state_coef = state_coef
         self.skill_coef = skill_coef
         self.skill_term = skill_term
-        self.discriminator = create_orthogonal_mlp(obs_dim, skill_space.n_skills, net_arch)
-        self.vae = VAE(obs_dim + skill_space.dim, code_dim, vae_net_arch)
+        self.discriminator = create_orthogonal_mlp(self.obs_dim, self.skill_space.n_skills, net_arch)
+        self.vae = VAE(self.obs_dim + self.skill_space.dim, code_dim, vae_net_arch)
 
     def set_optimizers(self, make_optimizer: MakeOptimizer) -> None:
         self.vae_optimizer = make_optimizer(list(self.vae.parameters()))

@@ -9,8 +9,8 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space, short
-from sb3_cesd.common.skills import SkillName, SkillSpace, name_in_task
+from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space
+from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import env_name
 
 
@@ -19,13 +19,7 @@ class TrainingDiverged(ValueError):
 
 
 def not_finite(state: Any, name: str) -> Iterator[str]:
-    """
-    Find tensors that are not finite.
-
-    :param state: tensors in dictionaries and lists, as ``state_dict`` returns them
-    :param name: name of the state, with which the paths start
-    :return: path of each tensor that holds NaN or infinity
-    """
+    """Find tensors that hold NaN or infinity in dictionaries and lists, as ``state_dict`` returns them, by their paths."""
     if isinstance(state, th.Tensor):
         if not state.isfinite().all():
             yield name
@@ -38,34 +32,23 @@ def not_finite(state: Any, name: str) -> Iterator[str]:
 
 
 def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:
-    """
-    Check that a method can learn in an environment.
-
-    :param observation_space: of the environment, with or without the skill
-    :param action_space: of the environment
-    :raises ValueError: unless observations are arrays (or a dictionary of them) and actions continuous, with low < high
-    """
+    """Check that a method can learn in an environment, whose observations may contain the skill."""
     has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
     check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     is_box = isinstance(action_space, spaces.Box) and 0 not in action_space.shape
     if not is_box or not action_space.is_bounded() or (action_space.low >= action_space.high).any():  # type: ignore[attr-defined]
         raise ValueError(
-            f"The action space is {short(action_space)}, but skills need continuous actions with finite bounds, low below "
+            f"The action space is {action_space}, but skills need continuous actions with finite bounds, low below "
             "high: use an environment with such a Box, or gymnasium.wrappers.TransformAction."
         )
 
 
 def check_task_skill(skill: SkillName | None, own: SkillName | None) -> None:
-    """
-    Check that the skill that learned a task is to be followed.
-
-    :raises ValueError: if it is another one
-    """
+    """Check that the skill that learned a task is to be followed."""
     if skill != own:
-        name = name_in_task(own)
         raise ValueError(
-            f"{name[0].upper()}{name[1:]} learns the task, the others do not: for another one, fine-tune the pre-trained "
-            "model again with from_pretrained(path, env, skill=...)."
+            f"{'One skill' if own is None else f'Skill {own}'} learns the task, the others do not: for another one, fine-tune "
+            "the pre-trained model again with from_pretrained(path, env, skill=...)."
         )
 
 
@@ -76,13 +59,7 @@ def warn_of_untrained_skill(skill_space: SkillSpace, followed: Any, own: Any, ba
 
 
 def check_observation(observation: Any, what: str = "observation") -> None:
-    """
-    Check that observations are finite; the policy checks their shape.
-
-    :param observation: one or several observations, with or without a skill
-    :param what: name of the argument, for messages
-    :raises ValueError: if they hold NaN or infinity
-    """
+    """Check that observations are finite; the policy checks their shape."""
     if isinstance(observation, tuple):
         return  # what reset() returns: SB3 explains it
     for value in observation.values() if isinstance(observation, dict) else [observation]:
@@ -91,15 +68,7 @@ def check_observation(observation: Any, what: str = "observation") -> None:
 
 
 def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarray], step: int) -> None:
-    """
-    Check that an environment returned finite numbers.
-
-    :param env: the environments
-    :param kind: what the values are, e.g. "observation"
-    :param values: one row for each environment, shape ``(n_envs, ...)``, or a dictionary of such arrays
-    :param step: time step of the training
-    :raises ValueError: if there is NaN or infinity
-    """
+    """Check that environments returned finite numbers, shape ``(n_envs, ...)``; ``kind`` is e.g. "observation"."""
     for entry in values.values() if isinstance(values, dict) else [values]:
         if not np.isfinite(entry).all():
             env_idx = int(np.argwhere(~np.isfinite(entry))[0, 0])
@@ -110,11 +79,7 @@ def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarr
 
 
 def check_finite_model(model: Any) -> None:
-    """
-    Check that everything a model has learned is finite.
-
-    :raises TrainingDiverged: if a weight, running statistic or optimizer state is not
-    """
+    """Check that everything a model has learned is finite: weights, running statistics and states of optimizers."""
     found = list(not_finite(model.get_parameters(), "parameters"))
     if found:
         raise TrainingDiverged(

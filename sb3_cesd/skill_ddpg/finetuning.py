@@ -24,7 +24,6 @@ from sb3_cesd.common.vec_normalize import (
     lacks_statistics,
     normalizes_observations,
     takes_plain_observations,
-    what_lacks,
 )
 from sb3_cesd.skill_ddpg.arguments import check_changes, constructor_arguments
 from sb3_cesd.skill_ddpg.checks import check_env_spaces
@@ -105,7 +104,9 @@ def make_task_model(
         model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
         chosen = best_of(model.zero_shot.returns, "return", "Pass warm_up='skills', or raise n_eval_episodes")
     elif skill == "random":
-        chosen = draw_skill(model.n_skills, model.seed)
+        # By a separate generator, so that training is as with that skill chosen
+        generator: Any = np.random if model.seed is None else np.random.RandomState(model.seed)
+        chosen = int(generator.randint(model.n_skills))
     transfer(pretrained.policy, model.policy, chosen, parts)
     model.skill_states = pretrained.skill_states
     model._take_over(pretrained)
@@ -122,11 +123,7 @@ def make_task_model(
 
 
 def check_task_env(env: VecEnv, pretrained: Any) -> None:
-    """
-    Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training.
-
-    :raises ValueError: if the spaces differ
-    """
+    """Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training."""
     try:
         check_for_correct_spaces(env, pretrained.observation_space, pretrained.action_space)
     except ValueError as error:
@@ -136,9 +133,9 @@ def check_task_env(env: VecEnv, pretrained: Any) -> None:
     vec_normalize = unwrap_vec_normalize(env)
     if lacks_statistics(pretrained, vec_normalize):
         warnings.warn(
-            "VecNormalize normalised the observations of the pre-training, but "
-            f"{what_lacks(vec_normalize, 'the task')}, so skills may behave differently: pass the task with the statistics of "
-            "the pre-training, VecNormalize.load(path, env). With -i, RL Zoo finds them in vecnormalize.pkl of the run."
+            "VecNormalize normalised the observations of the pre-training, but those of the task are not, or by new ones, "
+            "so skills may behave differently: pass the task with those of the pre-training, VecNormalize.load(path, env). "
+            "With -i, RL Zoo finds them in vecnormalize.pkl of the run."
         )
     elif normalizes_observations(vec_normalize) and takes_plain_observations(pretrained):
         warnings.warn(
@@ -147,21 +144,8 @@ def check_task_env(env: VecEnv, pretrained: Any) -> None:
         )
 
 
-def draw_skill(n_skills: int, seed: int | None) -> int:
-    """Draw the skill that learns the task, by a separate generator, so that training is as with that skill chosen."""
-    return int(np.random.randint(n_skills) if seed is None else np.random.RandomState(seed).randint(n_skills))
-
-
 def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | None = None) -> ZeroShot:
-    """
-    Play every skill as pre-trained, without noise, from the same initial states if there is a seed.
-
-    :param policy: a pre-trained policy
-    :param env: the task, with or without skill observations
-    :param n_episodes: number of episodes of each skill
-    :param seed: seed of the environments
-    :return: returns (not normalised), and the number of steps taken
-    """
+    """Play episodes of every skill as pre-trained, without noise, from the same initial states if there is a seed."""
     returns, n_timesteps = np.zeros(policy.n_skills), 0
     with frozen_statistics(env):
         for skill in range(policy.n_skills):
@@ -182,15 +166,9 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     """
     Copy parts of a pre-trained policy; the rest stays as initialised.
 
-    The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows by
-    Polyak averaging, as in the released code of CeSD.
-
-    :param pretrained: pre-trained policy
-    :param policy: policy of the task, changed in place
-    :param skill: the skill that learns it, needed for ``"critic_head"``
-    :param parts: some of ``"actor"``; ``"critic_trunk"``, all of the critic but its heads; ``"critic_head"``,
-        that of the skill (or the value that skills share, where there is one); ``"optimizers"``, the moments of all these;
-        ``"no_target"``, see above
+    The trunk is all of the critic but its heads; the head is that of the skill, or the value that skills share, where there is
+    one. The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows
+    by Polyak averaging, as in the released code of CeSD.
     """
     with_moments = "optimizers" in parts
     if "actor" in parts:
@@ -204,13 +182,8 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
             return pretrained.critic.of_skill(name, value, skill)
         return value
 
-    if "critic_trunk" in parts:
-        trunk = [name for name in own_shapes if not name.startswith(heads)]
-        _copy(pretrained.critic, policy.critic, trunk, of_skill, with_moments)
-    if "critic_head" in parts:
-        _copy(
-            pretrained.critic, policy.critic, [name for name in own_shapes if name.startswith(heads)], of_skill, with_moments
-        )
+    wanted = [name for name in own_shapes if ("critic_head" if name.startswith(heads) else "critic_trunk") in parts]
+    _copy(pretrained.critic, policy.critic, wanted, of_skill, with_moments)
     if "no_target" not in parts:
         policy.critic_target.load_state_dict(policy.critic.state_dict())
 
@@ -223,15 +196,7 @@ def _copy(
     select: Callable[[str, th.Tensor], th.Tensor],
     with_moments: bool,
 ) -> None:
-    """
-    Copy parameters and buffers of a network, and the moments of its optimizer.
-
-    :param source: network with an optimizer
-    :param target: network to copy to, with an optimizer, changed in place
-    :param names: parameters and buffers to copy
-    :param select: what to copy of a tensor, by the name of the parameter
-    :param with_moments: copy the state of the optimizer as well
-    """
+    """Copy what ``select(name, tensor)`` selects of parameters and buffers of a network, and the moments of its optimizer."""
     theirs, ours = source.state_dict(keep_vars=True), target.state_dict(keep_vars=True)
     optimizer, new_optimizer = source.optimizer, target.optimizer
     assert isinstance(optimizer, th.optim.Optimizer) and isinstance(new_optimizer, th.optim.Optimizer)

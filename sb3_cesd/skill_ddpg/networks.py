@@ -203,10 +203,6 @@ class SkillCritic(BaseModel):
         observations, skills = _split(obs, self.skill_space)
         return tuple(self.q_values(observations, actions, skills))
 
-    def q1_forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> th.Tensor:
-        """Compute the Q-values of the first critic, as :meth:`forward`."""
-        return self(obs, actions)[0]
-
     def extract(self, observations: TensorObservation) -> th.Tensor:
         """Extract features; a shared extractor learns from the actor loss alone, as in SB3's TD3."""
         with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):

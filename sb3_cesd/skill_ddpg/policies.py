@@ -1,4 +1,4 @@
-import warnings
+import inspect
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,7 +108,6 @@ class SkillPolicy(BasePolicy):
         self.ent_coef = ent_coef
         self.layer_norm = layer_norm
         self.skill: int | list[float] | None = None
-        self._n_stateless_calls = 0
         self.set_skill(skill)
         self._build(lr_schedule)
 
@@ -174,27 +173,9 @@ class SkillPolicy(BasePolicy):
         return {name: getattr(self, name) for name in names}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        data = super()._get_constructor_parameters()
-        names = (
-            "skill_space",
-            "net_arch",
-            "activation_fn",
-            "features_extractor_class",
-            "features_extractor_kwargs",
-            "optimizer_class",
-            "optimizer_kwargs",
-            "n_critics",
-            "share_features_extractor",
-            "skill",
-            "ent_coef",
-            "layer_norm",
-        )
-        data.update({name: getattr(self, name) for name in names})
-        data["lr_schedule"] = self._dummy_schedule  # not needed for loading the policy alone
-        # Fixed by the class
-        for name in ("squash_output", "features_extractor"):
-            data.pop(name, None)
-        return data
+        names = [name for name in inspect.signature(SkillPolicy.__init__).parameters if name not in ("self", "lr_schedule")]
+        # The schedule is not needed for loading the policy alone
+        return {**{name: getattr(self, name) for name in names}, "lr_schedule": self._dummy_schedule}
 
     def forward(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         return self._predict(observation, deterministic=deterministic)
@@ -203,11 +184,7 @@ class SkillPolicy(BasePolicy):
         return self.actor._predict(observation, deterministic)  # type: ignore[arg-type]
 
     def set_training_mode(self, mode: bool) -> None:
-        """
-        Put the policy in either training or evaluation mode; the target critic stays in evaluation mode.
-
-        :param mode: if true, set to training mode, else set to evaluation mode
-        """
+        """Put the policy in either training or evaluation mode; the target critic stays in evaluation mode."""
         for network in (self.actor, self.critic):
             # predict() calls this in every step, and walking through all modules takes as long as acting
             if network.training != mode:
@@ -219,12 +196,8 @@ class SkillPolicy(BasePolicy):
         Fix the skill to follow for observations without one.
 
         :param skill: index or vector of the skill, or ``None`` to go through all of them
-        :raises ValueError: if there is no such skill
         """
-        if skill is None:
-            self.skill = None
-        else:
-            self.skill = self.skill_space.name_of(skill)
+        self.skill = None if skill is None else self.skill_space.name_of(skill)
 
     def predict(
         self,
@@ -244,8 +217,7 @@ class SkillPolicy(BasePolicy):
         :param skill: skill to follow, one for all observations or one each: an index, or the vector of a continuous skill;
             overrides that of the observation
         :return: actions and the state to pass to the next call
-        :raises ValueError: if the skill is unknown, the observation of another shape, or ``state`` or ``episode_start`` of
-            another number of environments
+        :raises ValueError: if the skill is unknown, or the observation of another shape
         """
         if isinstance(observation, tuple):
             # What reset() returns: SB3 explains the mistake
@@ -254,28 +226,12 @@ class SkillPolicy(BasePolicy):
         if skill is not None:
             observation = add_skill(observation, self.skill_space.encode(skill, batch_shape))
         elif not (isinstance(observation, dict) and SKILL in observation):
-            self._notice_lost_state(state, episode_start)
             vectors, state = self._skills_of_episodes(int(np.prod(batch_shape)), state, episode_start)
             observation = add_skill(observation, vectors if batch_shape else vectors[0])
         else:
             # Users may have made it of float64, such as a row of np.eye
             observation = {**observation, SKILL: np.asarray(observation[SKILL], dtype=np.float32)}
         return super().predict(observation, state, episode_start, deterministic)
-
-    def _notice_lost_state(self, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None) -> None:
-        """Warn once about a loop that never gets to another skill because it does not pass the state on."""
-        if state is not None or episode_start is not None or self.skill is not None:
-            self._n_stateless_calls = 0
-            return
-        # The first call of a loop has no state in any case
-        self._n_stateless_calls += 1
-        if self._n_stateless_calls == 2:
-            warnings.warn(
-                "predict() was called again without a skill and without the state that it returned, so skill 0 acts in every "
-                "episode (with several environments, skill i in environment i). Pass skill=..., fix one with set_skill(...), "
-                "or carry the state to go through all skills: action, state = model.predict(obs, state, episode_start).",
-                stacklevel=4,
-            )
 
     def batch_shape(self, observation: Observation, what: str = "observation") -> tuple[int, ...]:
         """
@@ -293,39 +249,28 @@ class SkillPolicy(BasePolicy):
                 f"Entries of the {what}: {list(entries)}, this model takes {list(known)}: pass those of the environment it "
                 "was trained on."
             )
-        shapes = set()
+        shape: tuple[int, ...] = ()
         for name, value in entries.items():
             # Channels of an image may come last: SB3 puts them first
             array = maybe_transpose(np.asarray(value), known[name])
-            shapes.add(array.shape[:1] if is_vectorized_observation(array, known[name]) else ())
-        if len(shapes) > 1:
-            raise ValueError(f"Entries of the {what} are of different numbers of environments: pass as many of each.")
-        return shapes.pop()
+            shape = array.shape[:1] if is_vectorized_observation(array, known[name]) else ()
+        return shape
 
     def _skills_of_episodes(
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """
-        Choose the skill of each episode.
+        Choose the skill of each episode: their vectors, shape ``(n_envs, skill_dim)``, and the new state, which holds the
+        skills of the episodes, and the increment to the next skill of an environment.
 
         Environment i of n goes through the skills i, i + n, i + 2n, ..., however long the episodes of the others are. All
         skills then count equally in SB3's ``evaluate_policy``, which plays the same number of episodes in each environment.
-
-        :param n_envs: number of environments
-        :param state: skills of the episodes, and the increment to the next skill of an environment
-        :param episode_start: where an episode starts, shape ``(n_envs,)``
-        :return: vectors of the skills, shape ``(n_envs, skill_dim)``, and the new state
         """
         if self.skill is not None:
             return self.skill_space.encode(self.skill, (n_envs,)), state or ()
         skills, stride = state or (np.arange(n_envs), np.array(n_envs))
         if state and episode_start is not None:
             skills = skills + episode_start * stride
-        if np.shape(skills) != (n_envs,):
-            raise ValueError(
-                f"{n_envs} observations, but state or episode_start of {len(skills)}: pass what predict returned for the same "
-                "environments."
-            )
         skills = skills % self.n_skills
         return self.skill_space.vectors[skills], (skills, stride)
 
@@ -339,3 +284,7 @@ class SuccessorPolicy(SkillPolicy):
 
 
 MlpPolicy = SkillPolicy
+#: Policies of a method with such critics
+SUCCESSOR_POLICIES: dict[str, type[BasePolicy]] = dict.fromkeys(
+    ("MlpPolicy", "MultiInputPolicy", "SuccessorPolicy"), SuccessorPolicy
+)

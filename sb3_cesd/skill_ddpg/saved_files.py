@@ -26,13 +26,7 @@ def lineage(model_class: type) -> list[str]:
 
 
 def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, Any]:
-    """
-    Read the plain (JSON) attributes of a saved SB3 model without building it.
-
-    :param path: the zip file
-    :return: attributes by name; those that JSON can't express are left as SB3 stored them
-    :raises ValueError: if it is not a saved model
-    """
+    """Read the plain (JSON) attributes of a saved SB3 model without building it; others are left as SB3 stored them."""
     file = open_path(path, "r", verbose=0, suffix="zip")
     try:
         with explained(path, "saved model"), zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
@@ -60,15 +54,7 @@ def explain_other_spaces() -> Iterator[None]:
 
 
 def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """
-    Check that a class can load a saved model with given arguments.
-
-    :param model_class: class that loads it
-    :param path: the file
-    :param saved: what is saved in it
-    :param arguments: arguments that the user passed
-    :raises ValueError: if another class saved it, or an argument would change what a saved model keeps
-    """
+    """Check that a class saved the model that it is to load, and that no argument changes what a saved model keeps."""
     ours, theirs = lineage(model_class), saved.get("lineage", ["another algorithm"])
     # A variant of a method may load what the method saved, and the other way round
     if ours[0] not in theirs and theirs[0] not in ours:
@@ -79,16 +65,7 @@ def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments
 
 
 def merged_intrinsic_kwargs(model_class: Any, path: object, saved: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """
-    Merge changed arguments of the intrinsic reward into those of a saved model, nested ones too.
-
-    :param model_class: class that loads it
-    :param path: the file
-    :param saved: what is saved in it
-    :param wanted: arguments to change
-    :return: all arguments
-    :raises ValueError: if one shapes the networks and differs from the saved one
-    """
+    """Merge changed arguments of the intrinsic reward into those of a saved model, if none shapes the networks."""
     kept, fixed = restored(saved["intrinsic_kwargs"]), model_class.reward_class.fixed_by_save
     parameters = inspect.signature(model_class.reward_class).parameters
     for name, value in wanted.items():
@@ -139,14 +116,7 @@ def is_of_other_rewards(model: Any, path: object, buffer: SkillReplayBuffer) -> 
 
 
 def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> None:
-    """
-    Check that a replay buffer fits a model.
-
-    :param model: the model
-    :param path: file of the replay buffer
-    :param buffer: the replay buffer
-    :raises ValueError: if it does not
-    """
+    """Check that a replay buffer fits a model."""
     spaces = model.observation_space.spaces
     known = {
         "class": (type(buffer).__name__, model.replay_buffer_class.__name__),

@@ -13,13 +13,7 @@ Params = dict[str, Any]
 
 
 class Interval(NamedTuple):
-    """
-    Numbers from ``low`` to ``high``: integers, if both are.
-
-    :param low: smallest number
-    :param high: largest number
-    :param log: whether small numbers are drawn as often as large ones
-    """
+    """Numbers from ``low`` to ``high``: integers, if both are. With ``log``, small ones are drawn as often as large ones."""
 
     low: float
     high: float
@@ -44,26 +38,11 @@ BACKBONE: Space = {
     "policy_kwargs": {"net_arch": list(NET_ARCHS)},
 }
 #: Those that matter for a task, where the skills are given
-TASK_ARGUMENTS = (
-    "learning_rate",
-    "batch_size",
-    "gamma",
-    "tau",
-    "n_steps",
-    "exploration_noise",
-    "noise_correlation",
-    "net_arch",
-)
+TASK_ARGUMENTS = (*(name for name in BACKBONE if name not in ("n_skills", "skill_duration", "policy_kwargs")), "net_arch")
 
 
 def draw(trial: Any, space: Space) -> Params:
-    """
-    Sample values.
-
-    :param trial: Optuna trial
-    :param space: where to search
-    :return: sampled values by name, not nested
-    """
+    """Sample values from a space with an Optuna trial: by name, not nested."""
     drawn: Params = {}
     for name, values in space.items():
         if isinstance(values, Mapping):
@@ -77,13 +56,7 @@ def draw(trial: Any, space: Space) -> Params:
 
 
 def nest(drawn: Params, space: Space) -> Params:
-    """
-    Convert sampled values to arguments of the constructor.
-
-    :param drawn: all or some of what :func:`draw` sampled; ``net_arch`` may also be an architecture itself
-    :param space: where they were searched
-    :return: arguments as the constructor takes them; names that are not in the space stay out
-    """
+    """Convert all or some of what :func:`draw` sampled to arguments of the constructor."""
     params: Params = {}
     for name, values in space.items():
         if isinstance(values, Mapping):

@@ -294,7 +294,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.gradient_steps = self.n_envs if self.train_freq.unit == TrainFrequencyUnit.STEP else -1
         # In training mode only within train()
         self.intrinsic = self._make_intrinsic().to(self.device).eval()
-        self.intrinsic.check_batch_size(self.batch_size)
         self._adopt_buffer(self.replay_buffer, "in the file of the model")
         if self.reward == "extrinsic" and self.num_timesteps == 0:
             # Also after loading, which may change both arguments
@@ -333,10 +332,10 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _make_intrinsic(self) -> IntrinsicReward:
         """Make the reward to maximise."""
-        sizes = {"obs_dim": self.obs_dim, "action_dim": self.action_dim, "skill_space": self.skill_space}
+        sizes = (self.obs_dim, self.action_dim, self.skill_space)
         if self.reward == "extrinsic":
-            return ExtrinsicReward(**sizes, n_heads=self.policy.critic.n_heads)  # type: ignore[arg-type]
-        intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, **sizes)
+            return ExtrinsicReward(*sizes, n_heads=self.policy.critic.n_heads)
+        intrinsic = build("intrinsic_kwargs", self.reward_class, self.intrinsic_kwargs, *sizes)
         intrinsic.set_optimizers(lambda parameters: self.policy.make_optimizer(parameters, self.lr_schedule))
         return intrinsic
 

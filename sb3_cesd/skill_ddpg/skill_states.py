@@ -23,12 +23,8 @@ def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.n
     Collect states that skills have visited recently.
 
     None are kept if skills change within an episode: the states that a skill then visits depend on where the previous one
-    left off, and are not those it reaches in a whole episode.
-
-    :param buffer: a replay buffer of pre-training
-    :param skill_duration: steps for which a skill was kept in it, ``None`` for whole episodes
-    :return: states of each skill, shape ``(n_skills, n, obs_dim)``; ``None`` if skills are continuous or change within an
-        episode, or a skill has too few transitions
+    left off, and are not those it reaches in a whole episode. Nor are those of continuous skills, or of few transitions.
+    Otherwise, their shape is ``(n_skills, n, obs_dim)``.
     """
     if not buffer.skill_space.discrete or skill_duration is not None:
         return None

@@ -181,5 +181,5 @@ def build_reward(method: type[SkillDDPG], entry: Params) -> IntrinsicReward:
     known = inspect.signature(method).parameters
     skill_type, skill_dim = (entry.get(name, known[name].default) for name in ("skill_type", "skill_dim"))
     with preserve_random_state(), th.device("meta"):
-        sizes = {"obs_dim": 1, "action_dim": 1, "skill_space": make_skill_space(skill_type, 2, skill_dim)}
-        return build("intrinsic_kwargs", method.reward_class, entry.get("intrinsic_kwargs"), **sizes)
+        skill_space = make_skill_space(skill_type, 2, skill_dim)
+        return build("intrinsic_kwargs", method.reward_class, entry.get("intrinsic_kwargs"), 1, 1, skill_space)

@@ -5,7 +5,7 @@ import pytest
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_cesd.common.vec_env import arguments_of, env_name, env_spec, without_rendering
+from sb3_cesd.common.vec_env import arguments_of, env_name, env_spec
 
 
 class Unregistered(gym.Env):
@@ -16,7 +16,7 @@ class Unregistered(gym.Env):
 def test_spec_and_name():
     pendulum = make_vec_env("Pendulum-v1", 2, env_kwargs={"g": 9.0, "render_mode": "rgb_array"})
     spec = env_spec(pendulum)
-    assert spec.id == env_name(pendulum) == "Pendulum-v1" and without_rendering(spec.kwargs) == {"g": 9.0}
+    assert spec.id == env_name(pendulum) == "Pendulum-v1" and arguments_of(spec) == {"g": 9.0}
     unregistered = DummyVecEnv([Unregistered])
     assert env_spec(unregistered) is None and env_name(unregistered) == "Unregistered"
 

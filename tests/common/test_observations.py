@@ -11,7 +11,6 @@ from sb3_cesd.common.observations import (
     entries_of,
     plain_form,
     plain_space,
-    short,
     skill_observation_space,
     to_features,
     to_states,
@@ -25,7 +24,7 @@ DICT = spaces.Dict({"arm": MATRIX, "camera": IMAGE, "place": BOX})
 SPACES = [BOX, IMAGE, MATRIX, DICT]
 
 
-@pytest.mark.parametrize("space", SPACES, ids=short)
+@pytest.mark.parametrize("space", SPACES, ids=str)
 @pytest.mark.parametrize("skill_space", [DiscreteSkills(4), SphereSkills(3)], ids=repr)
 def test_spaces_with_a_skill_and_back(space, skill_space):
     with_skill = skill_observation_space(space, skill_space)
@@ -39,7 +38,7 @@ def test_a_dictionary_that_has_a_key_observation_stays_one():
     assert plain_space(skill_observation_space(space, DiscreteSkills(4))) == space
 
 
-@pytest.mark.parametrize("space", SPACES, ids=short)
+@pytest.mark.parametrize("space", SPACES, ids=str)
 @pytest.mark.parametrize("n_envs", [None, 5])
 def test_observations_with_a_skill_and_back(space, n_envs):
     skill_space = DiscreteSkills(4)

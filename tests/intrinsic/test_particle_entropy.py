@@ -90,4 +90,4 @@ def test_bad_arguments(kwargs):
     with pytest.raises(ValueError, match=next(iter(kwargs))):
         ParticleEntropy(**kwargs)
     with pytest.raises(ValueError, match="raise batch_size"):
-        ParticleEntropy(K).check_batch_size(K)
+        ParticleEntropy(K)(th.zeros(K, 2))

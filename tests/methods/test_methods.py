@@ -121,16 +121,9 @@ def test_continuous_skills_are_refused_where_there_are_none(method):
 def test_arguments_of_the_reward_out_of_range_or_misspelt_are_refused(method):
     with pytest.raises(ValueError, match="'hidden'"):
         make_small(method, intrinsic_kwargs={"hidden": 3})
-    for name, ((allowed, _), *_) in _allowed(method.reward_class.__init__).items():
+    for name, (allowed, _) in _allowed(method.reward_class.__init__).items():
         with pytest.raises(ValueError, match=name):
             method.reward_class(3, 1, DiscreteSkills(4), **{name: allowed.low - 1 if isinstance(allowed, Range) else "?"})
-
-
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if hasattr(method.reward_class, "losses")])
-def test_batches_too_small_for_a_reward_are_refused(method):
-    if method.reward_class.check_batch_size is not METHODS["diayn"].reward_class.check_batch_size:
-        with pytest.raises(ValueError, match="raise batch_size"):
-            make_small(method, batch_size=1)
 
 
 @every_method

@@ -55,14 +55,14 @@ def run(tmp_path_factory):
     (settings / "args.yml").write_text(yaml.dump(args))
     config = {"normalize": True, "env_wrapper": "shown_package.Double"}
     (settings / "config.yml").write_text(yaml.dump(config))
-    save_statistics(settings / "vecnormalize.pkl", 1.0)
+    dump_whole(settings / "vecnormalize.pkl", 1.0)
     make_small(METHODS["cesd"], VecNormalize(make_vec_env("Pendulum-v1"))).save(folder / "FromPackage-v0.zip")
     sys.path.insert(0, str(folder.parents[1]))
     yield folder
     sys.path.remove(str(folder.parents[1]))
 
 
-def save_statistics(path, mean):
+def dump_whole(path, mean):
     env = VecNormalize(make_vec_env("Pendulum-v1"))
     env.obs_rms.mean[:], env.obs_rms.count = mean, 10.0
     env.save(str(path))
@@ -93,7 +93,7 @@ def test_checkpoints_have_statistics_of_their_own_and_a_page_beside_them(run, mo
     make_small(METHODS["apt"], training).learn(60, ResumableCheckpoint(folder))
     path = find_checkpoint(folder) / "model.zip"
     assert mean_of(path) == training.obs_rms.mean[0]
-    save_statistics(run / "told.pkl", 3.0)
+    dump_whole(run / "told.pkl", 3.0)
     assert mean_of(path, vec_normalize=run / "told.pkl") == 3.0
     show(monkeypatch, path, *COMMAND, "--env", "Pendulum-v1", "--vec-normalize", run / "told.pkl")
     assert (folder / "steps_000000000060_skills" / "skills.html").is_file(), "checkpoints are deleted"

@@ -30,7 +30,7 @@ def test_calling_the_critic_is_what_it_is_in_td3(method):
     assert isinstance(values, tuple) and len(values) == len(expected) == 2
     for value, expected_value in zip(values, expected, strict=True):
         assert value.shape == (4, 1) and (value == expected_value).all()
-    assert (model.critic.q1_forward(obs, actions) == values[0]).all() and (values[0] != values[1]).all()
+    assert (values[0] != values[1]).all()
     # Pairs of rows and skills; the skill counts
     rows = th.tensor([2, 0, 2])
     pairs = model.critic.q_values(obs["observation"], actions, skills[rows], rows)

@@ -188,7 +188,7 @@ def test_released_setting_is_written_out(monkeypatch):
         "_init_setup_model",
     }
     not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage"}
-    sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim"}
+    sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim", "sizes"}
     torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images", "share_features_extractor"}
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
     for env_id, entry in composed.items():
