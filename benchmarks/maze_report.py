@@ -11,11 +11,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, MAIN, NUMBERS, OF_MAZE
-from runs import filled, made_with
+from runs import filled, made_with, save_figure_whole, write_text_whole
 from scipy import stats
 
 from sb3_cesd import registry
-from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.envs.mazes.layouts import LAYOUTS
 from sb3_cesd.show.figures import draw_maze_panels, skill_colors
 

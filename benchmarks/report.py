@@ -24,7 +24,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from report_skills import report_skills
-from runs import positive, read_rows, write_rows
+from runs import positive, read_rows, save_figure_whole, write_rows, write_text_whole
 from scores import (
     expert_returns,
     mean_and_spread,
@@ -38,7 +38,6 @@ from scores import (
 )
 
 from sb3_cesd import METHODS
-from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.metrics.tasks import tasks_of
 
 #: Methods whose published returns are shown

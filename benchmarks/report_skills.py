@@ -9,11 +9,10 @@ from estimates import cell, draw_band, ratio
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from runs import filled, made_with
+from runs import filled, made_with, save_figure_whole, write_text_whole
 from scores import name_variants, select
 from urlb_methods import OF_GOALS, OF_PRETRAINING
 
-from sb3_cesd.common.files import save_figure_whole, write_text_whole
 from sb3_cesd.show.figures import skill_colors
 
 #: Column -> heading and decimals. Policy coverage is that of 48 paths for robots with goals

@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.files import write_text_whole
+from sb3_cesd.common.files import AnyPath, written_whole
 from sb3_cesd.common.observations import joined
 
 Row = dict[str, Any]
@@ -317,3 +317,15 @@ def visited_observations(buffer: SkillReplayBuffer) -> np.ndarray:
         for observations in (buffer.observations, buffer.next_observations)
     ]
     return np.concatenate([joined(entries) for entries in both])
+
+
+def write_text_whole(path: AnyPath, text: str) -> None:
+    """Write a text file, see :func:`written_whole`."""
+    with written_whole(path) as file:
+        file.write(text.encode())
+
+
+def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
+    """Save a Matplotlib figure, see :func:`written_whole`."""
+    with written_whole(path) as file:
+        figure.savefig(file, format=Path(path).suffix.removeprefix("."), **kwargs)

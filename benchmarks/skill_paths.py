@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from runs import positive
+from runs import positive, save_figure_whole
 from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
 from urlb_run import make_envs, model_file
 
 from sb3_cesd import registry
-from sb3_cesd.common.files import save_figure_whole, written_whole
+from sb3_cesd.common.files import written_whole
 from sb3_cesd.metrics import play_paths
 from sb3_cesd.metrics.goals import trajectory_skills
 from sb3_cesd.show.figures import draw_paths, make_panels

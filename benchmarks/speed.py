@@ -29,7 +29,7 @@ import torch as th
 from compare_commits import PHASES, ROBOTS, SIZES, RandomWalk
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
-from runs import positive, processor, read_rows, versions, write_rows
+from runs import positive, processor, read_rows, versions, write_rows, write_text_whole
 from sb3_contrib import TQC
 from stable_baselines3 import TD3
 from stable_baselines3.common.buffers import NStepReplayBuffer
@@ -41,7 +41,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd import METHODS, CeSD, make_batched, preset
 from sb3_cesd.common.arguments import merge
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.files import write_text_whole
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
 

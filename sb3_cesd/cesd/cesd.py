@@ -129,7 +129,8 @@ class CeSDReward(IntrinsicReward):
             # u, shape (batch_size, features_dim)
             clustered = self._clustered(samples)
             next_features = self.encoder(clustered.next_observations)
-            features = self.encoder(clustered.observations) if self._predicts_next else next_features
+            predicts_next = self.clusters_learn and self.prototypes.swap == "next"
+            features = self.encoder(clustered.observations) if predicts_next else next_features
             # z_clu ~ Categorical(p) with p_i = exp(u . c_i / tau) / sum_j exp(u . c_j / tau) (eq. 3)
             clusters = self.prototypes.sample(self.prototypes.similarities(next_features))  # S_clu
             positions = next_features if self.distance_encoder is None else self.distance_encoder(samples.next_observations)
@@ -159,10 +160,6 @@ class CeSDReward(IntrinsicReward):
             features=features,
             next_features=next_features,
         )
-
-    @property
-    def _predicts_next(self) -> bool:
-        return self.clusters_learn and self.prototypes.swap == "next"
 
     def update_clusters(self, samples: SkillReplayBufferSamples) -> None:
         """

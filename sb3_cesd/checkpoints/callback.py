@@ -191,12 +191,7 @@ COUNTED = {
 
 
 def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any], Any]]:
-    """
-    Read what SB3's callbacks have counted, and the state of those that have ``get_state()`` and ``set_state(state)``.
-
-    :param callback: callback passed to ``learn``
-    :return: class, attributes and state of all callbacks, also of those within others
-    """
+    """Read class, counts and state (``get_state()``, if it has that) of a callback and of those within it."""
     states = []
     for each in _all_callbacks(callback):
         names = tuple(name for kind, names in COUNTED.items() if isinstance(each, kind) for name in names)
@@ -206,12 +201,7 @@ def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any
 
 
 def set_callback_states(callback: BaseCallback, states: Sequence[tuple[str, dict[str, Any], Any]]) -> None:
-    """
-    Continue callbacks from those of another run. Callbacks of the same class are matched by their order.
-
-    :param callback: callback passed to ``learn``
-    :param states: what :func:`get_callback_states` returned
-    """
+    """Continue callbacks from those of another run. Callbacks of the same class are matched by their order."""
     waiting = list(states)
     for each in _all_callbacks(callback):
         found = [idx for idx, (name, _, _) in enumerate(waiting) if name == type(each).__name__]

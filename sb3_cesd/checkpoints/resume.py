@@ -1,6 +1,5 @@
 import os
 import shutil
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +25,9 @@ PREFIX = "steps_"
 @contextmanager
 def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
     """
-    Write a checkpoint to a temporary folder, move it to its place once it is complete, and delete the oldest ones.
+    Write a checkpoint to a temporary folder, move it to its place once it is complete, and delete all but the newest ``keep``.
 
     Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched.
-
-    :param target: folder of the checkpoint, in the folder of the checkpoints of a run
-    :param keep: number of checkpoints to keep
-    :return: temporary folder for its files
     """
     # A fixed name, so that the next process deletes what a killed one left behind
     unfinished = target.with_name(".unfinished")
@@ -45,18 +40,9 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     for old in checkpoints_in(target.parent)[:-keep]:
-        _delete(old)
-
-
-def _delete(checkpoint: Path) -> None:
-    # Renamed first, so that an incomplete checkpoint is never found
-    aside = checkpoint.with_name(".deleted")
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
-        os.replace(checkpoint, aside)
-        shutil.rmtree(aside)
-    except OSError as error:
-        warnings.warn(f"The old checkpoint {checkpoint} could not be deleted ({error}): delete it yourself.")
+        # Its mark first, so that an incomplete checkpoint is never found
+        (old / CALLBACKS).unlink()
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def checkpoint_name(num_timesteps: int) -> str:
@@ -75,13 +61,7 @@ def is_checkpoint(path: AnyPath) -> bool:
 
 
 def find_checkpoint(path: AnyPath) -> Path:
-    """
-    Find a checkpoint.
-
-    :param path: its folder, the model in it, or a folder of checkpoints, of which the latest is used
-    :return: its folder
-    :raises FileNotFoundError: if there is none
-    """
+    """Find the folder of a checkpoint, given that, the model in it, or a folder of checkpoints, for the latest one."""
     path = Path(path)
     if path.name == MODEL:
         path = path.parent

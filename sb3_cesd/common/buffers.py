@@ -65,7 +65,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         action_space: spaces.Space,
         device: th.device | str = "auto",
         n_envs: PositiveInt = 1,
-        optimize_memory_usage: bool = False,
+        optimize_memory_usage: Literal[False] = False,
         handle_timeout_termination: bool = True,
         *,
         skill_space: SkillSpace,
@@ -75,8 +75,6 @@ class SkillReplayBuffer(NStepReplayBuffer):
         average_window: PositiveInt = 1,
         reward: Literal["intrinsic", "extrinsic"] = "intrinsic",
     ) -> None:
-        if optimize_memory_usage:
-            raise ValueError("optimize_memory_usage is not supported, as observations are stored once anyway: leave it out.")
         # Not ReplayBuffer.__init__, whose arrays hold each observation twice
         super(ReplayBuffer, self).__init__(
             max(buffer_size // n_envs, 1), plain_space(observation_space), action_space, device, n_envs=n_envs
@@ -139,7 +137,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
         """Look up the next observations of n transitions, as they were stored, by their rows and environments."""
-        self._update_tensors()
+        self.prepare()
         following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
         return {name: value.cpu().numpy() for name, value in following.items()}
 
@@ -193,7 +191,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             is_other = np.zeros(self.n_envs, dtype=bool)
             for name, value in entries.items():
                 is_other |= (value != self.newest_next[name]).any(axis=tuple(range(1, value.ndim)))
-            self._end_trajectories(is_other)
+            self.end_trajectories(is_other)
         row = self.pos
         if self.full:
             self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
@@ -223,14 +221,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._free_slots = list(range(len(next(iter(self.last_observations.values())))))
         self._make_unsaved()
 
-    def end_trajectories(self) -> None:
-        """End n-step windows at the newest transitions, as the environments are reset before the next ones."""
-        if self.size() > 0:
-            self._end_trajectories(np.ones(self.n_envs, dtype=bool))
-
-    def _end_trajectories(self, ending: np.ndarray) -> None:
+    def end_trajectories(self, where: np.ndarray | None = None) -> None:
+        """End n-step windows at the newest transitions, as environments (all, or some) are reset before the next ones."""
+        if self.size() == 0:
+            return
         newest = int(self.newest[0])
-        ending = ending & ~self._ends(newest)
+        ending = ~self._ends(newest) if where is None else where & ~self._ends(newest)
         # As after a timeout, the value is bootstrapped; a true termination stays one
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)
@@ -290,28 +286,22 @@ class SkillReplayBuffer(NStepReplayBuffer):
         relabelled = self.reward_module.relabel(self.as_states(replay_data))
         return relabelled._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
 
-    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
-        raise NotImplementedError("Override sample(), or draw() and gather(), in place of _get_samples().")
-
     def prepare(self, env: VecNormalize | None = None) -> None:
         """
         Copy what was added since the last call to the device, before batches are gathered.
 
         :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards) of those batches
         """
-        self._update_tensors()
-        if env is not None and (self._last_normalization is None or self._last_normalization.env is not env):
-            self._last_normalization = TensorNormalization(env, th.device(self.device))
-        self._normalization = None if env is None else self._last_normalization
-        if self._normalization is not None:
-            self._normalization.update()
-
-    def _update_tensors(self) -> None:
         # A model that loads the buffer may be on another device
         if self._tensors.device != th.device(self.device):
             self._tensors = DeviceArrays(th.device(self.device))
         self._tensors.set(**self._arrays())
         self._tensors.update()
+        if env is not None and (self._last_normalization is None or self._last_normalization.env is not env):
+            self._last_normalization = TensorNormalization(env, th.device(self.device))
+        self._normalization = None if env is None else self._last_normalization
+        if self._normalization is not None:
+            self._normalization.update()
 
     @property
     def generation(self) -> Hashable:

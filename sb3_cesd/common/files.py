@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 AnyPath: TypeAlias = str | Path
 T = TypeVar("T")
@@ -44,18 +44,6 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
                     "write to another place",
                 ) from error
         raise
-
-
-def write_text_whole(path: AnyPath, text: str) -> None:
-    """Write a text file, see :func:`written_whole`."""
-    with written_whole(path) as file:
-        file.write(text.encode())
-
-
-def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
-    """Save a Matplotlib figure, see :func:`written_whole`."""
-    with written_whole(path) as file:
-        figure.savefig(file, format=Path(path).suffix.removeprefix("."), **kwargs)
 
 
 def with_suffix(path: AnyPath, suffix: str) -> Path:

@@ -1,6 +1,4 @@
 import inspect
-import math
-import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -164,14 +162,6 @@ def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: Skil
         env: VecEnv = callback.eval_env
         if unwrap_vec_wrapper(env, VecSkillObservation) is None:
             callback.eval_env = add_skill_observation(env, skill_space, skill_duration=None, skill=skill, order="cycle")
-            # All environments play the same number of episodes, and start the cycle of skills at different places
-            needed = math.lcm(skill_space.n_skills, env.num_envs)
-            if skill is None and callback.n_eval_episodes % needed and type(callback)._on_step is EvalCallback._on_step:
-                warnings.warn(
-                    f"{callback.n_eval_episodes} episodes do not evaluate {skill_space.n_skills} skills equally often: pass a "
-                    f"multiple of {needed} as n_eval_episodes. EvalCallback goes by the reward of the environment; "
-                    "sb3_cesd.callbacks.SkillEvalCallback goes by the skills."
-                )
     children = callback.callbacks if isinstance(callback, CallbackList) else callback
     for child in children if isinstance(children, list) else []:
         add_skills_to_evaluation(child, skill_space, skill)

@@ -124,12 +124,7 @@ def make_task_model(
 
 def check_task_env(env: VecEnv, pretrained: Any) -> None:
     """Check that a task fits a pre-trained model, and warn if its observations are not normalised as in the pre-training."""
-    try:
-        check_for_correct_spaces(env, pretrained.observation_space, pretrained.action_space)
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. Choose a task with the observations and actions of the pre-training, or pre-train in its domain."
-        ) from error
+    check_for_correct_spaces(env, pretrained.observation_space, pretrained.action_space)
     vec_normalize = unwrap_vec_normalize(env)
     if lacks_statistics(pretrained, vec_normalize):
         warnings.warn(

@@ -65,7 +65,7 @@ class SkillPolicy(BasePolicy):
         observation_space: spaces.Dict,
         action_space: spaces.Box,
         lr_schedule: Schedule,
-        skill_space: SkillSpace | None = None,
+        skill_space: SkillSpace,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.ReLU,
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
@@ -79,11 +79,6 @@ class SkillPolicy(BasePolicy):
         ent_coef: float | str | None = None,
         layer_norm: bool = True,
     ) -> None:
-        if skill_space is None:
-            raise ValueError(
-                f"{type(self).__name__} is a policy with skills, but got no skill_space, which only algorithms of sb3_cesd "
-                "pass: load a saved model with the class that saved it, e.g. sb3_cesd.CeSD.load(path)."
-            )
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
             optimizer_kwargs = {"fused": True}
         self.plain_space = plain_space(observation_space)

@@ -6,8 +6,6 @@ import json
 import pathlib
 import warnings
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from stable_baselines3.common.save_util import json_to_data, open_path
@@ -38,19 +36,6 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
             file.seek(0)  # type: ignore[union-attr]
         else:
             file.close()
-
-
-@contextmanager
-def explain_other_spaces() -> Iterator[None]:
-    """Add the remedy to SB3's error about the spaces of an environment."""
-    try:
-        yield
-    except ValueError as error:
-        if "spaces do not match" not in str(error):
-            raise
-        raise ValueError(
-            f"{error}. Pass the environment the model was trained on, or train a new model for this environment."
-        ) from error
 
 
 def check_fixed(model_class: Any, path: object, saved: dict[str, Any], arguments: dict[str, Any]) -> None:

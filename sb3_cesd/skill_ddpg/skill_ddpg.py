@@ -919,8 +919,7 @@ class SkillDDPG(OffPolicyAlgorithm):
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 saved["skill"],
             )
-        with saved_files.explain_other_spaces():
-            model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+        model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))

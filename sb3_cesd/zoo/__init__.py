@@ -21,11 +21,12 @@ def extend(module: Any) -> None:
 
     :param module: a module after its import; one that needs no extension is left alone
     """
-    if module.__name__ in EXTENDED:
-        # Imports Optuna and more, which presets do not need
-        from sb3_cesd.zoo import patches
-
-        patches.PATCHES[module.__name__](module)
+    # Imported here, as Optuna and more come with them, which presets do not need
+    if module.__name__ == "rl_zoo3.utils":
+        import_module("sb3_cesd.zoo.patches").add_methods(module)
+    elif module.__name__ == "rl_zoo3.exp_manager":
+        # Puts our manager in the place of RL Zoo's
+        import_module("sb3_cesd.zoo.manager")
 
 
 def register() -> None:

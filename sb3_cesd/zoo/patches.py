@@ -1,7 +1,6 @@
 """Patches of RL Zoo's modules, since RL Zoo has no plugin hook."""
 
 import sys
-from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -171,16 +170,3 @@ def mend_hub(push_to_hub: Any) -> None:
             raise HTTPError(str(error)) from error
 
     huggingface_sb3.load_from_hub = load
-
-
-def replace_manager(exp_manager: Any) -> None:
-    """
-    Put our manager and evaluations, which derive from those of RL Zoo, in their place.
-
-    :param exp_manager: ``rl_zoo3.exp_manager``
-    """
-    import_module("sb3_cesd.zoo.manager")
-
-
-#: Patch of each module of RL Zoo
-PATCHES: dict[str, Callable[[Any], None]] = {"rl_zoo3.utils": add_methods, "rl_zoo3.exp_manager": replace_manager}
