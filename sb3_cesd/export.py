@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.files import AnyPath, installed_versions, warn_of_other_versions, with_suffix, written_whole
+from sb3_cesd.common.files import AnyPath, installed_versions, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics, statistics_of_training
@@ -205,13 +205,11 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
         if description["format"] > FORMAT:
             raise ValueError(f"it has format {description['format']}, this version reads {FORMAT}: install a newer sb3_cesd")
         policy = _build(description, tensors)
-        saved_with = {name: str(version) for name, version in description["versions"].items()}
     except Exception as error:  # damaged or crafted files may raise anything
         raise ValueError(
             f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
             "export_policy, or get a new copy of it."
         ) from error
-    warn_of_other_versions(path, saved_with)
     return policy
 
 

@@ -4,7 +4,6 @@ from typing import Annotated, Any, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
-import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -95,8 +94,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         :return: observation, reward, terminated, truncated and info after all steps of the skill
         :raises ValueError: if there is no such skill
         """
-        if self._observation is None:
-            raise ValueError("There is no episode to act in: call reset() first.")
+        assert self._observation is not None, "call reset() first"
         skill = self._chosen(action)
         total_reward, discount, n_steps = 0.0, 1.0, 0
         terminated = truncated = False
@@ -122,6 +120,7 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         space, values = self.skill_space, np.asarray(action)
         if not space.discrete and values.shape == (space.dim,):
             values = values.astype(np.float32)
+            length = np.linalg.norm(values)
             if isinstance(space, SphereSkills):
-                values = space.along(th.from_numpy(values)[None])[0].numpy()
+                values = space.vectors[0] if length == 0 else values / length
         return space.decode(space.encode(values if values.shape else values.item()))

@@ -159,7 +159,7 @@ def test_observations_may_be_dictionaries(make_model):
     seen, *_ = env.step(2)
     expected, _ = model.predict(vec_normalize.normalize_obs(observation), skill=2)
     assert (env.unwrapped.actions[0] == expected).all() and seen["a"] == [1] and list(seen["b"]) == [-1, 0.5]
-    with pytest.raises(ValueError, match=r"Box\(-10, 10, \(3,\), float32\).*do not fit the model.*Dict\(a: .*, b: "):
+    with pytest.raises(ValueError, match="do not fit the model"):
         SkillOptions(Counter(), model, duration=1)
 
 

@@ -3,8 +3,7 @@
 import os
 import pickle
 import platform
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -87,17 +86,3 @@ def installed_versions() -> dict[str, str]:
     versions = {package: version(package) for package in ("stable_baselines3", "torch", "mujoco")}
     own = (Path(__file__).parents[1] / "version.txt").read_text().strip()
     return {"sb3_cesd": own, **versions, "python": platform.python_version()}
-
-
-def warn_of_other_versions(name: object, saved_with: Mapping[str, str]) -> None:
-    """Warn where the major version of a package differs from the one a file was saved with."""
-    here = installed_versions()
-    others = [
-        f"{package} {theirs} (here {here[package]})"
-        for package, theirs in saved_with.items()
-        if package in here and theirs.split(".")[0] != here[package].split(".")[0]
-    ]
-    if others:
-        warnings.warn(
-            f"{name} was saved with {', '.join(others)}: check that the model behaves as before, or install these versions."
-        )

@@ -224,23 +224,13 @@ class TemporalEncoder(Encoder):
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         features, next_features = self.state_net(th.cat([samples.observations, samples.next_observations])).chunk(2)
-        penalty = self.penalty(features, next_features)
+        # mean[softplus(horizon - |f(s) - f(g)|)] with g of another transition. The square root has no gradient at 0
+        distances = (features - next_features.roll(1, 0)).square().sum(dim=1).clamp(min=1e-6).sqrt()
+        closeness = F.softplus(self.horizon - distances, beta=5 / self.horizon).mean()
+        # mean[min(1 - |f(s') - f(s)|^2, slack)], negative where transitions exceed their bound
+        penalty = (1 - (next_features - features).square().sum(dim=1)).clamp(max=self.slack).mean()
         # Each learns from its own: f from the first two terms, log(lambda) from the last
-        return (
-            self.closeness(features, next_features.roll(1, 0))
-            - self.log_lambda.detach().exp() * penalty
-            + self.log_lambda * penalty.detach()
-        )
-
-    def closeness(self, features: th.Tensor, other_features: th.Tensor) -> th.Tensor:
-        """Compute ``mean[softplus(horizon - |f(s) - f(g)|)]`` from f(s) and f(g) of different transitions."""
-        # The square root has no gradient at 0
-        distances = (features - other_features).square().sum(dim=1).clamp(min=1e-6).sqrt()
-        return F.softplus(self.horizon - distances, beta=5 / self.horizon).mean()
-
-    def penalty(self, features: th.Tensor, next_features: th.Tensor) -> th.Tensor:
-        """Compute ``mean[min(1 - |f(s') - f(s)|^2, slack)]``, negative where transitions exceed their bound."""
-        return (1 - (next_features - features).square().sum(dim=1)).clamp(max=self.slack).mean()
+        return closeness - self.log_lambda.detach().exp() * penalty + self.log_lambda * penalty.detach()
 
 
 #: Name of an encoder -> its class

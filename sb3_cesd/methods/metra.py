@@ -66,22 +66,13 @@ class METRAReward(DisplacementReward):
         """Compute the bounds of squared steps in feature space, shape ``(batch_size,)`` or a scalar."""
         return samples.observations.new_ones(())
 
-    def penalties(self, samples: SkillReplayBufferSamples, displacements: th.Tensor) -> th.Tensor:
-        """
-        Compute how far squared steps stay below their bounds, at most ``slack``; negative where they exceed them.
-
-        :param samples: a batch of transitions
-        :param displacements: phi(s') - phi(s) of single steps, shape ``(batch_size, skill_dim)``
-        :return: ``min(bound - |phi(s') - phi(s)|^2, slack)``, shape ``(batch_size,)``
-        """
-        squares = displacements.square()
-        squares = squares.mean(dim=1) if self.norm == "mean" else squares.sum(dim=1)
-        return (self.bounds(samples) - squares).clamp(max=self.slack)
-
     def losses(self, samples: SkillReplayBufferSamples) -> tuple[th.Tensor, th.Tensor]:
         """Compute the loss of the features and that of the dual variable."""
         displacements = self.step_displacements(samples)
-        penalties = self.penalties(samples, displacements)
+        squares = displacements.square()
+        squares = squares.mean(dim=1) if self.norm == "mean" else squares.sum(dim=1)
+        # min(bound - |phi(s') - phi(s)|^2, slack), negative where steps exceed their bound
+        penalties = (self.bounds(samples) - squares).clamp(max=self.slack)
         gains = self.progress(displacements, samples.skills) + self.log_lambda.detach().exp() * penalties
         mean_penalty = penalties.detach().mean()
         self.logs["intrinsic/penalty"] = mean_penalty

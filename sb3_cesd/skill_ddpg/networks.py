@@ -244,13 +244,6 @@ class SuccessorCritic(SkillCritic):
 LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
 
 
-def initial_ent_coef(ent_coef: float | str) -> float:
-    """Get the initial entropy coefficient: a number, ``"auto"`` for 1, or e.g. ``"auto_0.1"``, as in SB3's SAC."""
-    if not isinstance(ent_coef, str):
-        return float(ent_coef)
-    return float(ent_coef.removeprefix("auto_")) if "_" in ent_coef else 1.0
-
-
 class StochasticSkillActor(SkillActor):
     """
     Skill-conditioned squashed Gaussian policy of SAC (Haarnoja et al., 2018): [features(s), z] -> MLP -> mean and log standard
@@ -266,7 +259,8 @@ class StochasticSkillActor(SkillActor):
     def __init__(self, *args: Any, ent_coef: float | str = "auto", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ent_coef = ent_coef
-        log_ent_coef = th.tensor(math.log(initial_ent_coef(ent_coef)))
+        initial = 1.0 if ent_coef == "auto" else float(str(ent_coef).removeprefix("auto_"))
+        log_ent_coef = th.tensor(math.log(initial))
         self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=isinstance(ent_coef, str))
         self.target_entropy = -get_action_dim(self.action_space) / 2
 

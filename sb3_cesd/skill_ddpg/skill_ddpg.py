@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, Range, Share, build, checked
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
-from sb3_cesd.common.files import explained, installed_versions, warn_of_other_versions, with_suffix, written_whole
+from sb3_cesd.common.files import explained, installed_versions, with_suffix, written_whole
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import (
     SKILL,
@@ -904,7 +904,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer", "n_eval_episodes")}
         check_changes(cls, "load()", kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
-        warn_of_other_versions(path, saved.get("saved_with", {}))
         if "intrinsic_kwargs" in kwargs:
             wanted = kwargs["intrinsic_kwargs"] or {}
             kwargs["intrinsic_kwargs"] = saved_files.merged_intrinsic_kwargs(cls, path, saved, wanted)

@@ -29,15 +29,13 @@ import yaml
 
 from sb3_cesd.common.arguments import merge
 from sb3_cesd.envs.mazes.layouts import MAZES
-from sb3_cesd.envs.registration import HORIZONS, LOCOMOTION, ROBOTS
+from sb3_cesd.envs.registration import LOCOMOTION, ROBOTS
 from sb3_cesd.registry import METHODS
 
 Entry = dict[str, Any]
 
 COMMON, TEMPLATE = "common", "template"
 SCALES = ("published", "laptop")
-OF_SCALES = tuple(f"{scale}_{part}" for scale in SCALES for part in (*HORIZONS, "skills", "task"))
-SECTIONS = ("base", *SCALES, *HORIZONS, "task", *OF_SCALES, "maze")
 #: Arguments whose entries ``-params`` and studies change one by one
 NESTED = ("policy_kwargs", "intrinsic_kwargs", "replay_buffer_kwargs")
 #: Encoders, each with arguments of its own
@@ -52,11 +50,7 @@ def hyperparams_folder() -> Path:
 
 
 def configs() -> dict[str, tuple[str, str]]:
-    """
-    List the configs.
-
-    :return: file (without ``.yml``) and scale of each, by its name
-    """
+    """List file (without ``.yml``) and scale of each config, by its name."""
     files = [path.stem for path in sorted(hyperparams_folder().glob("*.yml"))]
     variants = [name for name in files if name not in (COMMON, *METHODS)]
     return {
@@ -66,14 +60,7 @@ def configs() -> dict[str, tuple[str, str]]:
 
 
 def entries(config: str) -> dict[str, Entry]:
-    """
-    Compose the entries of a config.
-
-    :param config: name of the config
-    :return: arguments of the constructor and of RL Zoo (``n_timesteps``, ``n_envs``), by id of the environment, and "default"
-        for all others
-    :raises ValueError: if there is no such config
-    """
+    """Compose the entries of a config: arguments of the constructor and of RL Zoo, by id of the environment, or "default"."""
     known = configs()
     if config not in known:
         raise ValueError(f"There is no config {config!r}: use one of {', '.join(known)}.")
@@ -90,13 +77,7 @@ def entries(config: str) -> dict[str, Entry]:
 
 
 def read_entry(config: str, env_id: str) -> Entry:
-    """
-    Read the hyperparameters of a method in an environment.
-
-    :param config: name of the config
-    :param env_id: id of the environment, which may name this package (``sb3_cesd:Walker-v0``)
-    :return: its entry or, as in RL Zoo, the default one
-    """
+    """Read the entry of an environment (e.g. ``Walker-v0`` or ``sb3_cesd:Walker-v0``) or, as in RL Zoo, the default one."""
     composed = entries(config)
     return composed.get(env_id.removeprefix("sb3_cesd:"), composed["default"])
 
@@ -104,11 +85,7 @@ def read_entry(config: str, env_id: str) -> Entry:
 def read_sections(file: str) -> dict[str, Entry]:
     """Read the sections of a yml file by the name of the file; a method may have none."""
     path = hyperparams_folder() / f"{file}.yml"
-    sections = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-    unknown = [name for name in sections if name not in SECTIONS]
-    if unknown:
-        raise ValueError(f"{path} has unknown sections, {', '.join(unknown)}: use {', '.join(SECTIONS)}.")
-    return sections
+    return (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
 
 
 def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
@@ -122,11 +99,8 @@ def compose(files: list[dict[str, Entry]], names: list[str]) -> Entry:
 
 def find_conf_file(conf_file: str) -> str:
     """
-    Find what RL Zoo is to read for ``--conf-file``.
-
-    :param conf_file: path of a file or name of a module of the user; or a config, with or without ``.yml``, from any folder
-    :return: file or module that RL Zoo can read
-    :raises ValueError: if there is neither
+    Find the file or module that RL Zoo is to read for ``--conf-file``: a file or module of the user, or a config, with or
+    without ``.yml``, from any folder.
     """
     path = Path(conf_file)
     # RL Zoo can't read our files, which hold sections
@@ -143,12 +117,7 @@ def find_conf_file(conf_file: str) -> str:
 
 
 def make_module(config: str) -> str:
-    """
-    Provide the entries of a config as a module with a dictionary ``hyperparams``, which RL Zoo imports.
-
-    :param config: name of the config
-    :return: name of the module
-    """
+    """Provide the entries of a config as a module with ``hyperparams``, which RL Zoo imports by the name that is returned."""
     module = ModuleType(f"{__name__}.{config}")
     vars(module)["hyperparams"] = entries(config)
     sys.modules[module.__name__] = module
@@ -157,12 +126,8 @@ def make_module(config: str) -> str:
 
 def with_params(method: Any, entry: Entry, params: Entry) -> Entry:
     """
-    Change arguments of an entry, those in ``policy_kwargs`` and other dictionaries one by one.
-
-    :param method: class of the method
-    :param entry: arguments of the constructor and of RL Zoo
-    :param params: arguments to change. With another encoder, the entry's arguments of its encoder are left out
-    :return: all arguments
+    Change arguments of an entry, those in ``policy_kwargs`` and other dictionaries one by one. With another encoder, the
+    entry's arguments of its encoder are left out.
     """
     changed = {**entry, **params}
     for name in NESTED:

@@ -8,9 +8,7 @@ import pytest
 
 from sb3_cesd.common.files import (
     dump_whole,
-    installed_versions,
     load_pickle,
-    warn_of_other_versions,
     with_suffix,
     written_whole,
 )
@@ -56,12 +54,3 @@ def test_what_a_pickle_does_not_hold_is_named(tmp_path):
             load_pickle(path, list)
     with pytest.raises(FileNotFoundError):
         load_pickle(tmp_path / "missing.pkl", list)
-
-
-def test_other_major_versions_warn(recwarn):
-    here = installed_versions()
-    assert set(here) == {"sb3_cesd", "stable_baselines3", "torch", "mujoco", "python"}
-    warn_of_other_versions("model.zip", {**here, "torch": here["torch"].split(".")[0] + ".0.0", "gone": "1"})
-    assert not recwarn
-    with pytest.warns(UserWarning, match=r"torch 1\.13"):
-        warn_of_other_versions("model.zip", {**here, "torch": "1.13.0"})
