@@ -137,7 +137,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
         """Look up the next observations of n transitions, as they were stored, by their rows and environments."""
-        self.prepare()
+        self._update_tensors()
         following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
         return {name: value.cpu().numpy() for name, value in following.items()}
 
@@ -292,16 +292,19 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
         :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards) of those batches
         """
-        # A model that loads the buffer may be on another device
-        if self._tensors.device != th.device(self.device):
-            self._tensors = DeviceArrays(th.device(self.device))
-        self._tensors.set(**self._arrays())
-        self._tensors.update()
+        self._update_tensors()
         if env is not None and (self._last_normalization is None or self._last_normalization.env is not env):
             self._last_normalization = TensorNormalization(env, th.device(self.device))
         self._normalization = None if env is None else self._last_normalization
         if self._normalization is not None:
             self._normalization.update()
+
+    def _update_tensors(self) -> None:
+        # A model that loads the buffer may be on another device
+        if self._tensors.device != th.device(self.device):
+            self._tensors = DeviceArrays(th.device(self.device))
+        self._tensors.set(**self._arrays())
+        self._tensors.update()
 
     @property
     def generation(self) -> Hashable:

@@ -69,7 +69,7 @@ MISTAKES = {
     "n_steps": {"n_steps": 0},
     "exploration_noise": {"exploration_noise": -1.0},
     "noise_correlation": {"noise_correlation": 1.0},
-    "batch_size": {"batch_size": 3},
+    "batch_size": {"batch_size": 0},
     "SkillReplayBuffer": {"replay_buffer_class": ReplayBuffer},
     "alhpa": {"intrinsic_kwargs": {"alhpa": 1.0}},
     "encoder": {"intrinsic_kwargs": {"encoder": "vae"}},

@@ -48,7 +48,10 @@ def test_samples_of_copies_equal_those_of_shared_memory(monkeypatch, sample_ever
     n_envs, skills = 3, DiscreteSkills(4)
     space = skill_observation_space(spaces.Box(-np.inf, np.inf, (2,), np.float32), skills)
     actions = spaces.Box(-1, 1, (1,), np.float32)
-    shared, apart = (SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, skill_space=skills) for _ in range(2))
+    shared = SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, skill_space=skills)
+    with monkeypatch.context() as context:
+        context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
+        apart = SkillReplayBuffer(40 * n_envs, space, actions, "cpu", n_envs, skill_space=skills)
     rng = np.random.default_rng(0)
     generations = set()
     for time in range(300):
@@ -64,9 +67,7 @@ def test_samples_of_copies_equal_those_of_shared_memory(monkeypatch, sample_ever
                 buffer.end_trajectories()
         if time % sample_every == 0:
             expected = same_batch(shared)
-            with monkeypatch.context() as context:
-                context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
-                assert equal(expected, same_batch(apart)), time
+            assert equal(expected, same_batch(apart)), time
             assert not apart._tensors.shared and shared._tensors.shared
             generations.add(apart.generation)
     assert len(generations) < 10, "tensors keep their addresses"

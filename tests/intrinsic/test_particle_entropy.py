@@ -89,5 +89,5 @@ def test_states_that_are_all_the_same_earn_nothing():
 def test_bad_arguments(kwargs):
     with pytest.raises(ValueError, match=next(iter(kwargs))):
         ParticleEntropy(**kwargs)
-    with pytest.raises(ValueError, match="raise batch_size"):
+    with pytest.raises(ValueError, match="batch_size"):
         ParticleEntropy(K)(th.zeros(K, 2))
