@@ -1,6 +1,21 @@
-"""What a model has learned, as it stands now."""
+"""What a model has learned, as it stands now, and what it logs on the way."""
 
 import torch as th
+from stable_baselines3.common.logger import KVWriter, Logger
+
+
+class Memory(KVWriter):
+    """Keeps the rows that a model logs."""
+
+    def __init__(self, model):
+        self.rows = []
+        model.set_logger(Logger(None, [self]))
+
+    def write(self, key_values, key_excluded, step=0):
+        self.rows.append(dict(key_values))
+
+    def close(self):
+        pass
 
 
 def parameters_of(model):

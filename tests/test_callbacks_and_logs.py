@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from learned import Memory
 from stable_baselines3.common.callbacks import (
     CallbackList,
     CheckpointCallback,
@@ -9,26 +10,14 @@ from stable_baselines3.common.callbacks import (
     EveryNTimesteps,
 )
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import KVWriter, Logger
 
 from sb3_cesd import CeSD, VecSkillObservation
 from sb3_cesd.callbacks import SkillEvalCallback
 
 
-class Memory(KVWriter):
-    def __init__(self):
-        self.rows = []
-
-    def write(self, key_values, key_excluded, step=0):
-        self.rows.append(dict(key_values))
-
-    def close(self):
-        pass
-
-
 def test_logged_figures_agree_with_each_other(make_model):
-    model, memory = make_model(alpha=2.0), Memory()
-    model.set_logger(Logger(None, [memory]))
+    model = make_model(alpha=2.0)
+    memory = Memory(model)
     model.learn(400, log_interval=1)
     row = memory.rows[-1]
     assert row["intrinsic/reward"] == pytest.approx(row["intrinsic/entropy"] + row["intrinsic/constraint"], rel=1e-5)
@@ -37,8 +26,19 @@ def test_logged_figures_agree_with_each_other(make_model):
     assert 0 <= row["intrinsic/agreement"] <= 1 and 0 <= row["intrinsic/empty_clusters"] < 4
 
 
+def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model):
+    """Mean reward of the steps of each skill, times the mean length of an episode; skills change within episodes."""
+    model = make_model(skill_duration=7, learning_starts=10_000)
+    memory = Memory(model)
+    model.learn(200, log_interval=1)
+    (row,) = memory.rows
+    skills, rewards = model.replay_buffer.skills[:200, 0], model.replay_buffer.rewards[:200, 0]
+    for skill in range(4):
+        assert row[f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(rewards[skills == skill].mean() * 200, rel=1e-4)
+
+
 def test_losses_are_means_since_the_last_log(make_model, monkeypatch):
-    model, memory, losses = make_model(), Memory(), []
+    model, losses = make_model(), []
     critic_loss = model.critic_loss
 
     def spy(batch):
@@ -46,7 +46,7 @@ def test_losses_are_means_since_the_last_log(make_model, monkeypatch):
         return losses[-1]
 
     monkeypatch.setattr(model, "critic_loss", spy)
-    model.set_logger(Logger(None, [memory]))
+    memory = Memory(model)
     model.learn(200, log_interval=1)
     n_before_log = (200 - 40) // 2 - 1  # the log is written in the middle of the last rollout
     expected = np.mean([loss.item() for loss in losses[:n_before_log]])

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch as th
-from learned import differences, state_of
+from learned import Memory, differences, state_of
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -74,22 +73,10 @@ def test_returns_are_normalised_before_they_are_summed(make_model):
     assert samples.rewards.min() < -0.1, "a sum of several clipped rewards"
 
 
-class Memory(KVWriter):
-    def __init__(self):
-        self.names = set()
-
-    def write(self, key_values, key_excluded, step=0):
-        self.names |= set(key_values)
-
-    def close(self):
-        pass
-
-
 @pytest.mark.parametrize("encoder", ["contrastive", "identity"])
 def test_these_names_are_logged_and_no_others(make_model, encoder):
-    memory = Memory()
     model = make_model(encoder=encoder, skill_duration=10, **({} if encoder == "contrastive" else {"encoder_kwargs": {}}))
-    model.set_logger(Logger(None, [memory]))
+    memory = Memory(model)
     model.learn(200, log_interval=1)
     names = {
         "rollout": ["ep_rew_mean", "ep_len_mean", *(f"ep_rew_skill_{skill:02d}" for skill in range(4))],
@@ -101,7 +88,7 @@ def test_these_names_are_logged_and_no_others(make_model, encoder):
     }
     if encoder == "contrastive":
         names["train"].append("encoder_loss")
-    assert memory.names == {f"{group}/{name}" for group, group_names in names.items() for name in group_names}
+    assert set().union(*memory.rows) == {f"{group}/{name}" for group, group_names in names.items() for name in group_names}
 
 
 def test_a_constraint_that_has_started_stays_when_training_goes_on(make_model, tmp_path):

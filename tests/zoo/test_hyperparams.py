@@ -30,14 +30,6 @@ from sb3_cesd.zoo.hyperparams import (
 DOMAINS = ("Walker", "Quadruped", "Jaco")
 
 
-def leaves(arguments, prefix=""):
-    """Values by their path."""
-    found = {}
-    for name, value in arguments.items():
-        found.update(leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value})
-    return found
-
-
 def test_configs():
     names = set(METHODS)
     assert {*names, *(f"{name}_laptop" for name in names), "cesd_released"} == set(configs())
@@ -88,14 +80,6 @@ def test_published_values_of_domains(config, domain, alpha, iterations):
     own = read_entry(config, f"{domain}-v0").get("intrinsic_kwargs")
     reward = CeSD("MlpPolicy", "Pendulum-v1", buffer_size=100, intrinsic_kwargs=own, device="cpu").intrinsic
     assert (reward.alpha, reward.prototypes.sinkhorn_iterations) == (alpha, iterations)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_files_state_differences_only(name):
-    common, own = read_sections("common"), read_sections(name)
-    for section in own:
-        shared = leaves(common.get(section) or {})
-        assert not [path for path, value in leaves(own[section]).items() if shared.get(path, ...) == value], section
 
 
 def test_sections_are_merged_at_any_depth(tmp_path, monkeypatch):
