@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_method import every_method_with
+from every_method import each_kind
 from gymnasium import spaces
 from small import make_small
 from spaces_to_learn_in import RandomEnv
@@ -21,7 +21,8 @@ SPACES = {
 OBS = np.array([0.1, -0.5, 0.3], np.float32)
 
 
-@every_method_with(n_envs=[1, 3], name=SPACES)
+@each_kind
+@pytest.mark.parametrize(("n_envs", "name"), zip([1, 3, 1, 3, 1], SPACES, strict=True))
 def test_any_shape_trains_predicts_and_loads(method, n_envs, name):
     """The environment itself checks shape, type and bounds of every action."""
     space = SPACES[name]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_method import every_method, every_method_with
+from every_method import each_kind
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -16,7 +16,7 @@ from sb3_cesd import VecSkillObservation
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
 
-@every_method
+@each_kind
 def test_the_same_seed_gives_the_same_returns(method):
     returns = []
     for _ in range(2):
@@ -26,7 +26,7 @@ def test_the_same_seed_gives_the_same_returns(method):
     assert returns[0] == returns[1] and len(set(returns[0])) == 4
 
 
-@every_method
+@each_kind
 def test_parameters_are_set_in_part_or_as_a_whole(method):
     first, second = make_small(method, seed=1).learn(60), make_small(method, seed=2).learn(60)
     parameters = first.get_parameters()
@@ -42,7 +42,7 @@ def test_parameters_are_set_in_part_or_as_a_whole(method):
         second.set_parameters({"unknown": {}}, exact_match=False)
 
 
-@every_method
+@each_kind
 def test_predictions_on_single_and_vectorised_observations(method):
     model = make_small(method)
     action, state = model.predict(OBS[0])
@@ -57,7 +57,9 @@ def test_predictions_on_single_and_vectorised_observations(method):
     assert not model.actor.training and action.dtype == np.float32
 
 
-@every_method_with(noise_class=[None, OrnsteinUhlenbeckActionNoise], train_freq=[4, (4, "step"), (1, "episode")])
+@each_kind
+@pytest.mark.parametrize("noise_class", [None, OrnsteinUhlenbeckActionNoise])
+@pytest.mark.parametrize("train_freq", [(4, "step"), (1, "episode")])
 def test_noise_and_frequencies_of_training(method, noise_class, train_freq):
     noise = None if noise_class is None else noise_class(np.zeros(1), 0.1 * np.ones(1))
     model = make_small(method, Push(), train_freq=train_freq, gradient_steps=1, action_noise=noise, learning_starts=20).learn(
@@ -66,7 +68,8 @@ def test_noise_and_frequencies_of_training(method, noise_class, train_freq):
     assert model._n_updates == {True: 3, False: 15}[train_freq == (1, "episode")]
 
 
-@every_method_with(wrap=[VecMonitor, lambda env: VecFrameStack(env, 2)])
+@each_kind
+@pytest.mark.parametrize("wrap", [VecMonitor, lambda env: VecFrameStack(env, 2)])
 def test_wrappers_of_vectorised_environments(method, wrap):
     env = wrap(DummyVecEnv([Push] * 2))
     model = make_small(method, env).learn(80)

@@ -5,8 +5,9 @@ import pickle
 
 import cloudpickle
 import numpy as np
+import pytest
 import torch as th
-from every_method import every_method, every_method_with
+from every_method import each_kind
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -27,7 +28,8 @@ def learn_on(model):
     return model.learn(40, reset_num_timesteps=False)
 
 
-@every_method_with(how=COPY)
+@each_kind
+@pytest.mark.parametrize("how", COPY)
 def test_a_copy_learns_on_as_the_model_does(method, how):
     """Environments, clock and replay buffer are copied, too, and nothing is shared."""
     model = make_small(method, make_vec_env("Pendulum-v1", 3), skill_duration=5).learn(90)
@@ -47,7 +49,7 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
 # The policy
 
 
-@every_method
+@each_kind
 def test_a_saved_policy_keeps_the_skill(method, tmp_path):
     """On plain observations, the policy of a task goes on with the skill that learned it."""
     model = make_small(method).learn(60)

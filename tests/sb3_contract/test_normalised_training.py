@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
-from every_method import every_method_with
+from every_method import each_kind
 from learned import differences, parameters_of
 from small import make_small
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
@@ -24,7 +24,8 @@ def outside(env, skill_space, **kwargs):
     return VecNormalize(env, norm_obs_keys=["observation"], **kwargs)
 
 
-@every_method_with(norm_reward=[True, False])
+@each_kind
+@pytest.mark.parametrize("norm_reward", [True, False])
 def test_both_learn_the_same(method, norm_reward):
     """To the last bit; the skill is left alone by either."""
     skill_space = make_small(method).skill_space

@@ -30,11 +30,10 @@ SPACES = {
     "integer": spaces.Box(-9, 9, (3,), np.int64),
     "byte": spaces.Box(0, 9, (3,), np.uint8),
 }
-#: All spaces for one method, and one for the others
+#: All spaces for one method, and two for others
 METHODS_AND_SPACES = [
     *((CeSD, name) for name in SPACES),
-    *((method, "vectors") for method in METHODS.values() if method is not CeSD),
-    (METHODS["metra"], "image and vector"),
+    *((METHODS[method], name) for method in ("aps", "metra") for name in ("vectors", "image and vector")),
 ]
 TINY = {"buffer_size": 200, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 from batches import random_samples
-from every_method import every_method
+from every_method import each_kind
 from gymnasium import spaces
 from small import make_small
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -19,7 +19,7 @@ def observe(model, n=4):
     return {"observation": th.randn(n, 3), "skill": th.as_tensor(vectors)}
 
 
-@every_method
+@each_kind
 def test_calling_the_critic_is_what_it_is_in_td3(method):
     """A tuple of a value per critic, of observations as the environment gives them, and the first of them alone."""
     model = make_small(method).learn(60)
