@@ -90,7 +90,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
 
         def observations_of(*shape: int) -> dict[str, np.ndarray]:
-            return {name: np.zeros((*shape, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore[misc]
+            return {name: np.zeros((*shape, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore
 
         ring = (self.buffer_size, self.n_envs)
         self.observations = observations_of(*ring)

@@ -22,7 +22,7 @@ TensorObservation: TypeAlias = th.Tensor | dict[str, th.Tensor]
 def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Dict:
     """Check that a skill can be added to the observation space of an environment, and return it."""
     is_dict = isinstance(observation_space, spaces.Dict)
-    for name, space in observation_space.spaces.items() if is_dict else [(OBSERVATION, observation_space)]:  # type: ignore[attr-defined]
+    for name, space in observation_space.spaces.items() if is_dict else [(OBSERVATION, observation_space)]:  # type: ignore
         if not isinstance(space, spaces.Box) or 0 in space.shape or space.shape == ():
             raise ValueError(
                 f"A skill can only be added to a Box or a Dict of Boxes with at least one axis, but {name!r} is "

@@ -57,7 +57,7 @@ def play(
     normalize = unwrap_vec_normalize(env)
     observations: Any = env.reset()
     nothing = np.zeros(env.num_envs)
-    yield Moment(plain_form(entries_of(observations)), nothing, nothing.astype(bool), [{}] * env.num_envs)  # type: ignore[arg-type]
+    yield Moment(plain_form(entries_of(observations)), nothing, nothing.astype(bool), [{}] * env.num_envs)  # type: ignore
     while True:
         actions, _ = model.predict(observations, deterministic=deterministic, skill=skill)
         observations, rewards, dones, infos = env.step(actions if perturb is None else perturb(actions))

@@ -144,7 +144,7 @@ def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarr
 
 def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:
     """Convert entries to the form that ``VecNormalize`` takes: always dictionaries if it is around the skill wrapper."""
-    return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore[return-value]
+    return entries if isinstance(vec_normalize.observation_space, spaces.Dict) else plain_form(entries)  # type: ignore
 
 
 class TensorNormalization:

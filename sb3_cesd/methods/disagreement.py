@@ -46,9 +46,9 @@ class DisagreementReward(IntrinsicReward):
         self.scale = scale
         self.error = error
         self.keep_share = keep_share
-        sizes = [self.obs_dim + self.action_dim, *net_arch, self.obs_dim]
+        widths = [self.obs_dim + self.action_dim, *net_arch, self.obs_dim]
         layers: list[nn.Module] = []
-        for size_in, size_out in pairwise(sizes):
+        for size_in, size_out in pairwise(widths):
             layers += [EnsembleLinear(n_models, size_in, size_out), nn.ReLU()]
         self.models = nn.Sequential(*layers[:-1])
 

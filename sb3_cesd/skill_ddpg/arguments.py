@@ -26,7 +26,8 @@ def with_defaults(init: Any, defaults: dict[str, Any]) -> Any:
 
 def constructor_names(model_class: type) -> list[str]:
     """List the arguments of a constructor, also those that it passes on to those above as ``**kwargs``."""
-    inits = [each.__init__ for each in model_class.__mro__ if each.__module__.split(".")[0] != "stable_baselines3"]  # type: ignore[misc]
+    ours = [each for each in model_class.__mro__ if each.__module__.split(".")[0] != "stable_baselines3"]
+    inits = [each.__init__ for each in ours]  # type: ignore[misc]
     names = dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters)
     return [name for name in names if name not in ("args", "kwargs")]
 

@@ -238,7 +238,7 @@ class SkillPolicy(BasePolicy):
         :raises ValueError: if it is of another shape than the model takes
         """
         entries = entries_of(observation)
-        known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore[attr-defined]
+        known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore
         if entries.keys() != known.keys():
             raise ValueError(
                 f"Entries of the {what}: {list(entries)}, this model takes {list(known)}: pass those of the environment it "

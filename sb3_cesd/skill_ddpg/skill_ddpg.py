@@ -898,7 +898,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         saved = {**saved_files.read_saved_data(path), **(custom_objects or {})}
         if kwargs.get("reward") == "extrinsic" and saved.get("reward", "intrinsic") == "intrinsic":
-            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)  # type: ignore[arg-type]
+            return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)  # type: ignore
         if saved.get("reward") == "extrinsic":
             # Of from_pretrained, which has used them up
             kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer", "n_eval_episodes")}

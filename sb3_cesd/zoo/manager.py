@@ -115,7 +115,7 @@ class SkillExperimentManager(ExperimentManager):
         check_names(self.config, hyperparams, {*parameters[0], *parameters[1], "noise_type", "noise_std"})
         policy = self.method.policy_aliases.get(hyperparams.get("policy", ""))
         if policy is not None:
-            known = {name for each in policy.__mro__ for name in inspect.signature(each.__init__).parameters}  # type: ignore[misc]
+            known = {name for each in policy.__mro__ for name in inspect.signature(each.__init__).parameters}  # type: ignore
             check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, known)
 
     def create_callbacks(self) -> None:
