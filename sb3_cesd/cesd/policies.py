@@ -32,7 +32,6 @@ class EnsembleCritic(SkillCritic):
     """
 
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks", "shared_networks")
-    has_skill_heads = True
 
     def __init__(self, *args: Any, ensemble_size: int, shared_value: bool = True, **kwargs: Any) -> None:
         self.n_heads = ensemble_size

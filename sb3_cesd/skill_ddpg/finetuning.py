@@ -95,11 +95,6 @@ def make_task_model(
     chosen: Any = skill
     if skill == "best" and model.skill_turns is not None:
         chosen = None
-        if "critic_head" in parts and pretrained.critic.has_skill_heads:
-            raise ValueError(
-                "transfer with 'critic_head' needs to know the skill, but skill='best' with warm_up='skills' chooses it after "
-                "the warm-up: leave 'critic_head' out, or choose another skill or warm_up."
-            )
     elif skill == "best":
         model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
         chosen = best_of(model.zero_shot.returns, "return", "Pass warm_up='skills', or raise n_eval_episodes")

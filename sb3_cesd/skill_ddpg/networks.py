@@ -132,8 +132,6 @@ class SkillCritic(BaseModel):
     head_modules: ClassVar[tuple[str, ...]] = ("q_networks",)
     #: Number of heads, over which losses are averaged
     n_heads: int = 1
-    #: Whether skills have heads of their own
-    has_skill_heads: ClassVar[bool] = False
 
     features_extractor: BaseFeaturesExtractor
     optimizer: th.optim.Optimizer

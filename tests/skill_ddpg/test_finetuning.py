@@ -202,7 +202,6 @@ def test_loading_with_the_reward_of_the_task_begins_one_and_loading_a_task_goes_
         ({"n_skills": 8}, "n_skills"),
         ({"n_eval_episodes": 0}, "n_eval_episodes"),
         ({"warm_up": "skills", "learning_starts": 3}, "learning_starts"),
-        ({"warm_up": "skills", "skill": "best", "transfer": ["critic_head"]}, "critic_head"),
         ({"env": "MountainCarContinuous-v0"}, "Observation spaces"),
         ({"env": "CartPole-v1"}, "action space"),
     ],
