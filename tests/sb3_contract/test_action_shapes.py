@@ -22,7 +22,7 @@ OBS = np.array([0.1, -0.5, 0.3], np.float32)
 
 
 @each_kind
-@pytest.mark.parametrize(("n_envs", "name"), zip([1, 3, 1, 3, 1], SPACES, strict=True))
+@pytest.mark.parametrize(("n_envs", "name"), list(zip([1, 3, 1, 3, 1], SPACES, strict=True)))
 def test_any_shape_trains_predicts_and_loads(method, n_envs, name):
     """The environment itself checks shape, type and bounds of every action."""
     space = SPACES[name]
