@@ -6,7 +6,6 @@ from typing import Any, Literal
 from sb3_cesd.common.arguments import checked, instead_of
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.zoo.hyperparams import configs, read_entry
 
 
 class Preset(dict[str, Any]):
@@ -45,6 +44,9 @@ def preset(
     :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
     :raises ValueError: if there is no such scale or method
     """
+    # Python warns of a module that it runs (python -m sb3_cesd.zoo.hyperparams) if the package has imported it
+    from sb3_cesd.zoo.hyperparams import configs, read_entry
+
     name = method.__name__.lower() if isinstance(method, type) else method
     config = name if scale == "published" else f"{name}_laptop"
     known = configs()

@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -48,7 +49,8 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
-        check_values(function, signature.bind(*args, **kwargs).arguments)
+        with suppress(TypeError):  # which the call raises with the name of the function
+            check_values(function, signature.bind(*args, **kwargs).arguments)
         return function(*args, **kwargs)
 
     return with_checks  # type: ignore[return-value]

@@ -13,9 +13,6 @@ from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.files import AnyPath, load_pickle
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
-#: What :func:`normalize_like_training` changes of a ``VecNormalize``
-NORMALIZATION = ("training", "norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
-
 
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
     """

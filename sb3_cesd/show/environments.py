@@ -11,6 +11,7 @@ import gymnasium as gym
 import yaml
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
+from sb3_cesd.checkpoints.resume import STATISTICS
 from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_name, env_spec
 from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
@@ -20,9 +21,6 @@ from sb3_cesd.metrics.environments import has_wrappers
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
-
-#: Name that RL Zoo gives to the statistics of VecNormalize
-STATISTICS = "vecnormalize.pkl"
 
 
 class PlayEnvs(NamedTuple):

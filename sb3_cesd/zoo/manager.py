@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
-from sb3_cesd.checkpoints.resume import is_checkpoint
+from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
 from sb3_cesd.common.arguments import check_names
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
@@ -30,8 +30,6 @@ from sb3_cesd.zoo.hyperparams import NESTED, find_conf_file, make_module, with_p
 from sb3_cesd.zoo.tuning import SearchSpace
 
 Params = dict[str, Any]
-#: Statistics of ``VecNormalize`` in the folder of a run or a checkpoint
-STATISTICS = "vecnormalize.pkl"
 #: User attribute of a study: what its trials train
 STUDY_OF = "study_of"
 
@@ -142,12 +140,9 @@ class SkillExperimentManager(ExperimentManager):
         if not self.trained_agent:
             return None
         agent = Path(self.trained_agent)
-        of_checkpoint, found = (
-            agent.parent / STATISTICS,
-            {path.parent.name: path for path in agent.parent.glob(f"*/{STATISTICS}")},
-        )
-        if of_checkpoint.is_file():
+        if (of_checkpoint := agent.parent / STATISTICS).is_file():
             return of_checkpoint
+        found = {path.parent.name: path for path in agent.parent.glob(f"*/{STATISTICS}")}
         only = next(iter(found.values())) if len(found) == 1 else None
         return found.get(agent.stem) or found.get(str(self.env_name)) or only
 

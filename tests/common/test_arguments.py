@@ -92,6 +92,11 @@ def test_mistakes_in_the_constructor(name):
         make_small(CeSD, **MISTAKES[name])
 
 
+def test_a_call_that_does_not_fit_names_the_function():
+    with pytest.raises(TypeError, match=r"__init__\(\) got .*'n_skil'"):
+        make_small(CeSD, n_skil=3)
+
+
 class Broken(gym.Env):
     """Observes or rewards something that is not finite in its tenth step."""
 

@@ -11,7 +11,7 @@ import yaml
 from blocks import DOCS, ROOT
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-SHOWN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+SHOWN = [*ROOT.glob("*.md"), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
 SHOWN = [page for page in SHOWN if "_build" not in page.parts]
 
 

@@ -73,7 +73,7 @@ def test_unknown_presets(arguments, message):
 
 def test_keys_of_rl_zoo_alone_are_refused(monkeypatch):
     entry = {"policy": "MlpPolicy", "n_timesteps": 10, "normalize": True}
-    monkeypatch.setattr("sb3_cesd.presets.read_entry", lambda *_: entry)
+    monkeypatch.setattr("sb3_cesd.zoo.hyperparams.read_entry", lambda *_: entry)
     with pytest.raises(ValueError, match="normalize"):
         preset("laptop", "Pendulum-v1", "rnd")
     assert "normalize" not in inspect.signature(METHODS["rnd"]).parameters
