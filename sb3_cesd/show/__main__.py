@@ -27,7 +27,10 @@ from sb3_cesd.show.skills import show_skills
 
 
 def main() -> None:
-    args = make_parser().parse_args()
+    # Intermixed, so that models may stand before and after --compare
+    args = make_parser().parse_intermixed_args()
+    if args.output is not None and len(args.models) > 1 and not args.compare:
+        sys.exit("--output is the folder of one page: pass one model, or --compare for one page of all.")
     command = shlex.join(["python", "-m", "sb3_cesd.show", *sys.argv[1:]])
     # Checkpoints are deleted: what shows one stands beside it
     bases = [path.resolve().parent if is_checkpoint(path.parent) else path for path in args.models]

@@ -143,7 +143,9 @@ def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
     paths = [tmp_path / method / "Pendulum-v1.zip" for method in ("cesd", "diayn")]
     for path in paths:
         model(method=path.parent.name).save(path)
-    show(monkeypatch, "--compare", *paths, *COMMAND, "--env", "Pendulum-v1", "--rollouts", 2)
+    with pytest.raises(SystemExit, match="one page"):  # which the second would overwrite
+        show(monkeypatch, *paths, "--output", tmp_path)
+    show(monkeypatch, paths[0], "--compare", paths[1], *COMMAND, "--env", "Pendulum-v1", "--rollouts", 2)
     page = tmp_path / "cesd" / "Pendulum-v1_cesd_diayn_compared.html"
     text, said = page.read_text(), capsys.readouterr().out
     assert text.count("<section>") == 2 and "1: CeSD on Pendulum-v1" in text and "2: DIAYN on Pendulum-v1" in text
