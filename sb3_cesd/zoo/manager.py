@@ -110,7 +110,7 @@ class SkillExperimentManager(ExperimentManager):
     def _check_names(self, hyperparams: Params) -> None:
         """Check for misspelt arguments, with what may have been meant; those of the reward are checked where it is made."""
         parameters = [inspect.signature(each).parameters for each in (self.method, self.method.from_pretrained)]
-        check_names(self.config, hyperparams, {*parameters[0], *parameters[1], "noise_type", "noise_std"})
+        check_names(f"{self.config} (or -params)", hyperparams, {*parameters[0], *parameters[1], "noise_type", "noise_std"})
         policy = self.method.policy_aliases.get(hyperparams.get("policy", ""))
         if policy is not None:
             known = {name for each in policy.__mro__ for name in inspect.signature(each.__init__).parameters}  # type: ignore
