@@ -70,7 +70,8 @@ def run_module(module, arguments, monkeypatch):
         short += ["--trial-id", "1"]
     # argparse keeps the last of two; a list such as -params ends where the next argument starts
     monkeypatch.setattr(sys, "argv", [module, *arguments, *short])
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    if not hasattr(sys.modules.get(module), "__path__"):  # of a package, runpy runs another module, __main__
+        monkeypatch.delitem(sys.modules, module, raising=False)
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=False)
     except SystemExit as end:
