@@ -83,7 +83,6 @@ setup(
     extras_require={
         "tests": [
             "filelock",
-            "hypothesis",
             "joblib",
             "pandas",
             "pytest",
