@@ -103,7 +103,7 @@ class CeSDPolicy(SkillPolicy):
     :param ensemble_size: number of critic heads, a divisor of the number of skills; ``None`` for one per skill. With fewer,
         one head serves several skills; with 1 and ``shared_value``, only the shared value is left.
     :param task_ensemble_size: number of critic heads that learn a task: 1 for that of the skill alone (Algorithm 2 of the
-        paper), ``n_skills`` for all heads through the shared trunk, as in the released code.
+        paper), ``None`` for one per skill, which share the trunk, as in the released code.
     :param is_task: whether a task is learned; set by the algorithm
     :param shared_value: add one skill-conditioned value function to all heads
     """
@@ -117,7 +117,7 @@ class CeSDPolicy(SkillPolicy):
         self,
         *args: Any,
         ensemble_size: PositiveInt | None = None,
-        task_ensemble_size: PositiveInt = 1,
+        task_ensemble_size: PositiveInt | None = 1,
         is_task: bool = False,
         shared_value: bool = True,
         **kwargs: Any,
@@ -131,9 +131,7 @@ class CeSDPolicy(SkillPolicy):
     @property
     def n_heads(self) -> int:
         """Number of critic heads, over which the losses are averaged."""
-        if self.is_task:
-            return self.task_ensemble_size
-        return self.ensemble_size or self.n_skills
+        return (self.task_ensemble_size if self.is_task else self.ensemble_size) or self.n_skills
 
     def _critic_kwargs(self) -> dict[str, Any]:
         for name in ("ensemble_size", "task_ensemble_size"):
@@ -141,7 +139,7 @@ class CeSDPolicy(SkillPolicy):
             if heads is not None and self.n_skills % heads != 0:
                 raise ValueError(
                     f"{name}={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "
-                    f"pass a divisor of n_skills (or leave {name} out)."
+                    "pass a divisor of n_skills, or None for one per skill."
                 )
         return {**super()._critic_kwargs(), "ensemble_size": self.n_heads, "shared_value": self.shared_value}
 

@@ -10,7 +10,7 @@ from tuning import saved
 from sb3_cesd import CeSD
 
 N_SKILLS, SKILL = 4, 2
-RELEASED_TASK = {"net_arch": [16, 16], "shared_value": False, "task_ensemble_size": N_SKILLS}
+RELEASED_TASK = {"net_arch": [16, 16], "shared_value": False, "task_ensemble_size": None}
 
 
 @pytest.fixture
