@@ -98,7 +98,10 @@ setup(
             "build",
         ],
         # The newest MyST asks for Python 3.11
-        "docs": [f'{name}; python_version >= "3.11"' for name in ("sphinx>=9", "myst-parser>=5", "furo", "sphinx-copybutton")],
+        "docs": [
+            f'{name}; python_version >= "3.11"'
+            for name in ("sphinx>=9", "docutils>=0.22", "myst-parser>=5", "furo", "sphinx-copybutton")
+        ],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
         "tensorboard": ["tensorboard"],

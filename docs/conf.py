@@ -17,10 +17,10 @@ version = release
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "api_modules",
+    "mathml",
     "repository_links",
     "method_pages",
 ]
@@ -55,6 +55,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!sb3_cesd\.).*"), ("py:class", r".*\.(Self[A-Z]\w+|ArrayOrTensor|Range|PlayEnvs)")]
 
 copybutton_exclude = ".linenos, .gp, .go"
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"sb3_cesd {release}"
 html_static_path = ["_static"]
