@@ -43,21 +43,21 @@ PAGE = """\
 ```python
 import gymnasium as gym
 
-from sb3_cesd import {name}, preset
+from sb3_cesd import {name}, preset, show_skills
 
-env = gym.make("MazeSquareA-v0")
 settings = preset("laptop", "MazeSquareA-v0", "{key}")
-model = {name}("MlpPolicy", env, **settings).learn(settings.n_timesteps, progress_bar=True)
+model = {name}("MlpPolicy", "MazeSquareA-v0", **settings).learn(settings.n_timesteps, progress_bar=True)
 model.save("{key}_maze")
+show_skills(model).save("{key}_skills")  # a picture and metrics
 
-observation, _ = env.reset()
+observation, _ = gym.make("MazeSquareA-v0").reset()
 action, _ = model.predict(observation, skill=3)
 ```
 
 Through RL Zoo:
 
 ```sh
-python -m rl_zoo3.train --algo {key} --env MazeSquareA-v0 --num-threads 1
+python -m rl_zoo3.train --algo {key} --env MazeSquareA-v0
 python -m sb3_cesd.show logs/{key}/MazeSquareA-v0_1/MazeSquareA-v0.zip
 ```
 

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -52,6 +53,8 @@ def run_page(blocks, monkeypatch):
                 run_command(words, monkeypatch)
         elif block.language == "yaml":
             assert yaml.safe_load(block.code)
+            if file := re.match(r"# (\S+\.yml)\n", block.code):  # which the next command reads
+                Path(file[1]).write_text(block.code)
 
 
 @pytest.fixture
@@ -64,7 +67,10 @@ def small_scale(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [page for page in PAGES if blocks_of(page)], ids=name_of)
 def test_blocks_run(path, small_scale, monkeypatch):
-    run_page(blocks_of(path), monkeypatch)
+    blocks = blocks_of(path)
+    if "# of the quick start" in path.read_text():
+        blocks = [blocks_of(DOCS / "quickstart.md")[0], *blocks]
+    run_page(blocks, monkeypatch)
 
 
 @pytest.mark.slow
@@ -86,7 +92,7 @@ def test_every_method_has_a_page(monkeypatch):
 
     for key, method in METHODS.items():
         text = page(key, method)
-        assert text.count(f"# {method.__name__}\n") == 1 and f"from sb3_cesd import {method.__name__}, preset\n" in text
+        assert text.count(f"# {method.__name__}\n") == 1 and f"from sb3_cesd import {method.__name__}, preset, show_skills\n" in text
         # The example is of a size that one can wait for
         assert preset("laptop", "MazeSquareA-v0", key)["batch_size"] <= 256
         assert f"--algo {key} " in text and f"autoclass:: {method.__module__}.{method.__name__}\n" in text
