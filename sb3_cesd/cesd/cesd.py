@@ -284,4 +284,4 @@ class CeSD(SkillDDPG):
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         # Clusters have to learn before they are frozen
-        return super().convert_hyperparams({**drawn, "freeze_clusters": drawn["freeze_clusters"] and drawn["start"] > 0})
+        return super().convert_hyperparams({**drawn, "freeze_clusters": drawn["start"] > 0 and drawn["freeze_clusters"]})

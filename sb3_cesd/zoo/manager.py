@@ -26,6 +26,7 @@ from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+from sb3_cesd.skill_ddpg.search_space import TASK_ARGUMENTS
 from sb3_cesd.zoo.hyperparams import NESTED, find_conf_file, make_module, with_params
 from sb3_cesd.zoo.tuning import SearchSpace
 
@@ -83,8 +84,11 @@ class SkillExperimentManager(ExperimentManager):
         of_trial = self.storage and self.study_name and trial_id is not None
         if of_trial or self.optimize_hyperparameters:
             kept = {name: value for name, value in self.pretrained.items() if name in self.method.fixed_by_save}
+            own = {
+                name: self.pretrained[name] for name in TASK_ARGUMENTS if isinstance(self.pretrained.get(name), int | float)
+            }
             self.search_space = SearchSpace(
-                self.method, {**hyperparams, **kept}, self.given, self.reward == "extrinsic", bool(self.pretrained)
+                self.method, {**own, **hyperparams, **kept}, self.given, self.reward == "extrinsic", bool(self.pretrained)
             )
         if of_trial:
             drawn = self.load_trial(self.storage, self.study_name, trial_id, convert=False)  # type: ignore[arg-type]

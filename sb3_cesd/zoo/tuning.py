@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch as th
 from stable_baselines3.common.utils import ConstantSchedule
 
@@ -53,8 +54,6 @@ class SearchSpace:
         #: Draws that are not searched, by name
         self.fixed = {name: look_up(given, path) for name, path in all_paths.items()}
         self.fixed = {name: value for name, value in self.fixed.items() if value is not MISSING}
-        if of_entry.get("skill_duration", MISSING) is None:
-            self.fixed.setdefault("skill_duration", None)
         if any(entry.get(name) is not None for name in ("ent_coef", "action_noise", "noise_type")):
             self.fixed = {**{name: of_entry[name] for name in NOISE}, **self.fixed}
         if entry.get("normalize") and "freeze_clusters" in all_paths:
@@ -69,22 +68,18 @@ class SearchSpace:
                 self._add(name, look_up(space, path), of_entry[name])
 
     def _add(self, name: str, values: Any, value: Any) -> None:
-        """Search an argument among values that contain its value in the entry, and nothing much larger."""
+        """Search an argument among values that contain its value in the entry, and nothing much larger, or leave it alone."""
         if name == "net_arch":
             own, value = self._net_arch(), ENTRY
             fitting = [each for each, sizes in NET_ARCHS.items() if sizes != own and width(sizes) <= GROWTH * width(own)]
             values = [ENTRY, *fitting]
-        is_known = isinstance(value, bool | int | float | str)
         if name in ("n_skills", "batch_size"):
-            values = [choice for choice in values if choice <= GROWTH * value]
-        if not isinstance(values, Interval):
-            values = [*values, value] if is_known and value not in values else list(values)
-        elif is_known and (value > 0 or not values.log):
-            value = type(values.low)(value)
-            values = values._replace(low=min(values.low, value), high=max(values.high, value))
-        self.searched[name] = values
-        if is_known and (not isinstance(values, Interval) or values.low <= value):
-            self.start[name] = value
+            values = [choice for choice in values if choice <= GROWTH * value] or [GROWTH * value]
+        widened = widen(values, value)
+        if widened is not None:
+            self.searched[name], self.start[name] = widened, value
+        elif value is not MISSING:
+            self.fixed[name] = value
 
     @property
     def most_skills(self) -> int:
@@ -103,7 +98,7 @@ class SearchSpace:
         :return: what they change; dictionaries are merged with those of the entry
         """
         params = {**drawn, **self.fixed}
-        keeps_sizes = params.get("net_arch") == ENTRY
+        keeps_sizes = params.get("net_arch") == ENTRY or "net_arch" in self.fixed
         if keeps_sizes:
             params["net_arch"] = self._net_arch()
         converted = nest(params, BACKBONE) if self._of_backbone else self.method.convert_hyperparams(params)
@@ -112,7 +107,8 @@ class SearchSpace:
         if keeps_sizes:
             del converted["policy_kwargs"]
             self._leave_out_sizes(converted.get("intrinsic_kwargs", {}))
-        changed = {name: value for name, value in converted.items() if name not in self.given or name in NESTED}
+        # RL Zoo has made objects of some of the others, such as schedules
+        changed = {name: value for name, value in converted.items() if name not in self.fixed or name in NESTED}
         nested = {name: value for name, value in self.given.items() if name in NESTED}
         complete = with_params(self.method, with_params(self.method, self.entry, changed), nested)
         return {name: complete[name] for name in {**changed, **nested}}
@@ -127,6 +123,17 @@ class SearchSpace:
     def _net_arch(self) -> Any:
         net_arch = look_up(self.entry, NET_ARCH)
         return NET_ARCHS["big"] if net_arch in (MISSING, None) else net_arch
+
+
+def widen(values: Any, value: Any) -> Any:
+    """Add a value to choices or an interval; ``None`` if they cannot contain it, such as a schedule."""
+    if not isinstance(values, Interval):
+        plain = bool if isinstance(values[0], bool) else bool | int | float | str
+        return list(dict.fromkeys([*values, value])) if isinstance(value, plain) else None
+    kind = type(values.low)
+    if not isinstance(value, int | float) or not np.isfinite(value) or kind(value) != value or (values.log and value <= 0):
+        return None
+    return values._replace(low=min(values.low, kind(value)), high=max(values.high, kind(value)))
 
 
 def leaves(arguments: Mapping[str, Any], start: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -167,6 +174,8 @@ def value_of(method: type[SkillDDPG], entry: Params, reward: IntrinsicReward | N
     :return: its value; ``MISSING`` if there is none
     """
     value, (*groups, name) = look_up(entry, path), path
+    if isinstance(value, np.generic):
+        return value.item()
     if value is not MISSING:
         return value.val if isinstance(value, ConstantSchedule) else value
     if not groups or groups == ["intrinsic_kwargs"]:
