@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import os
 import sys
 import warnings
 from collections import OrderedDict
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+from optuna.storages.journal import JournalFileSymlinkLock
 from rl_zoo3 import exp_manager
 from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
@@ -21,6 +23,7 @@ from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
 from sb3_cesd.common.arguments import check_names
+from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.registry import METHODS
@@ -64,6 +67,8 @@ class SkillExperimentManager(ExperimentManager):
     def __init__(self, args: argparse.Namespace, algo: str, *others: Any, config: str | None = None, **kwargs: Any) -> None:
         config = make_module(algo) if config is None else find_conf_file(config)
         super().__init__(args, algo, *others, config=config, **kwargs)  # type: ignore[misc]
+        if self.storage is not None and self.storage.endswith(".log"):
+            mend_journal(Path(self.storage))
         self.method: type[SkillDDPG] = METHODS[algo]
         self.given: Params = self.custom_hyperparams or {}
         #: What is saved in the model of -i
@@ -262,8 +267,29 @@ class SkillExperimentManager(ExperimentManager):
             print(f"All trials fine-tune skill {skill}. To choose another one, pass it with -params skill:...")
         print(f"Objective: {'the mean reward of the task' if self.reward == 'extrinsic' else 'skill_score'}")
         print(f"Searched: {', '.join(space.searched) or 'nothing, all is fixed'}")
-        study.enqueue_trial(space.start, skip_if_exists=True)
+        same = [trial for trial in study.trials if trial.system_attrs.get("fixed_params", trial.params) == space.start]
+        # A worker that was killed before it had stored its draws leaves a trial that runs for ever
+        if all(trial.state == optuna.trial.TrialState.RUNNING and not trial.params for trial in same):
+            study.enqueue_trial(space.start)
         return study
+
+
+def mend_journal(path: Path) -> None:
+    """Cut lines that a full disk has left incomplete in the journal of a study, which Optuna could not read any more."""
+    if not path.is_file() or not os.access(path.parent, os.W_OK):
+        return
+    lock, start = JournalFileSymlinkLock(str(path)), b'{"op_code":'
+    lock.acquire()
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+        # The next worker may have gone on in such a line
+        whole = [line[line.rfind(start) :] for line in lines if start in line and line.endswith(b"}\n")]
+        if whole != lines:
+            print(f"{path} had an incomplete line, as after a full disk: it is cut, the study goes on without it")
+            with written_whole(path) as file:
+                file.writelines(whole)
+    finally:
+        lock.release()
 
 
 # Here, as whatever imports this first runs the start-up hook halfway through

@@ -2,11 +2,13 @@
 
 import inspect
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
 import pytest
 import torch as th
+from huggingface_sb3 import EnvironmentName
 from rl_zoo import MAZE, run, train
 from rl_zoo3.utils import SimpleLinearSchedule
 from stable_baselines3.common.noise import NormalActionNoise
@@ -14,6 +16,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from sb3_cesd import METHODS, CeSD
 from sb3_cesd.skill_ddpg.search_space import BACKBONE
 from sb3_cesd.zoo.hyperparams import read_entry
+from sb3_cesd.zoo.manager import SkillExperimentManager, mend_journal
 from sb3_cesd.zoo.tuning import MISSING, SearchSpace, build_reward, leaves, look_up, width
 
 
@@ -41,9 +44,9 @@ def test_laptop_scale_stays_at_laptop_scale(name):
     METHODS[name]("MlpPolicy", "Pendulum-v1", buffer_size=100, device="cpu", **arguments)
 
 
-def draws_of(searched):
+def draws_of(searched, trial=None):
     """Any draws."""
-    trial = ask()
+    trial = trial or ask()
     searched.draw(trial)
     return trial.params
 
@@ -109,6 +112,45 @@ def test_sizes_of_an_entry_stay_those_of_the_first_trial(net_arch):
         arguments = draw(SearchSpace(METHODS["diayn"], entry, given))
         assert arguments.get("policy_kwargs", entry["policy_kwargs"]) == entry["policy_kwargs"]
         assert arguments["intrinsic_kwargs"]["net_arch"] == [3]
+
+
+@pytest.fixture(params=["sqlite", "journal"])
+def begin(request, tmp_path):
+    """Begin or continue a study in a storage, as a worker does."""
+    storage = f"sqlite:///{tmp_path}/study.db"
+    if request.param == "journal":
+        path = str(tmp_path / "study.log")
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(path))
+    names = {"algo": "cesd", "env_name": EnvironmentName(MAZE), "reward": "intrinsic", "pretrained": {}, "_hyperparams": {}}
+    worker = SimpleNamespace(**names, search_space=space())
+    return lambda: SkillExperimentManager._begin(
+        worker, optuna.create_study(storage=storage, study_name="s", load_if_exists=True)
+    )
+
+
+def test_the_entry_is_trained_once_though_its_first_worker_was_killed(begin):
+    begin().ask()
+    first, second = (draws_of(space(), begin().ask()) for _ in range(2))
+    assert first == space().start != second
+
+
+@pytest.mark.parametrize(
+    "torn", ['{"op_code":2,"wor', '{"op_code":2,"wor{"op_code":2,"worker_id":"a","study_id":0,"user_attr":{"b":1}}\n{"op']
+)
+def test_a_torn_journal_is_mended(tmp_path, torn, capsys):
+    path = tmp_path / "study.log"
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
+    optuna.create_study(storage=storage, study_name="s").set_user_attr("a", 1)
+    whole = path.read_text()
+    mend_journal(path)
+    assert path.read_text() == whole and not capsys.readouterr().out
+    path.write_text(whole + torn)
+    mend_journal(path)
+    assert path.read_text().startswith(whole) and "incomplete line" in capsys.readouterr().out
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
+    study = optuna.load_study(storage=storage, study_name="s")
+    study.set_user_attr("c", 1)
+    assert study.user_attrs.keys() == ({"a", "b", "c"} if "user_attr" in torn else {"a", "c"})
 
 
 def test_draws_are_merged_with_the_entry():
