@@ -44,8 +44,8 @@ VARIANTS = {"noise=white": "CeSD, white noise", "apt, noise=cesd": "APT, noise o
 
 INTRODUCTION = """\
 10 skills in the [mazes](../environments.md) of the literature, with the same budget (36k steps, 7000 updates), networks and
-batches for all methods. *Coverage*: share of the maze seen in training, in bins of 0.1. *k-NN accuracy*: how well the skill
-can be told from the place, by chance 0.10.
+batches for all methods. *Coverage*: share of the maze that 20 rollouts of each skill visit, in bins of 0.05. *k-NN accuracy*:
+how well the skill can be told from the place, by chance 0.10.
 """
 
 

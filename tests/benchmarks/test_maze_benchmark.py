@@ -75,7 +75,7 @@ def test_comparison_needs_seeds_and_tells_methods_apart():
     values = {"cesd": [0.91, 0.92, 0.93, 0.94, 0.95], "apt": [0.81, 0.82, 0.83, 0.84, 0.85], "dads": [0.1, 0.2, 0.3]}
     rows = pd.DataFrame(
         [
-            {"maze": "tree", "method": method, "seed": seed, "total_coverage_coarse": value, "mi_late": 1.0}
+            {"maze": "tree", "method": method, "seed": seed, "total_coverage": value, "mi_late": 1.0}
             for method, of_method in values.items()
             for seed, value in enumerate(of_method)
         ]
@@ -91,11 +91,11 @@ def test_the_summary_orders_methods_and_marks_the_best():
             "method": ["cesd", "apt", "apt", "released", "diayn"],
             "maze": "tree",
             "seed": [0, 0, 1, 0, 0],
-            "total_coverage_coarse": [0.5, 0.8, 0.9, 0.1, 0.9],
+            "policy_coverage": [0.5, 0.8, 0.9, 0.1, 0.9],
             "knn_accuracy": [0.7, 0.3, 0.3, 0.6, 0.5],
         }
     )
     methods = in_order(rows, ["released", "apt", "diayn", "cesd"])
     assert methods == ["cesd", "diayn", "apt", "released"]
     text = summary(rows, methods)
-    assert "| CeSD | 0.500 | **0.70** |" in text and "| DIAYN | **0.900** | 0.50 |" in text and "(APT: 2)" in text
+    assert "| CeSD | 0.50 | **0.70** |" in text and "| DIAYN | **0.90** | 0.50 |" in text and "(APT: 2)" in text
