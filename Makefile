@@ -9,7 +9,7 @@ SOURCES = sb3_cesd benchmarks tests build_backend docs examples setup.py _sb3_ce
 # The whole job, small: skills in a maze through RL Zoo (about 2 minutes on 2 cores), then what each skill does
 demo: $(INSTALLED)
 	rm -rf demo
-	$(BIN)/python -m rl_zoo3.train --algo cesd --env MazeSquareA-v0 --eval-freq -1 --seed 0 --num-threads 1 -f demo/logs -P
+	$(BIN)/python -m rl_zoo3.train --algo cesd --env MazeSquareA-v0 --eval-freq -1 --seed 0 -f demo/logs -P
 	$(BIN)/python -m sb3_cesd.show demo/logs/cesd/MazeSquareA-v0_1/MazeSquareA-v0.zip --output demo
 	@echo "Open demo/skills.html, or demo/skills.png"
 

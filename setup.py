@@ -44,7 +44,6 @@ setup(
         "sb3_cesd": ["py.typed", "version.txt", "*.pyi"],
         "sb3_cesd.hyperparams": ["*.yml"],
         "sb3_cesd.show": ["page.html"],
-        "sb3_cesd.zoo": ["template.yml"],
     },
     python_requires=">=3.10",
     install_requires=[

@@ -87,6 +87,11 @@ def serve(checkout: Path, method: str, size: str) -> None:
     n_skills, batch_size, width = SIZES[size]
     name, constraint_start = METHODS[method]
     own: dict[str, Any] = {"net_arch": [width, width]} if name == "DIAYN" else {"encoder_kwargs": {"net_arch": [width, width]}}
+    # The same whatever the defaults of a checkout are
+    if name == "CeSD":
+        own["entropy_kwargs"] = {"k": 16}
+    if name == "APT":
+        own["encoder_kwargs"]["features_dim"], own["entropy_kwargs"] = 512, {"k": 12}
     if constraint_start is not None:
         own["constraint_kwargs"] = {"start": constraint_start}
     model = getattr(sb3_cesd, name)(

@@ -24,6 +24,16 @@ UNDONE: dict[str, dict[str, Any]] = {
 }
 
 
+#: Arguments that files at laptop scale leave to the constructor
+SIZES = ("n_skills", "learning_rate", "buffer_size", "learning_starts", "batch_size")
+
+
+def with_sizes(algo: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the sizes that a yml file leaves to the constructor of a method."""
+    parameters = inspect.signature(registry.METHODS[algo]).parameters
+    return {**{name: parameters[name].default for name in SIZES}, **arguments}
+
+
 class Method(NamedTuple):
     """
     An algorithm with its arguments.
@@ -39,8 +49,8 @@ class Method(NamedTuple):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor, and ``n_envs``."""
-        settings = preset("published", MAZE, self.config)
-        return merge({**settings, "n_envs": settings.n_envs}, self.overrides)
+        settings = preset("published" if self.config not in registry.METHODS else "laptop", MAZE, self.config)
+        return merge({**with_sizes(self.algo, settings), "n_envs": settings.n_envs}, self.overrides)
 
 
 MAIN: dict[str, Method] = {

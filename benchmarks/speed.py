@@ -29,6 +29,7 @@ import torch as th
 from compare_commits import PHASES, ROBOTS, SIZES, RandomWalk
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
+from maze_methods import with_sizes
 from runs import positive, processor, read_rows, versions, write_rows, write_text_whole
 from sb3_contrib import TQC
 from stable_baselines3 import TD3
@@ -115,7 +116,7 @@ def make_model(form: Form, robot: str, device: str, size: tuple[int, int, int]) 
     """Create a model that is about to learn, with transitions in its replay buffer."""
     n_skills, batch_size, width = size
     of_reward = preset("published", "Quadruped-v0", "cesd_released")["intrinsic_kwargs"] if form.start is None else {}
-    own = {"encoder_kwargs": {"net_arch": [width, width]}}
+    own: dict[str, Any] = {"encoder_kwargs": {"net_arch": [width, width]}, "entropy_kwargs": {"k": 16}}
     model = form.model_class(
         "MlpPolicy",
         RandomWalk(robot),
@@ -285,6 +286,7 @@ def measure_costs(args: argparse.Namespace) -> list[Figure]:
     for training in args.trainings:
         name, scale, env_id = training.split("/", 2)
         settings = preset(scale, env_id, name)  # type: ignore[arg-type]
+        settings.update(with_sizes(name, settings))
         own = {"buffer_size": 4000, "learning_starts": 40_000, "warm_up": "policy"}
         env = make_vec_env(env_id, settings.n_envs, seed=0)
         model = METHODS[name]("MlpPolicy", env, seed=0, device="cpu", **{**settings, **own})

@@ -1,7 +1,10 @@
 """Settings of RL Zoo's yml files for models created in Python."""
 
 import inspect
+from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from sb3_cesd.common.arguments import checked, instead_of
 from sb3_cesd.registry import METHODS
@@ -23,6 +26,13 @@ class Preset(dict[str, Any]):
         self.n_envs = n_envs
 
 
+def hyperparams_folder() -> Path:
+    """Find the folder of the yml files, in the package or (editable install) in the repository."""
+    package = Path(__file__).parent
+    packaged = package / "hyperparams"
+    return packaged if packaged.is_dir() else package.parent / "hyperparams"
+
+
 @checked
 def preset(
     scale: Literal["laptop", "published"] = "laptop",
@@ -36,27 +46,25 @@ def preset(
         env = make_batched("Walker-v0", settings.n_envs)
         model = CeSD("MlpPolicy", env, **settings).learn(settings.n_timesteps)
 
-    :param scale: ``"laptop"`` (networks of width 256; 300k steps for robots, 50k for their tasks, 200k for other environments)
-        or ``"published"`` (2M steps, 100k for tasks, networks of width 1024); METRA's robots have 2M steps at both scales, and
-        mazes the same settings
+    :param scale: ``"laptop"`` for ``NAME.yml`` (300k steps for robots, 50k for their tasks, 200k for other environments; sizes
+        are the defaults of the constructor) or ``"published"`` for ``NAME_published.yml`` (2M steps, 100k for tasks, networks
+        of width 1024); METRA's robots have 2M steps at both scales, and mazes the same settings
     :param env_id: id of the environment; ids that the files don't name get the default settings
     :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``)
     :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
     :raises ValueError: if there is no such scale or method
     """
-    # Python warns of a module that it runs (python -m sb3_cesd.zoo.hyperparams) if the package has imported it
-    from sb3_cesd.zoo.hyperparams import configs, read_entry
-
     name = method.__name__.lower() if isinstance(method, type) else method
-    config = name if scale == "published" else f"{name}_laptop"
-    known = configs()
-    if config not in known:
-        raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(config, known)}")
-    entry = read_entry(config, env_id)
+    paths = hyperparams_folder().glob("*.yml")
+    files = {path.stem.removesuffix("_published"): path for path in paths if (path.stem in METHODS) == (scale == "laptop")}
+    if name not in files:
+        raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(name, files)}")
+    entries = yaml.safe_load(files[name].read_text(encoding="utf-8"))
+    entry = entries.get(env_id.removeprefix("sb3_cesd:"), entries["default"])
     entry.pop("policy")
     result = Preset({}, int(entry.pop("n_timesteps")), int(entry.pop("n_envs", 1)))
     unknown = entry.keys() - inspect.signature(METHODS[name.partition("_")[0]]).parameters
     if unknown:
-        raise ValueError(f"{config}.yml sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")
+        raise ValueError(f"{files[name].name} sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")
     result.update(entry)
     return result

@@ -37,10 +37,9 @@ def test_imports_leave_out_what_few_need():
     heavy = "{'huggingface_sb3', 'matplotlib', 'mujoco', 'optuna', 'pandas', 'rl_zoo3'}"
     code = (
         "import gymnasium, sys; print('_sb3_cesd_rl_zoo3' in sys.modules, 'sb3_cesd' in sys.modules, 'torch' in sys.modules)\n"
-        "import sb3_cesd; print('sb3_cesd.zoo.hyperparams' in sys.modules)\n"  # or Python warns when it is run
-        f"sb3_cesd.preset('laptop', 'Walker-v0'); print({heavy} & set(sys.modules))"
+        f"import sb3_cesd; sb3_cesd.preset('laptop', 'Walker-v0'); print({heavy} & set(sys.modules))"
     )
-    assert python(code)[0].splitlines() == ["True False False", "False", "set()"]
+    assert python(code)[0].splitlines() == ["True False False", "set()"]
 
 
 def test_start_up_files_call_the_same():
@@ -138,10 +137,10 @@ def test_wheel(build, tmp_path):
     shutil.unpack_archive(wheel, tmp_path, "zip")
     code = (
         f"import sys; sys.path[:0] = {[str(tmp_path), sysconfig.get_path('purelib')]}\n"
-        "from sb3_cesd.zoo.hyperparams import hyperparams_folder, read_entry\n"
-        "print(hyperparams_folder(), read_entry('rnd_laptop', 'Walker-v0')['n_skills'])"
+        "from sb3_cesd.presets import hyperparams_folder, preset\n"
+        "print(hyperparams_folder(), preset('published', 'Walker-v0', 'rnd')['n_skills'])"
     )
-    assert python(code, "-I", "-S")[0].split() == [str(tmp_path / "sb3_cesd/hyperparams"), "8"]
+    assert python(code, "-I", "-S")[0].split() == [str(tmp_path / "sb3_cesd/hyperparams"), "16"]
 
 
 @pytest.mark.slow
@@ -182,7 +181,7 @@ def test_source_distribution_builds_itself(build):
     needed = {
         "build_backend/build_backend.py",
         "hyperparams/cesd.yml",
-        "hyperparams/common.yml",
+        "hyperparams/cesd_published.yml",
         "examples/1_skills_in_a_maze.ipynb",
         "sb3_cesd/version.txt",
         "LICENSE",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from measured import command_of, results_of, update_readmes
 
 from sb3_cesd import METHODS, SkillDDPG
-from sb3_cesd.zoo.hyperparams import hyperparams_folder
+from sb3_cesd.presets import hyperparams_folder
 
 if TYPE_CHECKING:  # the pages can be composed without it
     from sphinx.application import Sphinx
@@ -68,8 +68,8 @@ python -m sb3_cesd.show logs/{key}/MazeSquareA-v0_1/MazeSquareA-v0.zip
 
 Defaults that differ from those of [`SkillDDPG`](../api/algorithms.md): {defaults}.
 
-`hyperparams/{key}.yml` states what else differs in RL Zoo, by scale and environment; `common.yml` holds what all methods share
-(see [RL Zoo](../rl_zoo.md#hyperparameters)).
+`hyperparams/{key}.yml` states what else differs in RL Zoo, by environment; `hyperparams/{key}_published.yml` does so at
+published scale (see [RL Zoo](../rl_zoo.md#hyperparameters)).
 
 ```yaml
 {hyperparams}

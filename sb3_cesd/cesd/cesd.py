@@ -29,22 +29,22 @@ class CeSDReward(IntrinsicReward):
     :param encoder: state representation: ``"contrastive"``, ``"fourier"`` (random Fourier features), ``"icm"`` (intrinsic
         curiosity module), ``"identity"`` or ``"temporal"`` (distances measure time)
     :param encoder_kwargs: arguments of the encoder, see :data:`~sb3_cesd.intrinsic.encoders.ENCODERS`; for
-        ``"contrastive"`` ``features_dim`` (16), ``net_arch`` ([1024, 1024]), ``temperature`` (0.5) and ``objective``
+        ``"contrastive"`` ``features_dim`` (16), ``net_arch`` ([256, 256]), ``temperature`` (0.5) and ``objective``
         ("infonce")
     :param distance_encoder: state representation in which the distances of the entropy are measured: ``"same"`` for that of
         the clusters, as published, or one of the above
     :param distance_encoder_kwargs: its arguments, not used with ``"same"``; for ``"temporal"`` ``features_dim`` (4),
-        ``net_arch`` ([1024, 1024]), ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
+        ``net_arch`` ([256, 256]), ``lambda_init`` (30), ``slack`` (0.001) and ``horizon`` (500)
     :param cluster_window: if above 1, moving averages are clustered instead of states: the cluster of a state is that of the
         mean observation over up to this many steps of its episode, ending with the state. All states of a gait then lie in
         one cluster, so that a skill can stay in it without standing still
     :param prototype_kwargs: arguments of :class:`~sb3_cesd.intrinsic.prototypes.Prototypes`: ``temperature`` (0.1),
         ``sinkhorn_temperature`` (0.03), ``sinkhorn_iterations`` (5), ``swap`` ("self"); and ``learning_rate``, a constant
         learning rate of their own
-    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (16),
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`: ``k`` (8),
         ``scale`` ("std"), ``clip`` (0.0005), ``aggregate`` ("mean"), ``log1p`` (False)
     :param constraint_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.ClusterConstraint`: ``lambda_`` (1), ``count``
-        ("paper"), ``start`` (0.8, a fraction of the training budget; above 1 a number of environment steps),
+        ("paper"), ``start`` (0.5, a fraction of the training budget; above 1 a number of environment steps),
         ``freeze_clusters`` (False)
     :param relabel_kwargs: arguments of :class:`~sb3_cesd.cesd.constraint.CriticRelabelling`: ``critic`` ("hindsight"),
         ``n_random_heads`` (2), ``kappa`` (0), ``actor`` ("random"), ``actor_probability`` (0.5)
@@ -209,10 +209,9 @@ class CeSD(SkillDDPG):
     function and maximises the entropy within its cluster, and a constraint keeps skills in their clusters.
 
     Paper: Bai et al., "Constrained Ensemble Exploration for Unsupervised Skill Discovery", 2024,
-    https://arxiv.org/abs/2405.16030; equations and Algorithm 1 below are those of the paper. Sizes and rates are those of the
-    released code (https://github.com/Baichenjia/CeSD). The method departs from it where this performed better: skills first
-    explore with a shared value function, and are constrained to their clusters later. docs/departures.md lists all departures
-    and how to undo them.
+    https://arxiv.org/abs/2405.16030; equations and Algorithm 1 below are those of the paper. The method departs from the
+    released code (https://github.com/Baichenjia/CeSD) where this performed better: skills first explore with a shared value
+    function, and are constrained to their clusters later. docs/departures.md lists all departures and how to undo them.
 
     For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`; ``intrinsic_kwargs`` are those of
     :class:`CeSDReward`, and ``policy_kwargs`` those of :class:`~sb3_cesd.cesd.policies.CeSDPolicy`.
@@ -250,14 +249,14 @@ class CeSD(SkillDDPG):
                 "kappa": [0.0, 0.3],
                 "actor": ["skill", "random", "cluster"],
             },
-            "constraint_kwargs": {"count": ["released", "paper"], "start": [0.0, 0.8], "freeze_clusters": [False, True]},
+            "constraint_kwargs": {"count": ["released", "paper"], "start": [0.0, 0.5], "freeze_clusters": [False, True]},
         }
     }
 
     def _own_policy_kwargs(self) -> dict[str, Any]:
         return {**super()._own_policy_kwargs(), "is_task": self.reward == "extrinsic"}
 
-    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+    def train(self, gradient_steps: int, batch_size: int = 256) -> None:
         if isinstance(self.intrinsic, CeSDReward):
             if self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps):
                 self.is_constrained = True

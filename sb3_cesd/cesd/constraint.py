@@ -30,7 +30,7 @@ class ClusterConstraint:
         self,
         lambda_: Positive = 1.0,
         count: Literal["paper", "released"] = "paper",
-        start: NonNegative = 0.8,
+        start: NonNegative = 0.5,
         freeze_clusters: bool = False,
     ) -> None:
         if freeze_clusters and start == 0:

@@ -104,8 +104,8 @@ class ICMEncoder(Encoder):
         obs_dim: int,
         action_dim: int,
         skill_space: SkillSpace,
-        features_dim: PositiveInt = 512,
-        net_arch: Sequence[int] = (1024,),
+        features_dim: PositiveInt = 256,
+        net_arch: Sequence[int] = (256,),
     ) -> None:
         super().__init__(features_dim)
         self.state_net = create_normalized_mlp(obs_dim, -1, [features_dim])
@@ -144,7 +144,7 @@ class ContrastiveEncoder(Encoder):
         action_dim: int,
         skill_space: SkillSpace,
         features_dim: PositiveInt = 16,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         temperature: Positive = 0.5,
         objective: Literal["infonce", "released"] = "infonce",
     ) -> None:
@@ -208,7 +208,7 @@ class TemporalEncoder(Encoder):
         action_dim: int,
         skill_space: SkillSpace,
         features_dim: PositiveInt = 4,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         lambda_init: Positive = 30.0,
         slack: NonNegative = 1e-3,
         horizon: Positive = 500.0,

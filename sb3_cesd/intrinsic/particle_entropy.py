@@ -118,7 +118,7 @@ class ParticleEntropy(nn.Module):
     @checked
     def __init__(
         self,
-        k: PositiveInt = 16,
+        k: PositiveInt = 8,
         scale: Literal["variance", "std", "mean", "none"] = "std",
         clip: NonNegative = 0.0005,
         aggregate: Literal["mean", "kth"] = "mean",

@@ -39,7 +39,7 @@ class APSReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         entropy_kwargs: dict[str, Any] | None = None,
         regression: Literal["paper", "released"] = "paper",
     ) -> None:

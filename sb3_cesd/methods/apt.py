@@ -21,7 +21,7 @@ class APTReward(IntrinsicReward):
 
     :param encoder: state representation, see :data:`~sb3_cesd.intrinsic.encoders.ENCODERS`
     :param encoder_kwargs: arguments of the encoder
-    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 8,
         ``scale`` "mean", ``clip`` 0.0001 and ``log1p`` True by default
     """
 
@@ -35,7 +35,7 @@ class APTReward(IntrinsicReward):
     ) -> None:
         super().__init__(*sizes)
         self.encoder = make_encoder("encoder", encoder, encoder_kwargs, *sizes)
-        published = {"k": 12, "scale": "mean", "clip": 0.0001, "log1p": True}
+        published = {"k": 8, "scale": "mean", "clip": 0.0001, "log1p": True}
         self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:

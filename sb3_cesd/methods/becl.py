@@ -38,7 +38,7 @@ class BeCLReward(IntrinsicReward):
         self,
         *sizes: Any,
         features_dim: PositiveInt = 16,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         temperature: Positive = 0.5,
         n_batches: PositiveInt = 3,
         scale: Positive = 1.0,

@@ -18,7 +18,7 @@ class CICReward(APTReward):
     :param temperature: softmax temperature of the contrastive loss
     :param objective: form of that loss, ``"released"`` or ``"infonce"``, see
         :class:`~sb3_cesd.intrinsic.encoders.ContrastiveEncoder`
-    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 16,
+    :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 8,
         ``scale`` "variance" and ``clip`` 0.0005 by default, the rest as in APT
     """
 
@@ -26,13 +26,13 @@ class CICReward(APTReward):
         self,
         *sizes: Any,
         features_dim: int = 64,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         temperature: float = 0.5,
         objective: str = "released",
         entropy_kwargs: dict[str, Any] | None = None,
     ) -> None:
         encoder_kwargs = dict(features_dim=features_dim, net_arch=net_arch, temperature=temperature, objective=objective)
-        entropy_kwargs = {"k": 16, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}
+        entropy_kwargs = {"k": 8, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}
         super().__init__(*sizes, encoder="contrastive", encoder_kwargs=encoder_kwargs, entropy_kwargs=entropy_kwargs)
 
 

@@ -57,7 +57,7 @@ class CSDReward(METRAReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (512, 512),
+        net_arch: Sequence[int] = (256, 256),
         lambda_init: Positive = 3000.0,
         slack: NonNegative = 1e-6,
         norm: Literal["mean", "sum"] = "mean",
@@ -102,8 +102,8 @@ class CSD(SkillDDPG):
     so that objects that seldom move (in manipulation, for instance) matter more than the agent's own body. As with METRA,
     ``goal_skill`` finds the skill that leads to a goal.
 
-    As published, there are 16 discrete skills, each kept for an episode. Batch size, update rate and entropy coefficient are
-    those of :class:`~sb3_cesd.methods.metra.METRA`. The released code learns on-policy: after 10 episodes, it makes 64 updates
+    As published, skills are discrete (16 of them), each kept for an episode. The policy is that of
+    :class:`~sb3_cesd.methods.metra.METRA`. The released code learns on-policy: after 10 episodes, it makes 64 updates
     of policy and critics and then 32 of the features, all with 1024 transitions. It also fixes the entropy coefficient
     (``ent_coef=0.03`` for the ant, ``0.1`` for the half-cheetah).
 

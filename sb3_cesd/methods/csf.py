@@ -31,7 +31,7 @@ class CSFReward(DisplacementReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         n_negatives: PositiveInt = 256,
         negatives_weight: NonNegative = 5.0,
         scale: Positive = 1.0,
@@ -71,8 +71,7 @@ class CSF(SkillDDPG):
 
     It covers about as much of the state space as METRA with fewer parts: no constraint and no dual variable. As with METRA,
     ``goal_skill`` finds the skill that leads to a goal, and skills are directions kept for an episode: in two dimensions, as
-    published for ant and half-cheetah (4 for the quadruped). Batch size and update rate are those of
-    :class:`~sb3_cesd.methods.metra.METRA`.
+    published for ant and half-cheetah (4 for the quadruped).
 
     Paper: https://arxiv.org/abs/2412.08021. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`CSFReward`.

@@ -37,10 +37,10 @@ class DADSReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         n_experts: PositiveInt = 4,
         scale: Positive = 1.0,
-        n_prior_samples: PositiveInt = 100,
+        n_prior_samples: PositiveInt = 16,
     ) -> None:
         super().__init__(*sizes)
         self.n_experts = n_experts
@@ -95,8 +95,8 @@ class DADS(SkillDDPG):
     """
     Dynamics-Aware Discovery of Skills (Sharma et al., 2020): skills whose outcomes are predictable and differ.
 
-    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d. By default d is 16, as many as most methods have
-    skills (the default of ``n_skills``); ``skill_type="discrete"`` makes them one-hot.
+    As in the paper, skills are vectors drawn uniformly from [-1, 1]^d, by default with d = 16; ``skill_type="discrete"`` makes
+    them one-hot.
 
     Paper: https://arxiv.org/abs/1907.01657. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`DADSReward`.

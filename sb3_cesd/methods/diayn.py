@@ -26,7 +26,7 @@ class DIAYNReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         scale: Positive = 1.0,
     ) -> None:
         super().__init__(*sizes)

@@ -37,7 +37,7 @@ class DisagreementReward(IntrinsicReward):
         self,
         *sizes: Any,
         n_models: Annotated[int, Range(2)] = 5,
-        net_arch: Sequence[int] = (1024,),
+        net_arch: Sequence[int] = (256,),
         scale: Positive = 1.0,
         error: PredictionError = "norm",
         keep_share: Annotated[float, Range(0, 1, without=0)] = 1.0,

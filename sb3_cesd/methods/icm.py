@@ -34,7 +34,7 @@ class ICMReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024,),
+        net_arch: Sequence[int] = (256,),
         scale: Positive = 1.0,
         features_dim: PositiveInt | None = None,
         error: PredictionError = "norm",

@@ -39,8 +39,8 @@ class LSD(SkillDDPG):
     It finds dynamic skills where those of methods that only make skills distinguishable stand still. As with METRA,
     ``goal_skill`` finds the skill that leads to a goal. Distances are those between observations, so normalise them.
 
-    Skills, batch size and update rate are those of :class:`~sb3_cesd.methods.metra.METRA`, whose code its authors use to
-    compare both; the first release learned on-policy, from hundreds of millions of steps.
+    Skills and policy are those of :class:`~sb3_cesd.methods.metra.METRA`, whose code its authors use to compare both; the
+    first release learned on-policy, from hundreds of millions of steps.
 
     Paper: https://arxiv.org/abs/2202.00914. For the arguments see :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`;
     ``intrinsic_kwargs`` are those of :class:`LSDReward`.

@@ -12,15 +12,12 @@ from sb3_cesd.intrinsic.dynamics import DisplacementReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import Interval, hidden_sizes
 
-#: Settings of METRA (Park et al., 2024), which also serve to compare its relatives: arguments of the algorithm
+#: Arguments of METRA (Park et al., 2024) and its relatives
 METRA_DEFAULTS: dict[str, Any] = {
     "skill_duration": None,
     "skill_type": "sphere",
     "skill_dim": 2,
-    "learning_starts": 10_000,
-    "batch_size": 256,
     "tau": 0.005,
-    "train_freq": 32,
     "n_steps": 1,
     "ent_coef": "auto_0.01",
 }
@@ -47,7 +44,7 @@ class METRAReward(DisplacementReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         lambda_init: Positive = 30.0,
         slack: NonNegative = 1e-3,
         norm: Literal["mean", "sum"] = "mean",
@@ -94,10 +91,9 @@ class METRA(SkillDDPG):
     particular). ``goal_skill`` finds the skill that leads to a goal: the direction from the features of a state to those of
     the goal.
 
-    As published, skills are directions in two dimensions kept for an episode, batches hold 256 transitions, there is one
-    update per 32 steps (the released code makes 50 updates after 8 episodes of 200 steps; here they are spread evenly), and
-    the policy is SAC's (``ent_coef``). The paper has 4 dimensions for the quadruped and 16 discrete skills for the
-    half-cheetah.
+    As published, skills are directions in two dimensions kept for an episode, and the policy is SAC's (``ent_coef``). The
+    paper has 4 dimensions for the quadruped, 16 discrete skills for the half-cheetah, and one update per 32 steps (the
+    released code makes 50 after 8 episodes of 200 steps): so does ``preset("published", ...)``, where they are spread evenly.
 
     Unlike in the released code, actions are uniformly random in the first ``learning_starts`` steps, and values are
     bootstrapped at time limits. To undo this, pass ``warm_up="policy"`` and

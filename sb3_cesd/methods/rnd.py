@@ -36,8 +36,8 @@ class RNDReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        features_dim: PositiveInt = 512,
-        net_arch: Sequence[int] = (1024, 1024),
+        features_dim: PositiveInt = 128,
+        net_arch: Sequence[int] = (256, 256),
         clip: Positive = 5.0,
         scale: Positive = 1.0,
         state: Literal["current", "next"] = "current",

@@ -65,7 +65,7 @@ class SMMReward(IntrinsicReward):
     def __init__(
         self,
         *sizes: Any,
-        net_arch: Sequence[int] = (1024, 1024),
+        net_arch: Sequence[int] = (256, 256),
         vae_net_arch: Sequence[int] = (150, 150),
         code_dim: PositiveInt = 128,
         beta: NonNegative = 0.5,

@@ -118,8 +118,8 @@ class SkillCritic(BaseModel):
     :param observation_space: observation space with a skill
     :param action_space: action space
     :param skill_space: space of the skills
-    :param net_arch: size of the trunk, then sizes of the hidden layers of each critic; the default of the policy,
-        ``[512, 1024]``, is that of CeSD's code, where URLB has ``[1024, 1024]``
+    :param net_arch: size of the trunk, then sizes of the hidden layers of each critic; the trunk is half as wide as
+        they are by default, as in CeSD's code, while URLB has equal sizes
     :param features_extractor: network that extracts features of the observation without the skill
     :param activation_fn: activation within the critics
     :param n_critics: number of critics on the same trunk

@@ -35,7 +35,7 @@ class SkillPolicy(BasePolicy):
     :param lr_schedule: learning rate schedule (could be constant)
     :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers, a list for both or ``dict(pi=[...], qf=[...])``. Default
-        ``dict(pi=[1024, 1024], qf=[512, 1024])``
+        ``dict(pi=[256, 256], qf=[128, 256])``
     :param activation_fn: activation of the hidden layers
     :param features_extractor_class: features extractor of the observation without the skill; ``None`` for
         ``FlattenExtractor``, or ``CombinedExtractor`` for dictionaries
@@ -95,7 +95,7 @@ class SkillPolicy(BasePolicy):
             normalize_images=normalize_images,
         )
         self.skill_space = skill_space
-        self.net_arch = {"pi": [1024, 1024], "qf": [512, 1024]} if net_arch is None else net_arch
+        self.net_arch = {"pi": [256, 256], "qf": [128, 256]} if net_arch is None else net_arch
         self.actor_arch, self.critic_arch = get_actor_critic_arch(self.net_arch)
         self.activation_fn = activation_fn
         self.n_critics = n_critics

@@ -54,16 +54,14 @@ from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, draw, nest
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
-#: Training steps, on a CPU, from which the laptop scale is suggested
-LONG_ON_A_CPU = 500_000
-
 
 class SkillDDPG(OffPolicyAlgorithm):
     """
     Skill-conditioned DDPG with twin critics that maximises an intrinsic reward: the agent of URLB, shared by all methods.
 
     A method is a subclass that sets ``reward_class`` and, where its paper differs from URLB, ``defaults``.
-    docs/departures.md lists where all methods depart from URLB.
+    docs/departures.md lists where all methods depart from URLB. By default, networks and batches are a quarter as wide, for a
+    laptop; ``preset("published", ...)`` has those of the papers.
     The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
     :param policy: The policy model to use (MlpPolicy or, which is the same here, MultiInputPolicy)
@@ -177,15 +175,15 @@ class SkillDDPG(OffPolicyAlgorithm):
         self,
         policy: str | type[SkillPolicy],
         env: GymEnv | str | None,
-        n_skills: Annotated[int, Range(2, 65536)] = 16,
+        n_skills: Annotated[int, Range(2, 65536)] = 8,
         skill_duration: PositiveInt | None = 50,
         skill_type: Literal["discrete", "sphere", "cube", "unit_cube"] = "discrete",
         skill_dim: PositiveInt | None = None,
         intrinsic_kwargs: dict[str, Any] | None = None,
-        learning_rate: float | Schedule = 1e-4,
-        buffer_size: PositiveInt = 1_000_000,  # 1e6
-        learning_starts: NonNegativeInt = 4000,
-        batch_size: PositiveInt = 1024,
+        learning_rate: float | Schedule = 3e-4,
+        buffer_size: PositiveInt = 300_000,
+        learning_starts: NonNegativeInt = 1000,
+        batch_size: PositiveInt = 256,
         tau: Share = 0.01,
         gamma: Share = 0.99,
         train_freq: int | tuple[int, str] = 2,
@@ -378,7 +376,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         assert wrapper is not None
         return wrapper.clock
 
-    def train(self, gradient_steps: int, batch_size: int = 1024) -> None:
+    def train(self, gradient_steps: int, batch_size: int = 256) -> None:
         """
         Sample batches from the replay buffer and learn from each (:meth:`_update`).
 
@@ -568,11 +566,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.replay_buffer.end_trajectories()
         self.replay_buffer.reward_module = self.intrinsic
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
-        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-        n_steps = self._total_timesteps - self.num_timesteps
-        if self.verbose >= 1 and self.device.type == "cpu" and n_steps >= LONG_ON_A_CPU and self.batch_size >= 1024:
-            print("The scale of the paper takes days on a CPU: use sb3_cesd.preset('laptop', ...) for skills in less time.")
-        return result
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         add_skills_to_evaluation(callback, self.skill_space, self.skill)

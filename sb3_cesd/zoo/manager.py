@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import optuna
+import torch as th
 from optuna.storages.journal import JournalFileSymlinkLock
 from rl_zoo3 import exp_manager
 from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER
 from rl_zoo3.utils import ALGOS
+from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
@@ -26,14 +28,17 @@ from sb3_cesd.common.arguments import check_names
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
+from sb3_cesd.presets import hyperparams_folder
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import TASK_ARGUMENTS
-from sb3_cesd.zoo.hyperparams import NESTED, find_conf_file, make_module, with_params
+from sb3_cesd.zoo.entries import NESTED, find_conf_file, with_params
 from sb3_cesd.zoo.tuning import SearchSpace
 
 Params = dict[str, Any]
+#: Batch size up to which one thread of a CPU is fastest
+SMALL_BATCH = 512
 #: User attribute of a study: what its trials train
 STUDY_OF = "study_of"
 
@@ -65,7 +70,7 @@ class SkillExperimentManager(ExperimentManager):
         return ExperimentManager(args, algo, *others, **kwargs)
 
     def __init__(self, args: argparse.Namespace, algo: str, *others: Any, config: str | None = None, **kwargs: Any) -> None:
-        config = make_module(algo) if config is None else find_conf_file(config)
+        config = str(hyperparams_folder() / f"{algo}.yml") if config is None else find_conf_file(config)
         super().__init__(args, algo, *others, config=config, **kwargs)  # type: ignore[misc]
         if self.storage is not None and self.storage.endswith(".log"):
             mend_journal(Path(self.storage))
@@ -114,7 +119,15 @@ class SkillExperimentManager(ExperimentManager):
             # RL Zoo's default is too small to compare skills
             self.n_eval_episodes = N_EPISODES
         self._check_names(result[0])
+        is_small = self._argument(result[0], "batch_size") <= SMALL_BATCH
+        if self.args.num_threads < 1 and is_small and get_device(self.device).type == "cpu":
+            print("Using one thread, which is fastest for small networks: --num-threads sets another number")
+            th.set_num_threads(1)
         return result
+
+    def _argument(self, hyperparams: Params, name: str) -> Any:
+        """Look up an argument in the entry, or its default."""
+        return hyperparams.get(name, inspect.signature(self.method).parameters[name].default)
 
     def _check_names(self, hyperparams: Params) -> None:
         """Check for misspelt arguments, with what may have been meant; those of the reward are checked where it is made."""
@@ -199,8 +212,7 @@ class SkillExperimentManager(ExperimentManager):
         if self.reward == "intrinsic" and "reward" not in self.given and of_run and str(self.env_name) not in of_run:
             warnings.warn(
                 f"This continues to discover skills in {env_id} and does not use its reward. To fine-tune a skill on it, add "
-                "-params \"reward:'extrinsic'\", or reward: 'extrinsic' to its entry in a yml file of your own "
-                "(python -m sb3_cesd.zoo.hyperparams template prints one)."
+                "-params \"reward:'extrinsic'\", or reward: 'extrinsic' to its entry in a yml file of your own."
             )
 
     def learn(self, model: SkillDDPG) -> None:  # type: ignore[override]
@@ -228,7 +240,7 @@ class SkillExperimentManager(ExperimentManager):
             model.env.close()
 
     def hyperparameters_optimization(self) -> None:
-        n_before = self._hyperparams.get("learning_starts", 0)
+        n_before = self._argument(self._hyperparams, "learning_starts")
         if self.n_timesteps <= n_before:
             warnings.warn(
                 f"Trials of {self.n_timesteps} steps learn nothing, as their first {n_before} steps only collect data "

@@ -14,7 +14,7 @@ from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, NET_ARCHS, TASK_ARGUMENTS, Interval, Params, draw, nest
-from sb3_cesd.zoo.hyperparams import NESTED, replaced_encoders, with_params
+from sb3_cesd.zoo.entries import NESTED, replaced_encoders, with_params
 
 #: Names that lead to an argument
 Path = tuple[str, ...]
@@ -122,7 +122,7 @@ class SearchSpace:
 
     def _net_arch(self) -> Any:
         net_arch = look_up(self.entry, NET_ARCH)
-        return NET_ARCHS["big"] if net_arch in (MISSING, None) else net_arch
+        return NET_ARCHS["medium"] if net_arch in (MISSING, None) else net_arch
 
 
 def widen(values: Any, value: Any) -> Any:

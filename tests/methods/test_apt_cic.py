@@ -23,9 +23,9 @@ def test_reward_is_the_particle_entropy_of_the_whole_batch(reward_class, kwargs)
 
 
 @pytest.mark.parametrize(
-    ("reward_class", "expected"), [(APTReward, (12, 0.0001, "mean")), (CICReward, (16, 0.0005, "variance"))]
+    ("reward_class", "expected"), [(APTReward, (8, 0.0001, "mean")), (CICReward, (8, 0.0005, "variance"))]
 )
-def test_defaults_of_the_entropy_are_those_of_urlb(reward_class, expected):
+def test_defaults_of_the_entropy_are_those_of_urlb_but_for_k(reward_class, expected):
     entropy = make_reward(reward_class, SKILLS).entropy
     assert (entropy.k, entropy.clip, entropy.scale) == expected and (entropy.aggregate, entropy.log1p) == ("mean", True)
     entropy = make_reward(reward_class, SKILLS, entropy_kwargs={"scale": "std"}).entropy

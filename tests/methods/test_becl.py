@@ -9,7 +9,7 @@ from batches import learn, make_batch, make_reward, make_samples
 from small import make_small
 from torch import nn
 
-from sb3_cesd import BeCL
+from sb3_cesd import BeCL, preset
 from sb3_cesd.common.skills import DiscreteSkills
 from sb3_cesd.methods.becl import BeCLReward
 
@@ -65,7 +65,7 @@ def test_features_separate_skills():
 
 
 def test_constants_are_those_of_the_released_code():
-    reward = make_reward(BeCLReward, SKILLS)
+    reward = make_reward(BeCLReward, SKILLS, **preset("published", method="becl")["intrinsic_kwargs"])
     for sequential, sizes in zip(reward.network, ([4, 1024, 1024, 16], [16, 1024, 16]), strict=True):
         linear = [layer for layer in sequential if isinstance(layer, nn.Linear)]
         assert [linear[0].in_features, *(layer.out_features for layer in linear)] == sizes

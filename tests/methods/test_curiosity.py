@@ -7,6 +7,7 @@ import torch as th
 from batches import learn, make_batch, make_reward, make_samples
 from torch import nn
 
+from sb3_cesd import preset
 from sb3_cesd.common.skills import DiscreteSkills
 from sb3_cesd.methods.disagreement import DisagreementReward
 from sb3_cesd.methods.icm import ICMReward
@@ -97,14 +98,16 @@ def test_reward_falls_where_it_has_been_and_not_elsewhere(reward_class):
 
 
 def test_constants_are_those_of_urlb():
-    dynamics = make_reward(ICMReward, SKILLS).dynamics
+    """Sizes at published scale."""
+    icm, disagreement, rnd = (preset("published", method=name)["intrinsic_kwargs"] for name in ("icm", "disagreement", "rnd"))
+    dynamics = make_reward(ICMReward, SKILLS, **icm).dynamics
     for network, sizes in ((dynamics.forward_net, [1024, 4]), (dynamics.backward_net, [1024, 2])):
         assert [layer.out_features for layer in network if isinstance(layer, nn.Linear)] == sizes
-    first, _, last = make_reward(DisagreementReward, SKILLS).models
+    first, _, last = make_reward(DisagreementReward, SKILLS, **disagreement).models
     assert first.weight.shape == (5, 6, 1024) and last.weight.shape == (5, 1024, 4)
     # PyTorch's default initialisation, unlike all other networks: that is what makes the models differ
     assert last.weight.std().item() == pytest.approx(1 / math.sqrt(3 * 1024), rel=0.05)
-    reward = make_reward(RNDReward, SKILLS)
+    reward = make_reward(RNDReward, SKILLS, **rnd)
     for network in (reward.predictor, reward.target):
         linear = [layer for layer in network if isinstance(layer, nn.Linear)]
         assert [layer.out_features for layer in linear] == [1024, 1024, 512]

@@ -16,7 +16,7 @@ from torch import nn
 from torch.distributions import Independent, Normal
 from torch.nn.utils.parametrizations import spectral_norm
 
-from sb3_cesd import CSD, CSF, DIAYN, LSD, METRA
+from sb3_cesd import CSD, CSF, DIAYN, LSD, METRA, preset
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 from sb3_cesd.common.torch_layers import SpectralLinear
 from sb3_cesd.methods.csd import CSDReward
@@ -153,13 +153,16 @@ def test_constants_are_those_of_the_released_code():
         for each in (METRA, LSD, CSD, CSF)
     )
     assert (metra["skill_type"], metra["skill_dim"], metra["skill_duration"]) == ("sphere", 2, None)
-    assert (metra["learning_rate"], metra["batch_size"], metra["tau"], metra["gamma"]) == (1e-4, 256, 0.005, 0.99)
-    assert (metra["buffer_size"], metra["learning_starts"], metra["n_steps"]) == (1_000_000, 10_000, 1)
-    # 50 updates after 8 episodes of 200 steps, for any number of environments
-    assert (metra["train_freq"], metra["gradient_steps"]) == (8 * 200 // 50, None)
+    assert (metra["tau"], metra["gamma"], metra["n_steps"], metra["gradient_steps"]) == (0.005, 0.99, 1, None)
+    for name in ("metra", "lsd", "csd", "csf"):
+        published = preset("published", method=name)
+        assert (published["learning_rate"], published["batch_size"], published["learning_starts"]) == (1e-4, 256, 10_000)
+        # 50 updates after 8 episodes of 200 steps, for any number of environments
+        assert published["train_freq"] == 8 * 200 // 50
     assert lsd == csf == metra and csd == {**metra, "skill_type": "discrete", "skill_dim": None}
     for reward_class, width, lambda_, slack, scale in ((METRAReward, 1024, 30, 1e-3, 1.0), (CSDReward, 512, 3000, 1e-6, 10.0)):
-        reward = make_reward(reward_class, DiscreteSkills(16))
+        sizes = preset("published", method=reward_class.__name__.removesuffix("Reward").lower())["intrinsic_kwargs"]
+        reward = make_reward(reward_class, DiscreteSkills(16), **sizes)
         assert [layer.out_features for layer in reward.features if isinstance(layer, nn.Linear)] == [width, width, 16]
         assert reward.log_lambda.exp().item() == pytest.approx(lambda_)
         assert (reward.slack, reward.norm, reward.scale) == (slack, "mean", scale)

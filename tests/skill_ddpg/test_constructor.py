@@ -36,7 +36,7 @@ def test_defaults_of_a_method_are_those_of_its_signature_and_of_its_models():
     model = OneStep("MlpPolicy", "Pendulum-v1", n_skills=4, buffer_size=100, policy_kwargs={"net_arch": [8]})
     assert (model.n_steps, model.batch_size, model.replay_buffer.n_steps) == (1, 48, 1)
     assert make_small(OneStep, n_steps=5).n_steps == 5, "they are defaults only"
-    assert make_small(DIAYN).n_steps == 3 and defaults_of(SkillDDPG)["batch_size"] == 1024, "and of this method alone"
+    assert make_small(DIAYN).n_steps == 3 and defaults_of(SkillDDPG)["batch_size"] == 256, "and of this method alone"
 
 
 def test_fine_tuning_loses_no_argument_of_a_subclass():

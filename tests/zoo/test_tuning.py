@@ -13,9 +13,8 @@ from rl_zoo import MAZE, run, train
 from rl_zoo3.utils import SimpleLinearSchedule
 from stable_baselines3.common.noise import NormalActionNoise
 
-from sb3_cesd import METHODS, CeSD
+from sb3_cesd import METHODS, CeSD, preset
 from sb3_cesd.skill_ddpg.search_space import BACKBONE
-from sb3_cesd.zoo.hyperparams import read_entry
 from sb3_cesd.zoo.manager import SkillExperimentManager, mend_journal
 from sb3_cesd.zoo.tuning import MISSING, SearchSpace, build_reward, leaves, look_up, width
 
@@ -24,9 +23,9 @@ def ask():
     return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
 
 
-def space(method="cesd", env_id="Walker-v0", config=None, given=None, **kwargs):
+def space(method="cesd", env_id="Walker-v0", scale="laptop", given=None, **kwargs):
     given = given or {}
-    return SearchSpace(METHODS[method], {**read_entry(config or f"{method}_laptop", env_id), **given}, given, **kwargs)
+    return SearchSpace(METHODS[method], {**preset(scale, env_id, method), **given}, given, **kwargs)
 
 
 def draw(searched, **values):
@@ -65,11 +64,11 @@ def plain_settings(part, depth=3):
 
 
 @pytest.mark.parametrize("env_id", ["Walker-v0", "MazeTree-v0"])
-@pytest.mark.parametrize("scale", ["", "_laptop"])
+@pytest.mark.parametrize("scale", ["published", "laptop"])
 @pytest.mark.parametrize("name", METHODS)
 def test_the_first_trial_trains_with_the_entry(name, scale, env_id):
-    method, entry = METHODS[name], read_entry(f"{name}{scale}", env_id)
-    searched = space(name, env_id, f"{name}{scale}")
+    method, entry = METHODS[name], preset(scale, env_id, name)
+    searched = space(name, env_id, scale)
     assert searched.start.keys() == draws_of(searched).keys()
     arguments = draw(searched)
     defaults = {key: each.default for key, each in inspect.signature(method).parameters.items()}
@@ -154,20 +153,20 @@ def test_a_torn_journal_is_mended(tmp_path, torn, capsys):
 
 
 def test_draws_are_merged_with_the_entry():
-    maze = space(env_id="MazeTree-v0", config="cesd")
+    maze = space(env_id="MazeTree-v0")
     assert draw(maze, alpha=3.0)["intrinsic_kwargs"]["prototype_kwargs"]["learning_rate"] == 3e-4
-    laptop = space()
-    own = draw(laptop, alpha=3.0)["intrinsic_kwargs"]
-    assert own["encoder_kwargs"] == {"net_arch": [256, 256]} and own["alpha"] == 3.0 and own["cluster_window"] == 50
+    published = space(scale="published")
+    own = draw(published, alpha=3.0)["intrinsic_kwargs"]
+    assert own["encoder_kwargs"] == {"net_arch": [1024, 1024]} and own["alpha"] == 3.0 and own["cluster_window"] == 50
     # Of another encoder, of the size of the entry; clusters learn before they freeze
-    other = draw(laptop, encoder="fourier", distance_encoder="temporal", start=0.0)["intrinsic_kwargs"]
+    other = draw(space(), encoder="fourier", distance_encoder="temporal", start=0.0)["intrinsic_kwargs"]
     assert other["encoder_kwargs"] == {} and other["distance_encoder_kwargs"] == {"net_arch": [256, 256]}
     assert not build_reward(CeSD, {"intrinsic_kwargs": other}).constraint.freeze_clusters
 
 
 def test_ranges_contain_what_the_entry_says():
     given = {"learning_rate": 0.1, "n_skills": 11, "n_steps": 9, "policy_kwargs": {"net_arch": [77, 77]}}
-    searched = SearchSpace(CeSD, {**read_entry("cesd_laptop", "Walker-v0"), **given}, given={})
+    searched = SearchSpace(CeSD, {**preset("laptop", "Walker-v0"), **given}, given={})
     assert searched.start["learning_rate"] == 0.1 == searched.searched["learning_rate"].high
     assert 11 in searched.searched["n_skills"] and searched.searched["n_steps"].high == 9
     assert draw(searched).get("policy_kwargs", given["policy_kwargs"]) == {"net_arch": [77, 77]}
