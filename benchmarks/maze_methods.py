@@ -24,14 +24,14 @@ UNDONE: dict[str, dict[str, Any]] = {
 }
 
 
-#: Arguments that files at laptop scale leave to the constructor
-SIZES = ("n_skills", "learning_rate", "buffer_size", "learning_starts", "batch_size")
+#: Arguments that rows tell, though files at laptop scale leave them to the constructor
+TOLD = ("n_skills", "skill_duration", "learning_rate", "buffer_size", "learning_starts", "batch_size")
 
 
-def with_sizes(algo: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the sizes that a yml file leaves to the constructor of a method."""
+def with_defaults(algo: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what rows tell."""
     parameters = inspect.signature(registry.METHODS[algo]).parameters
-    return {**{name: parameters[name].default for name in SIZES}, **arguments}
+    return {**{name: parameters[name].default for name in TOLD}, **arguments}
 
 
 class Method(NamedTuple):
@@ -50,7 +50,7 @@ class Method(NamedTuple):
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor, and ``n_envs``."""
         settings = preset("published" if self.config not in registry.METHODS else "laptop", MAZE, self.config)
-        return merge({**with_sizes(self.algo, settings), "n_envs": settings.n_envs}, self.overrides)
+        return merge({**with_defaults(self.algo, settings), "n_envs": settings.n_envs}, self.overrides)
 
 
 MAIN: dict[str, Method] = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from maze import entropy_of_published_size
-from maze_methods import with_sizes
+from maze_methods import with_defaults
 from runs import positive
 
 from sb3_cesd import CeSD, preset
@@ -47,7 +47,7 @@ class Unlearned:
 
 def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[str, float]]:
     """Return the metrics of each kind of skills that learned nothing, as means over seeds."""
-    arguments = {**with_sizes("cesd", preset("laptop", env_id)), "buffer_size": 1000}
+    arguments = {**with_defaults("cesd", preset("laptop", env_id)), "buffer_size": 1000}
     play = IN_MAZE if env_id in MAZES else ELSEWHERE
     env = make_play_env(env_id, arguments["n_skills"], play["n_rollouts"])
     means = {}

@@ -29,7 +29,7 @@ import torch as th
 from compare_commits import PHASES, ROBOTS, SIZES, RandomWalk
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
-from maze_methods import with_sizes
+from maze_methods import with_defaults
 from runs import positive, processor, read_rows, versions, write_rows, write_text_whole
 from sb3_contrib import TQC
 from stable_baselines3 import TD3
@@ -286,7 +286,7 @@ def measure_costs(args: argparse.Namespace) -> list[Figure]:
     for training in args.trainings:
         name, scale, env_id = training.split("/", 2)
         settings = preset(scale, env_id, name)  # type: ignore[arg-type]
-        settings.update(with_sizes(name, settings))
+        settings.update(with_defaults(name, settings))
         own = {"buffer_size": 4000, "learning_starts": 40_000, "warm_up": "policy"}
         env = make_vec_env(env_id, settings.n_envs, seed=0)
         model = METHODS[name]("MlpPolicy", env, seed=0, device="cpu", **{**settings, **own})

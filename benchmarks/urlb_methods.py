@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from maze_methods import UNDONE, with_sizes
+from maze_methods import UNDONE, with_defaults
 
 from sb3_cesd import preset, registry
 from sb3_cesd.common.arguments import merge
@@ -85,7 +85,7 @@ class Method(NamedTuple):
 
     def arguments(self, scale: str, env_id: str) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        arguments = merge(with_sizes(self.algo, preset(scale, env_id, self.algo)), self.overrides)  # type: ignore[arg-type]
+        arguments = merge(with_defaults(self.algo, preset(scale, env_id, self.algo)), self.overrides)  # type: ignore[arg-type]
         return merge(arguments, {"policy_kwargs": {"task_ensemble_size": None}}) if self.all_heads else arguments
 
     def n_envs(self, scale: str, domain: str) -> int:

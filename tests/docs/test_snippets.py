@@ -94,7 +94,7 @@ def test_every_method_has_a_page(monkeypatch):
         text = page(key, method)
         assert text.count(f"# {method.__name__}\n") == 1 and f"from sb3_cesd import {method.__name__}, preset" in text
         # The example is of a size that one can wait for
-        assert preset("laptop", "MazeSquareA-v0", key)["batch_size"] <= 256
+        assert preset("laptop", "MazeSquareA-v0", key).n_timesteps <= 36_000
         assert f"--algo {key} " in text and f"autoclass:: {method.__module__}.{method.__name__}\n" in text
         for block in re.findall(r"```python\n(.*?)```", text, re.S):
             ast.parse(block)
