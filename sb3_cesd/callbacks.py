@@ -191,8 +191,8 @@ class SkillEvalCallback(EvalCallback):
     scores comparable, episodes have at most 200 steps and actions get noise with a standard deviation of 0.2, so rewards
     differ from those of ``EvalCallback`` or ``evaluate_policy``. Successes are not recorded.
 
-    Before the first update no model counts as the best: untrained networks may score higher than skills that have just begun
-    to form.
+    Before the first update no model counts as the best, nor do other callbacks hear of an evaluation: untrained networks may
+    score higher than skills that have just begun to form.
 
     :param eval_env: environment or vectorized environment to evaluate in
     :param n_eval_episodes: number of episodes of an evaluation, for skills rounded up to a multiple of their number, at least
@@ -228,9 +228,11 @@ class SkillEvalCallback(EvalCallback):
         self._write(metrics, rollouts.returns.ravel(), rollouts.lengths.ravel())
         self.on_metrics(metrics)
         self.last_mean_reward = metrics["skill_score"]
+        if self.model._n_updates == 0:
+            return True
         # As EvalCallback does: save the best model and call the child callbacks
         goes_on = True
-        if self.model._n_updates > 0 and self.last_mean_reward > self.best_mean_reward:
+        if self.last_mean_reward > self.best_mean_reward:
             if self.verbose >= 1:
                 print("New best skill score!")
             if self.best_model_save_path is not None:

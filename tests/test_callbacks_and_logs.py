@@ -8,6 +8,7 @@ from stable_baselines3.common.callbacks import (
     CheckpointCallback,
     EvalCallback,
     EveryNTimesteps,
+    StopTrainingOnNoModelImprovement,
 )
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -125,3 +126,11 @@ def test_evaluations_by_skills_keep_the_best_model(make_model, tmp_path):
         model = make_model().learn(200, callback=callback)
     assert (tmp_path / "best_model.zip").is_file() == (callback.best_mean_reward > -np.inf)
     assert callback.last_mean_reward == callback.evaluations_metrics["skill_score"][-1] and model.num_timesteps == 200
+
+
+def test_evaluations_before_the_first_update_stop_nothing(make_model):
+    stop = StopTrainingOnNoModelImprovement(max_no_improvement_evals=2)
+    maze = "MazeSquareC-v0"
+    callback = SkillEvalCallback(make_vec_env(maze), eval_freq=20, n_eval_episodes=8, callback_after_eval=stop)
+    make_model(maze, learning_starts=60).learn(80, callback=callback)
+    assert stop.n_calls == 1 and len(callback.evaluations_metrics["skill_score"]) == 4

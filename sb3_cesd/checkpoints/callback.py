@@ -131,7 +131,7 @@ class ResumableCheckpoint(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
-        if not hasattr(self, "model"):
+        if not self.locals:
             return  # RL Zoo ends a training that could not begin
         # A run that was stopped within a rollout goes on from its last checkpoint
         if self.model.num_timesteps >= self.model._total_timesteps:

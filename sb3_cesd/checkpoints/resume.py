@@ -1,5 +1,6 @@
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ BUFFER = "replay_buffer.pkl"
 CALLBACKS = "callbacks.pkl"
 #: Statistics of ``VecNormalize``, under the name that RL Zoo gives them
 STATISTICS = "vecnormalize.pkl"
-PREFIX = "steps_"
+PREFIX, UNFINISHED = "steps_", ".unfinished_"
 
 
 @contextmanager
@@ -29,10 +30,11 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
 
     Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched.
     """
-    # A fixed name, so that the next process deletes what a killed one left behind
-    unfinished = target.with_name(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
+    # What a killed process left behind
+    for left in target.parent.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    unfinished = target.with_name(UNFINISHED + target.name)
+    unfinished.mkdir(parents=True, exist_ok=True)
     try:
         yield unfinished
         os.replace(unfinished, target)
@@ -40,9 +42,13 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     for old in checkpoints_in(target.parent)[:-keep]:
-        # Its mark first, so that an incomplete checkpoint is never found
-        (old / CALLBACKS).unlink()
-        shutil.rmtree(old, ignore_errors=True)
+        left = old.with_name(UNFINISHED + old.name)
+        try:
+            # Renamed first, so that an incomplete checkpoint is never found
+            os.replace(old, left)
+            shutil.rmtree(left)
+        except OSError as error:
+            warnings.warn(f"An old checkpoint could not be deleted ({error}): training goes on, delete {left} yourself.")
 
 
 def checkpoint_name(num_timesteps: int) -> str:

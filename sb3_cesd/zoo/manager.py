@@ -17,7 +17,7 @@ from rl_zoo3 import exp_manager
 from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER
-from rl_zoo3.utils import ALGOS
+from rl_zoo3.utils import ALGOS, get_latest_run_id
 from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
@@ -137,6 +137,16 @@ class SkillExperimentManager(ExperimentManager):
         if policy is not None:
             known = {name for each in policy.__mro__ for name in inspect.signature(each.__init__).parameters}  # type: ignore
             check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, known)
+
+    def create_log_folder(self) -> None:
+        # By one alone of the runs that begin at the same moment
+        while True:
+            try:
+                return os.makedirs(self.params_path)
+            except FileExistsError:
+                number = get_latest_run_id(self.log_path, self.env_name) + 1
+                self.save_path = os.path.join(self.log_path, f"{self.env_name}_{number}")
+                self.params_path = f"{self.save_path}/{self.env_name}"
 
     def create_callbacks(self) -> None:
         super().create_callbacks()

@@ -109,6 +109,7 @@ def test_mistakes_are_refused_at_the_start(tmp_path):
     ):
         with pytest.raises(ValueError, match=name):
             make().learn(60, callback)
+        callback.on_training_end()  # as RL Zoo does
 
 
 def test_failure_leaves_the_others(tmp_path, monkeypatch):
@@ -124,6 +125,23 @@ def test_failure_leaves_the_others(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=rf"{MODEL}.*No space left.*Free some space"):
         make().learn(300, [ResumableCheckpoint(tmp_path, 100), Full()])
     assert names(tmp_path) == ["steps_000000000100"]
+
+
+def test_what_cannot_be_deleted_is_left(tmp_path, monkeypatch):
+    """Such as files without the right to write, or that another process holds open."""
+
+    def fail(path, ignore_errors=False):
+        if not ignore_errors:
+            raise OSError(39, "Directory not empty", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    with pytest.warns(UserWarning, match=r"not empty.*\.unfinished_steps_000000000100"):
+        make().learn(300, ResumableCheckpoint(tmp_path, 100, keep=1))
+    with pytest.warns(UserWarning, match=r"\.unfinished_steps_000000000300"):
+        resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu").learn(
+            100, ResumableCheckpoint(tmp_path, 100, keep=1), reset_num_timesteps=False
+        )
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["steps_000000000400"]
 
 
 class Signal(BaseCallback):

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,6 +40,19 @@ def test_train_writes_what_rl_zoo_writes(zoo_run):
     assert model.intrinsic_kwargs["prototype_kwargs"] == {"learning_rate": 3e-4}, "-params leaves the rest of the entry"
     names = [path.name for path in checkpoints_in(folder_of(folder) / "checkpoints")]
     assert len(names) == 2 and names[-1] == "steps_000000000400"
+
+
+def test_runs_that_begin_together_have_folders_of_their_own(tmp_path):
+    first, second = (
+        SimpleNamespace(
+            log_path=tmp_path, env_name=MAZE, save_path=f"{tmp_path}/{MAZE}_1", params_path=f"{tmp_path}/{MAZE}_1/{MAZE}"
+        )
+        for _ in range(2)
+    )
+    for each in (first, second):
+        SkillExperimentManager.create_log_folder(each)
+    assert [Path(each.save_path).name for each in (first, second)] == [f"{MAZE}_1", f"{MAZE}_2"]
+    assert Path(second.params_path) == tmp_path / f"{MAZE}_2" / MAZE
 
 
 def test_a_model_goes_on_where_it_was(zoo_run, agent, tmp_path):
