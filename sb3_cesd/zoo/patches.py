@@ -1,11 +1,14 @@
 """Patches of RL Zoo's modules, since RL Zoo has no plugin hook."""
 
+import argparse
+import math
 import sys
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import huggingface_sb3
 import numpy as np
 import yaml
@@ -48,19 +51,33 @@ def show_skills(utils: Any) -> None:
         return found
 
     @wraps(create_test_env)
-    def create_with_skills(*args: Any, hyperparams: Any = None, env_kwargs: Any = None, **kwargs: Any) -> VecEnv:
+    def create_with_skills(env_id: str, *args: Any, hyperparams: Any = None, env_kwargs: Any = None, **kwargs: Any) -> VecEnv:
         nonlocal played
         path, played = played, None
         if path is None:
-            return create_test_env(*args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs)
+            return create_test_env(env_id, *args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs)
         # Must come before any environment imports MuJoCo
         choose_gl_backend()
         # Those of the yml file are only passed on by enjoy
         env_kwargs = {**((hyperparams or {}).get("env_kwargs") or {}), **(env_kwargs or {})}
         skill = env_kwargs.pop(SKILL_ARGUMENT, None)
-        return with_skills(path, skill, create_test_env(*args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs))
+        share = share_of_a_skill(path, skill, kwargs.get("n_envs", 1))
+        if share is not None:
+            env_kwargs.setdefault("max_episode_steps", min(share, gym.spec(env_id).max_episode_steps or share))
+        env = create_test_env(env_id, *args, hyperparams=hyperparams, env_kwargs=env_kwargs, **kwargs)
+        return with_skills(path, skill, env)
 
     utils.get_model_path, utils.create_test_env = get_and_note, create_with_skills
+
+
+def share_of_a_skill(path: Path, skill: SkillName | None, n_envs: int) -> int | None:
+    """Share the steps that ``enjoy`` or ``record_video`` is to play among all skills; ``None`` for whole episodes."""
+    saved = read_saved_data(path)
+    if skill is not None or saved["skill"] is not None or "push_to_hub" in sys.argv[0]:
+        return None
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-n", "--n-timesteps", type=int, default=1000)
+    return math.ceil(parser.parse_known_args()[0].n_timesteps * n_envs / saved["n_skills"])
 
 
 def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:
@@ -83,7 +100,8 @@ def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:
     skill_space = make_skill_space(*(saved[name] for name in ("skill_type", "n_skills", "skill_dim")))
     skill = own if skill is None else skill
     if skill is None:
-        print(f"Each episode follows the next of {skill_space.n_skills} skills. Choose one with --env-kwargs skill:1")
+        print(f"Each episode follows the next of {skill_space.n_skills} skills, and is cut so that -n steps show them all.")
+        print("Choose one, for whole episodes, with --env-kwargs skill:1")
     return PlayedSkills(env, skill_space, skill)
 
 

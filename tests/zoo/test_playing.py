@@ -43,11 +43,13 @@ def who_acted(output):
 
 
 def test_skills_act_in_turn(folder):
-    output = play(folder, "-n", 101)
-    assert "--env-kwargs skill:1" in output and who_acted(output) == [0, 1, 2]
+    output = play(folder)
+    assert "--env-kwargs skill:1" in output and who_acted(output) == [0, 1, 2, 3] * 5
     lines = output.splitlines()
     assert lines[lines.index("Skill 1 acts") - 1] == "Episode Length 50", "after what RL Zoo says of the episode before"
-    assert who_acted(play(folder, "-n", 40, "--env-kwargs", "max_episode_steps:10")) == [0, 1, 2, 3]
+    output = play(folder, "-n", 101)
+    assert who_acted(output) == [0, 1, 2, 3] and output.count("Episode Length 26") == 3
+    assert who_acted(play(folder, "-n", 40, "--env-kwargs", "max_episode_steps:20")) == [0, 1]
 
 
 def test_one_skill_acts(folder):
@@ -72,7 +74,7 @@ def test_videos_of_an_environment_that_a_package_registers(tmp_path, monkeypatch
     save_run(tmp_path, make_small(CeSD, MAZE), "OfPackage-v0", args)
     try:
         output = play(tmp_path, "-n", 5, "-o", tmp_path / "videos", module="rl_zoo3.record_video", env="OfPackage-v0")
-        assert who_acted(output) == [0] and len(list((tmp_path / "videos").glob("*.mp4"))) == 1
+        assert who_acted(output) == [0, 1, 2] and len(list((tmp_path / "videos").glob("*.mp4"))) == 1
     finally:
         gym.registry.pop("OfPackage-v0", None)
 
