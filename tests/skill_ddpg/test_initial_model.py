@@ -40,7 +40,7 @@ def test_initial_values_are_small():
 
 def test_optimizers_are_plain_adam(make_model):
     model = make_model()
-    reference = th.optim.Adam([nn.Parameter(th.zeros(1))], lr=1e-4).param_groups[0]
+    reference = th.optim.Adam([nn.Parameter(th.zeros(1))], lr=3e-4).param_groups[0]
     optimizers = [model.actor.optimizer, model.critic.optimizer, *model.intrinsic.optimizers.values()]
     assert len(optimizers) == 4
     for optimizer in optimizers:
