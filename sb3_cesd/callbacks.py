@@ -19,8 +19,7 @@ from sb3_cesd.metrics.environments import (
     check_positions,
     end_positions,
     env_layout,
-    env_positions,
-    has_positions,
+    find_positions,
     make_env_like_training,
     make_play_env,
     robot_name,
@@ -94,14 +93,9 @@ class SkillMetricsCallback(BaseCallback):
             self._env = self._make_env()
 
     def _on_training_start(self) -> None:
-        # Not before, as some environments have no position before a reset
-        if not has_positions(self.training_env):
+        self._is_first_step = True
+        if self.model.num_timesteps == 0:
             self._coverage = None
-        elif self._coverage is None or self.model.num_timesteps == 0:
-            is_arm = robot_name(self.training_env) == "jaco"
-            self._coverage = TrainingCoverage(ARM_BIN if is_arm else ROBOT_BIN)
-        if self.n_trajectories > 0 or self.goal_range is not None:
-            check_positions(self._coverage is not None)
 
     def get_state(self) -> dict[str, Any]:
         """Return what training has covered."""
@@ -130,16 +124,21 @@ class SkillMetricsCallback(BaseCallback):
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
     def _on_step(self) -> bool:
-        if self._coverage is not None:
+        dones, infos = self.locals["dones"], self.locals["infos"]
+        if self._is_first_step:
+            # Not before, as some environments tell their positions after a step only
+            self._is_first_step, self._positions = False, find_positions(self.training_env, infos)
+            self._is_arm = robot_name(self.training_env) == "jaco"
+            if self.n_trajectories > 0 or self.goal_range is not None:
+                check_positions(self._positions is not None)
+        if self._positions is not None:
             # Positions after a step, and those where episodes have ended
-            positions = env_positions(self.training_env)
-            _, ends = end_positions(self.locals["dones"], self.locals["infos"], positions.shape[1])
-            positions = np.concatenate([positions, ends])
+            positions = self._positions(dones, infos)
+            positions = np.concatenate([positions, end_positions(dones, infos, positions.shape[1])[1]])
             if self._layout is not None:
                 positions = self._layout.bin_indices(positions[:, :2])[:, None]
-            elif robot_name(self.training_env) != "jaco":
-                positions = positions[:, :2]
-            self._coverage.add(positions)
+            self._coverage = self._coverage or TrainingCoverage(ARM_BIN if self._is_arm else ROBOT_BIN)
+            self._coverage.add(positions if self._is_arm else positions[:, :2])
         if self.n_calls % self.eval_freq == 0:
             self._measure()
         return True
@@ -189,7 +188,7 @@ class SkillEvalCallback(EvalCallback):
     in RL Zoo, which evaluates with this callback, pruning and the objective of a study. ``eval/mean_reward`` is still the mean
     return of the environment over the evaluation episodes; ``evaluations.npz`` contains it and the metrics by name. To make
     scores comparable, episodes have at most 200 steps and actions get noise with a standard deviation of 0.2, so rewards
-    differ from those of ``EvalCallback`` or ``evaluate_policy``. Successes are not recorded.
+    differ from those of ``EvalCallback`` or ``evaluate_policy``.
 
     Before the first update no model counts as the best, nor do other callbacks hear of an evaluation: untrained networks may
     score higher than skills that have just begun to form.
@@ -225,6 +224,9 @@ class SkillEvalCallback(EvalCallback):
         with preserve_random_state():
             metrics, rollouts = play_and_score(self.model, env, self._n_skill_episodes, deterministic=self.deterministic)
         metrics["mean_reward"] = float(rollouts.returns.mean())
+        if rollouts.successes is not None:
+            metrics["success_rate"] = float(rollouts.successes.mean())
+            self.evaluations_successes.append(rollouts.successes.ravel().tolist())
         self._write(metrics, rollouts.returns.ravel(), rollouts.lengths.ravel())
         self.on_metrics(metrics)
         self.last_mean_reward = metrics["skill_score"]
@@ -263,5 +265,6 @@ class SkillEvalCallback(EvalCallback):
                     timesteps=self.evaluations_timesteps,
                     results=self.evaluations_results,
                     ep_lengths=self.evaluations_length,
+                    **({"successes": self.evaluations_successes} if self.evaluations_successes else {}),
                     **self.evaluations_metrics,  # type: ignore[arg-type]
                 )

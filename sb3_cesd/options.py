@@ -8,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.arguments import PositiveInt, Range, checked
-from sb3_cesd.common.observations import Observation, channels_first, entries_of, plain_form, shapes_of
+from sb3_cesd.common.observations import Observation, arrays_of, channels_first, plain_form, shapes_of
 from sb3_cesd.common.skills import SphereSkills
 from sb3_cesd.common.vec_normalize import normalize_entries, statistics_of_training
 from sb3_cesd.export import ExportedPolicy
@@ -25,8 +25,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
 
     A step of this environment is one step of a semi-Markov decision process. Its reward is the sum of the rewards of its
     primitive steps, discounted by ``gamma``. To discount as an algorithm that acts in every step would, set the discount
-    factor of the algorithm on top to ``gamma**duration``. ``info["n_steps"]`` is the number of primitive steps,
-    ``info["skill"]`` the skill.
+    factor of the algorithm on top to ``gamma**duration``. ``info["followed_steps"]`` is the number of primitive
+    steps, ``info["followed_skill"]`` the skill.
 
     If the observation of the task is a dictionary, skills only see the entries they were trained with; the others, such as the
     goal of :class:`~sb3_cesd.envs.goals.GoalTask`, are for the algorithm on top. Any other observation is the entry
@@ -105,11 +105,12 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
             total_reward += discount * float(reward)
             discount *= self.gamma
             n_steps += 1
-        return self._observation, total_reward, terminated, truncated, {**info, "n_steps": n_steps, "skill": skill}
+        info = {**info, "followed_steps": n_steps, "followed_skill": skill}
+        return self._observation, total_reward, terminated, truncated, info
 
     def _shown(self, observation: Observation) -> Observation:
         """Select the entries that skills were trained with, and normalise them."""
-        known = entries_of(observation)
+        known = arrays_of(observation)
         entries = {name: known[name] for name in self._seen}
         if self.vec_normalize is not None:
             entries = normalize_entries(self.vec_normalize, entries)

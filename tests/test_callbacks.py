@@ -18,9 +18,9 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import maze_coverage
 
 PLAIN = {"knn_accuracy", "particle_entropy"}
-PLACES = {"policy_coverage", "mutual_information", "knn_accuracy_places", "total_coverage"}
+PLACES = {"policy_coverage", "mutual_information", "total_coverage"}
 MOTION = {"moving_share", "knn_accuracy_standardized"}
-ROBOT = MOTION | {"torso_speed", "queue_coverage"}
+ROBOT = MOTION | {"torso_speed", "queue_coverage", "knn_accuracy_places"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
 
 

@@ -74,7 +74,7 @@ def test_evaluations_go_through_the_skills(make_model, tmp_path):
         verbose=0,
     )
     followed = []
-    callback._log_success_callback = lambda local, _: followed.append(local["info"]["skill"])
+    callback._log_success_callback = lambda local, _: followed.append(local["info"]["followed_skill"])
     model.learn(200, callback=CallbackList([EveryNTimesteps(100, CheckpointCallback(100, str(tmp_path))), callback]))
     assert isinstance(callback.eval_env, VecSkillObservation)
     # Two evaluations of four episodes of 200 steps, each with one skill

@@ -50,9 +50,9 @@ def test_a_skill_is_followed_for_its_duration_and_rewards_are_summed(model):
     assert [reward for _, reward, *_ in results] == [1 + 2 + 3, 4 + 5 + 6, 7]
     assert [terminated for _, _, terminated, *_ in results] == [False, False, True]
     assert [info for *_, info in results] == [
-        {"place": 3, "n_steps": 3, "skill": 2},
-        {"place": 6, "n_steps": 3, "skill": 0},
-        {"place": 7, "n_steps": 1, "skill": 3},
+        {"place": 3, "followed_steps": 3, "followed_skill": 2},
+        {"place": 6, "followed_steps": 3, "followed_skill": 0},
+        {"place": 7, "followed_steps": 1, "followed_skill": 3},
     ]
     for step, skill in enumerate([2, 2, 2, 0, 0, 0, 3]):
         expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=skill)
@@ -77,7 +77,7 @@ def test_other_algorithms_learn_on_top(method, skill_type):
     assert lengths == [10] and returns[0] < 0
     observation, _ = env.reset()
     choice, _ = learner.predict(observation)
-    assert choice.shape == env.action_space.shape and env.step(choice)[-1]["n_steps"] == 20, "a loop without a VecEnv"
+    assert choice.shape == env.action_space.shape and env.step(choice)[-1]["followed_steps"] == 20, "a loop without a VecEnv"
 
 
 def test_duration_is_that_of_the_model_by_default(make_model):
@@ -113,21 +113,21 @@ def test_continuous_skills_are_chosen_by_their_vectors(tiny, skill_type, low):
     chosen = np.array([0.3, 0.4], dtype=np.float32)
     *_, info = env.step(chosen)
     skill = np.array([0.6, 0.8]) if skill_type == "sphere" else chosen
-    assert info["skill"] == pytest.approx(skill) and info["n_steps"] == 2
+    assert info["followed_skill"] == pytest.approx(skill) and info["followed_steps"] == 2
     for step in range(2):
-        expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=info["skill"])
+        expected, _ = model.predict(np.array([step, -1, 0.5], np.float32), skill=info["followed_skill"])
         assert (env.unwrapped.actions[step] == expected).all()
     for index in (3, np.int64(3), np.array(3), 3.0):
-        vector = env.step(index)[-1]["skill"]
+        vector = env.step(index)[-1]["followed_skill"]
         assert vector.shape == (2,) and (vector == model.skill_space.vectors[3]).all(), "as predict has it"
         env.reset()
-    assert env.step([0, 1])[-1]["skill"].tolist() == [0, 1]
+    assert env.step([0, 1])[-1]["followed_skill"].tolist() == [0, 1]
     for action in (4, np.ones(3), "a", np.array([np.nan, 0.5])):
         with pytest.raises(ValueError):
             env.step(action)
     if skill_type == "sphere":
         # What an untrained policy returns for an observation of zeros
-        assert (env.step(np.zeros(2))[-1]["skill"] == model.skill_space.vectors[0]).all()
+        assert (env.step(np.zeros(2))[-1]["followed_skill"] == model.skill_space.vectors[0]).all()
 
 
 def test_exported_skills_can_be_chosen(make_model, tmp_path):
@@ -138,7 +138,7 @@ def test_exported_skills_can_be_chosen(make_model, tmp_path):
     for skills in (model, exported):
         env = SkillOptions(Counter(), skills)
         env.reset()
-        assert env.step(2)[-1]["n_steps"] == 4
+        assert env.step(2)[-1]["followed_steps"] == 4
         played.append(np.array(env.unwrapped.actions))
     assert (played[0] == played[1]).all(), "with the statistics of its file"
     with pytest.raises(ValueError, match="an exported policy, which holds its statistics itself: leave vec_normalize out"):

@@ -1,3 +1,4 @@
+import warnings
 from typing import Any, ClassVar, Literal
 
 import torch as th
@@ -255,6 +256,15 @@ class CeSD(SkillDDPG):
 
     def _own_policy_kwargs(self) -> dict[str, Any]:
         return {**super()._own_policy_kwargs(), "is_task": self.reward == "extrinsic"}
+
+    def _make_intrinsic(self) -> IntrinsicReward:
+        intrinsic = super()._make_intrinsic()
+        if isinstance(intrinsic, CeSDReward) and intrinsic.entropy.k * self.n_skills >= self.batch_size:
+            warnings.warn(
+                f"A cluster has about batch_size / n_skills = {self.batch_size // self.n_skills} states of a batch, and no reward "
+                f"unless they are more than k={intrinsic.entropy.k}: raise batch_size, or lower k in entropy_kwargs or n_skills."
+            )
+        return intrinsic
 
     def train(self, gradient_steps: int, batch_size: int = 256) -> None:
         if isinstance(self.intrinsic, CeSDReward):

@@ -1,7 +1,7 @@
 """Layout of observations with a skill: dictionaries, as in HER."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch as th
@@ -82,6 +82,11 @@ def entries_of(observation: Observation) -> dict[str, np.ndarray]:
 def plain_form(entries: dict) -> "np.ndarray | th.Tensor | dict":
     """Undo :func:`entries_of`: the only entry, for an environment whose observations are not dictionaries."""
     return entries[OBSERVATION] if list(entries) == [OBSERVATION] else entries
+
+
+def arrays_of(observation: Any) -> dict[str, np.ndarray]:
+    """Convert an observation, an array or a dictionary, or lists or tuples in their place, to arrays without a skill."""
+    return {name: np.asarray(value) for name, value in entries_of(observation).items()}
 
 
 def add_skill(observation: Observation, vectors: np.ndarray) -> dict[str, np.ndarray]:

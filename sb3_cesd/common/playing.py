@@ -7,7 +7,8 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, plain_space, shapes_of
+from sb3_cesd.common.observations import SKILL, Observation, arrays_of, plain_form, plain_space, shapes_of
+from sb3_cesd.common.vec_env import as_arrays, ask, last_observations
 
 
 class SkillModel(Protocol):
@@ -28,7 +29,7 @@ class Moment(NamedTuple):
     :param observations: what the model sees, without the skill; at the end of an episode, its last observation
     :param rewards: rewards of the step, not normalised; zero after a reset, shape ``(n_envs,)``
     :param dones: whether an episode ended, shape ``(n_envs,)``
-    :param infos: information of each environment; empty after a reset
+    :param infos: information of each environment
     """
 
     observations: Observation
@@ -55,15 +56,16 @@ def play(
     :return: the moments, that of the reset first
     """
     normalize = unwrap_vec_normalize(env)
-    observations: Any = env.reset()
+    entries = arrays_of(ask(env, env.reset))
     nothing = np.zeros(env.num_envs)
-    yield Moment(plain_form(entries_of(observations)), nothing, nothing.astype(bool), [{}] * env.num_envs)  # type: ignore
+    yield Moment(plain_form(entries), nothing, nothing.astype(bool), list(env.unwrapped.reset_infos))  # type: ignore[arg-type]
     while True:
-        actions, _ = model.predict(observations, deterministic=deterministic, skill=skill)
-        observations, rewards, dones, infos = env.step(actions if perturb is None else perturb(actions))
+        actions, _ = model.predict(plain_form(entries), deterministic=deterministic, skill=skill)
+        ask(env, lambda: env.step_async(actions if perturb is None else perturb(actions)))
+        entries, rewards, dones, infos = as_arrays(*ask(env, env.step_wait))
         if normalize is not None:
             rewards = normalize.get_original_reward()
-        yield Moment(_reached(observations, dones, infos), rewards, dones, infos)
+        yield Moment(plain_form(last_observations(entries, dones, infos)), rewards, dones, infos)  # type: ignore[arg-type]
 
 
 def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
@@ -88,14 +90,3 @@ def gaussian_noise(space: spaces.Space, std: float, rng: np.random.Generator) ->
         return np.clip(actions + noise, low, high).astype(actions.dtype)
 
     return perturb
-
-
-def _reached(observations: Observation, dones: np.ndarray, infos: list[dict[str, Any]]) -> Observation:
-    """Replace the first observation of a new episode by the last one of the episode that has ended; drop the skill."""
-    entries = entries_of(observations)
-    if dones.any():
-        entries = {name: values.copy() for name, values in entries.items()}
-    for idx in np.flatnonzero(dones):
-        for name, value in entries_of(infos[idx]["terminal_observation"]).items():
-            entries[name][idx] = value
-    return plain_form(entries)  # type: ignore[return-value]

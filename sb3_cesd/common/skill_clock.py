@@ -143,10 +143,7 @@ class SkillClock:
         :param rewards: rewards of the environments, shape ``(n_envs,)``
         """
         self._ages += 1
-        expired = np.asarray(dones, dtype=bool)
-        if self.duration is not None:
-            expired = expired | (self._ages >= self.duration)
-        self._draw(expired)
+        self._draw(dones if self.duration is None else dones | (self._ages >= self.duration))
         if self.turns is not None and not self.turns.over:
             self.turns.add(rewards)
         self._follow()

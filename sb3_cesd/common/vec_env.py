@@ -1,5 +1,8 @@
 import inspect
-from typing import Any
+from collections.abc import Callable, Sequence
+from multiprocessing import connection
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -7,18 +10,21 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
+    SubprocVecEnv,
     VecEnv,
     VecEnvWrapper,
     VecNormalize,
     unwrap_vec_normalize,
     unwrap_vec_wrapper,
 )
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from sb3_cesd.common.arguments import PositiveInt, checked
-from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, skill_observation_space
+from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, arrays_of, skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillOrder
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
+
+T = TypeVar("T")
 
 
 class VecSkillObservation(VecEnvWrapper):
@@ -27,8 +33,8 @@ class VecSkillObservation(VecEnvWrapper):
 
     A new skill is drawn for an environment when its episode ends and after every ``skill_duration`` steps.
     The observation returned by a step already contains the skill to follow from there; ``terminal_observation`` keeps the
-    skill of the episode that ended. ``infos[i]["skill"]`` is the skill that was followed during the step: its index, or the
-    vector of a continuous one.
+    skill of the episode that ended. ``infos[i]["followed_skill"]`` is the skill that was followed during the step: its index,
+    or the vector of a continuous one.
 
     :param venv: the vectorized environment to wrap, with Box observations or a Dict of Boxes (which keeps its keys)
     :param skill_space: space of the skills, or the number of discrete ones
@@ -77,22 +83,23 @@ class VecSkillObservation(VecEnvWrapper):
         return self.venv.seed(seed)  # type: ignore[return-value]
 
     def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
-        observations = self.venv.reset()
+        observations = ask(self.venv, self.venv.reset)
         self.clock.reset()
-        return add_skill(observations, self.clock.vectors)  # type: ignore[arg-type]
+        return add_skill(arrays_of(observations), self.clock.vectors)  # type: ignore[arg-type]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        ask(self.venv, lambda: self.venv.step_async(actions))
 
     def step_wait(self) -> VecEnvStepReturn:
-        observations, rewards, dones, infos = self.venv.step_wait()
+        observations, rewards, dones, infos = as_arrays(*ask(self.venv, self.venv.step_wait))
         vectors, skills = self.clock.vectors, self.clock.skills
         # Skills are compared by the rewards of the environment itself
         normalize = unwrap_vec_normalize(self.venv)
         self.clock.tick(dones, rewards if normalize is None else normalize.get_original_reward())
-        # Copies, as environments may share one dictionary, or keep theirs
-        infos = [dict(info) for info in infos]
         for idx, info in enumerate(infos):
-            info["skill"] = int(skills[idx]) if self.skill_space.discrete else skills[idx]
-            if "terminal_observation" in info:
-                info["terminal_observation"] = add_skill(info["terminal_observation"], vectors[idx])
+            info["followed_skill"] = int(skills[idx]) if self.skill_space.discrete else skills[idx]
+            if info.get("terminal_observation") is not None:
+                info["terminal_observation"] = add_skill(arrays_of(info["terminal_observation"]), vectors[idx])
         return add_skill(observations, self.clock.vectors), rewards, dones, infos  # type: ignore[arg-type, return-value]
 
 
@@ -123,9 +130,102 @@ def add_skill_observation(
     return env
 
 
+def as_arrays(
+    observations: Any, rewards: Any, dones: Any, infos: Any
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    """
+    Convert what a step of environments returned, whatever its types, to arrays of known types, and copy its infos.
+
+    :return: entries of the observations without the skill, rewards, float32, dones, bool, shape ``(n_envs,)``, and infos
+    """
+    # Environments may share one dictionary, or keep theirs
+    infos = [dict(info) for info in infos]
+    for info in infos:
+        if "TimeLimit.truncated" in info:
+            info["TimeLimit.truncated"] = bool(np.any(info["TimeLimit.truncated"]))
+    n_envs = len(infos)
+    rewards, dones = np.asarray(rewards, np.float32).reshape(n_envs), np.asarray(dones, bool).reshape(n_envs)
+    return arrays_of(observations), rewards, dones, infos
+
+
+def last_observations(
+    entries: dict[str, np.ndarray],
+    dones: np.ndarray,
+    infos: Sequence[dict[str, Any]],
+    convert: Callable[[Any], dict[str, np.ndarray]] = arrays_of,
+) -> dict[str, np.ndarray]:
+    """Replace the first observation of a new episode by the last one of the episode before, where ``infos`` hold it."""
+    entries = {name: values.copy() for name, values in entries.items()}
+    for idx in np.flatnonzero(dones):
+        if infos[idx].get("terminal_observation") is not None:
+            for name, value in convert(infos[idx]["terminal_observation"]).items():
+                entries[name][idx] = np.rint(value) if entries[name].dtype.kind in "iu" else value
+    return entries
+
+
+def ask(env: VecEnv, question: Callable[[], T]) -> T:
+    """Ask environments, and end with the name of a process of ``SubprocVecEnv`` that has died, instead of waiting for it."""
+    base = env.unwrapped
+    if not isinstance(base, SubprocVecEnv):
+        return question()
+    processes = {process.sentinel: process for process in base.processes}
+    for remote in base.remotes if base.waiting else ():
+        if not remote.poll():
+            connection.wait([remote, *processes])
+    dead = connection.wait(processes, timeout=0)
+    if not dead:
+        try:
+            return question()
+        except (EOFError, ConnectionError):
+            dead = connection.wait(processes, timeout=10)
+            if not dead:
+                raise
+    base.closed = True  # close() would wait for it, too
+    for process in base.processes:
+        process.terminate()
+    died = processes[dead[0]]  # type: ignore[index]
+    died.join()
+    raise RuntimeError(
+        f"Process {died.pid} of SubprocVecEnv, environment {base.processes.index(died)}, has died (exit code {died.exitcode}): "
+        "its output tells why. If memory ran out, use fewer environments or a smaller buffer_size."
+    )
+
+
+class Sendable:
+    """Asks wrappers, in a process of ``SubprocVecEnv``, for an attribute that can be sent: the process would die of others."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __instancecheck__(self, env: Any) -> bool:
+        try:
+            return bool(ForkingPickler.dumps(env.get_wrapper_attr(self.name)))
+        except Exception:  # properties and pickles raise anything
+            return False
+
+
+def attributes(env: VecEnv, name: str, indices: VecEnvIndices = None) -> list[Any]:
+    """Get an attribute of environments; empty if they have none, or can't be asked for whatever reason."""
+    try:
+        if isinstance(env.unwrapped, SubprocVecEnv):
+            # An environment without any wrapper can't be asked first whether it can answer
+            wrapped = all(env.env_is_wrapped(gym.Wrapper, indices))
+            if not (all(env.env_is_wrapped(Sendable(name), indices)) if wrapped else env.has_attr(name)):  # type: ignore
+                return []
+        return list(env.get_attr(name, indices))
+    except Exception:  # VecEnvs raise anything
+        return []
+
+
+def attribute(env: VecEnv, name: str) -> Any:
+    """Get an attribute of the first environment; ``None`` if it has none, see :func:`attributes`."""
+    return next(iter(attributes(env, name, 0)), None)
+
+
 def env_spec(env: VecEnv) -> EnvSpec | None:
-    """Get id, arguments and wrappers of the first environment; ``None`` if it was not made by an id."""
-    return env.get_attr("spec", indices=0)[0] if env.has_attr("spec") else None
+    """Get id, arguments and wrappers of the first environment; ``None`` if it was not made by an id, or does not tell."""
+    spec = attribute(env, "spec")
+    return spec if isinstance(spec, EnvSpec) else None
 
 
 def episode_length(env: VecEnv) -> int | None:

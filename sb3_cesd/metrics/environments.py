@@ -1,9 +1,9 @@
 """Environments to play skills in, separate from those of training, and what they tell of a maze or a robot."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -20,14 +20,19 @@ from stable_baselines3.common.vec_env import (
     unwrap_vec_normalize,
 )
 
-from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_spec
-from sb3_cesd.common.vec_normalize import frozen_statistics, normalize_like_training
+from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attribute, attributes, env_spec
+from sb3_cesd.common.vec_normalize import normalize_like_training
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.layouts import HORIZON, MazeLayout
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.registration import HORIZONS
 from sb3_cesd.envs.robots.env import RobotEnv
 from sb3_cesd.envs.robots.vec_env import PLAIN_WRAPPERS, RobotVecEnv, batch_envs
 
+#: Reads the positions of environments after a step from its dones and infos
+Positions: TypeAlias = Callable[[np.ndarray, Sequence[dict[str, Any]]], np.ndarray]
+#: Types of joints in MuJoCo
+FREE_JOINT, SLIDE_JOINT = 0, 2
 #: Wrappers that only record or render, which are left out
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
 #: Wrappers of vectorized environments that are left out, or made anew
@@ -124,26 +129,14 @@ def _layers(env: gym.Env) -> list[gym.Env]:
 
 def env_layout(env: VecEnv) -> MazeLayout | None:
     """Return the layout of environments that are mazes."""
-    layout = env.get_attr("layout", indices=0)[0] if env.has_attr("layout") else None
+    layout = attribute(env, "layout")
     return layout if isinstance(layout, MazeLayout) else None
 
 
 def robot_name(env: VecEnv) -> str | None:
     """Return the name of the robot of environments: walker, quadruped, jaco, ant or half_cheetah; ``None`` for others."""
-    return env.get_attr("robot_name", indices=0)[0] if env.has_attr("robot_name") else None
-
-
-def has_positions(env: VecEnv) -> bool:
-    """Check whether environments have a ``position`` that is (x, y) or (x, y, z)."""
-    return env.has_attr("position") and np.shape(env.get_attr("position", indices=0)[0]) in ((2,), (3,))
-
-
-def has_positions_to_play(env: VecEnv) -> bool:
-    """Like :func:`has_positions`, for environments that may be reset, as some have a ``position`` only then."""
-    if not env.has_attr("position") or env.get_attr("position", indices=0)[0] is None:
-        with frozen_statistics(env):
-            env.reset()
-    return has_positions(env)
+    name = attribute(env, "robot_name")
+    return name if isinstance(name, str) and name in HORIZONS else None
 
 
 def check_positions(found: bool) -> None:
@@ -154,23 +147,74 @@ def check_positions(found: bool) -> None:
         )
 
 
+def find_positions(env: VecEnv, infos: Sequence[dict[str, Any]]) -> Positions | None:
+    """
+    Find where environments tell their positions after a reset or a step: in the property ``position``, else in
+    ``info["x_position"]`` and ``info["y_position"]``, as Gymnasium's robots do, else in the root joints of a MuJoCo model.
+
+    :return: reads the positions after a step, shape ``(n_envs, 3)``, or 2 in a plane, from its dones and infos
+    """
+    told: list[Any] = [None] * env.num_envs
+
+    def of_infos(dones: np.ndarray, infos: Sequence[dict[str, Any]]) -> np.ndarray:
+        for idx, (done, info, of_reset) in enumerate(zip(dones, infos, env.unwrapped.reset_infos, strict=True)):
+            places = [told[idx], place_in(info), place_in(of_reset) if done else None]
+            told[idx] = [place for place in places if place is not None][-1]
+        return np.stack(told)
+
+    def of_joints(*_: Any) -> np.ndarray:
+        return np.stack([root_place(each.unwrapped) for each in env.unwrapped.envs])  # type: ignore[attr-defined]
+
+    own = attributes(env, "position")
+    if own and all(np.shape(place) in ((2,), (3,)) for place in own):
+        return lambda *_: env_positions(env)
+    for source in (of_infos, of_joints):
+        try:
+            source(np.zeros(env.num_envs, dtype=bool), infos)
+            return source
+        except Exception:  # environments hold anything by these names
+            continue
+    return None
+
+
 def env_positions(env: VecEnv) -> np.ndarray:
-    """Return the positions of environments (robots: torso; jaco: hand), shape ``(n_envs, 3)``, or 2 in a plane."""
+    """Return the property ``position`` of environments (robots: torso; jaco: hand), ``(n_envs, 3)``, or 2 in a plane."""
     positions = np.stack(env.get_attr("position"))
     if not np.isfinite(positions).all():
         raise ValueError("The position of an environment is not finite: end the episode before it diverges.")
     return positions
 
 
+def place_in(info: dict[str, Any]) -> np.ndarray | None:
+    """Read (x, y) from the info of a robot of Gymnasium; y = 0 for one that moves in a plane."""
+    try:
+        place = np.array([np.asarray(info.get(f"{axis}_position", 0.0), np.float64).item() for axis in "xy"])
+    except (TypeError, ValueError):  # info of other environments may hold anything by these names
+        return None
+    return place if "x_position" in info and np.isfinite(place).all() else None
+
+
+def root_place(env: Any) -> np.ndarray:
+    """Read (x, y) of the root of a MuJoCo model, which moves by a free joint, or along the axes of sliding ones."""
+    model, positions = env.model, env.data.qpos
+    if model.jnt_type[0] == FREE_JOINT:
+        return positions[:2].copy()
+    slides = (model.jnt_bodyid == model.jnt_bodyid[0]) & (model.jnt_type == SLIDE_JOINT)
+    axes = model.jnt_axis[slides, :2]  # (n_slides, 2)
+    assert axes.any(), "it stays where it is"
+    return positions[model.jnt_qposadr[slides]] @ axes
+
+
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Read from ``info["position"]`` where episodes ended, whose environments have been reset since.
+    Read from ``info["position"]``, or by :func:`place_in`, where episodes ended, whose environments have been reset since.
 
     Return the indices of those that tell, shape ``(n,)``, and their positions, shape ``(n, dim)``.
     """
+    ends = {idx: infos[idx].get("position", place_in(infos[idx])) for idx in np.flatnonzero(dones).tolist()}
     # Info of other environments may hold anything by this name
-    ended = [idx for idx in np.flatnonzero(dones).tolist() if getattr(infos[idx].get("position"), "shape", None) == (dim,)]
-    return np.array(ended, dtype=np.int64), np.array([infos[idx]["position"] for idx in ended]).reshape(-1, dim)
+    ends = {idx: end for idx, end in ends.items() if getattr(end, "shape", None) == (dim,)}
+    return np.array(list(ends), dtype=np.int64), np.array(list(ends.values())).reshape(-1, dim)
 
 
 def unnormalize(env: VecEnv, observations: np.ndarray) -> np.ndarray:
@@ -198,6 +242,5 @@ def _statistics(env: VecEnv) -> tuple[VecNormalize | None, Any]:
     found = unwrap_vec_normalize(env)
     if found is not None and (not found.norm_obs or isinstance(found.obs_rms, dict)):
         found = None
-    if has_wrappers(env) or not env.has_attr("observation_scale"):
-        return found, None
-    return found, env.get_attr("observation_scale", indices=0)[0]
+    scale = None if has_wrappers(env) else attribute(env, "observation_scale")
+    return found, scale if hasattr(scale, "unnormalize") else None

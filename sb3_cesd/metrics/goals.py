@@ -144,7 +144,7 @@ def zero_shot_goals(
     :param seed: seed of the starts
     :return: distances to the goals
     """
-    prepare_to_play(model, env, positions=True)
+    prepare_to_play(model, env)
     env.seed(int(seed))
     goal_observations = _goal_observations(model, env, goals)
     if goal_observations is None:

@@ -14,10 +14,10 @@ from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, check_play_spaces, gaussian_noise, play
 from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, transpose_like_training
 from sb3_cesd.metrics.environments import (
+    Positions,
     check_positions,
     end_positions,
-    env_positions,
-    has_positions_to_play,
+    find_positions,
     robot_name,
 )
 
@@ -29,6 +29,7 @@ class Recording(NamedTuple):
     positions: np.ndarray | None
     returns: np.ndarray
     lengths: np.ndarray
+    successes: np.ndarray
     frames: list[list[np.ndarray]]
 
 
@@ -44,6 +45,8 @@ class SkillRollouts(NamedTuple):
     :param observations: observations of the model, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
     :param positions: positions in the world [m], shape ``(n_skills, n_rollouts, n_steps + 1, 3)``, or 2 in the plane; ``None``
         if the environments have none
+    :param successes: ``info["is_success"]`` at the end, false where it is missing, shape ``(n_skills, n_rollouts)``; ``None``
+        if the environments never tell
     """
 
     states: np.ndarray
@@ -52,6 +55,7 @@ class SkillRollouts(NamedTuple):
     lengths: np.ndarray
     observations: np.ndarray
     positions: np.ndarray | None = None
+    successes: np.ndarray | None = None
 
     def per_state(self) -> tuple[np.ndarray, np.ndarray]:
         """List the states that no end of an episode repeats, shape ``(n, d)``, and the skill of each, shape ``(n,)``."""
@@ -104,7 +108,7 @@ def collect_rollouts(
 
     :param model: the model; for continuous skills, those that have an index are played
     :param env: environments without skill observations, normalised as the model expects. At the end of an episode they are
-        already reset: their position is then ``info["position"]``, if there is one, otherwise the previous one is repeated
+        already reset: their position is then that of its ``info``, if there is one, otherwise the previous one is repeated
     :param n_rollouts: number of rollouts per skill
     :param n_steps: length of a rollout; shorter if the episode ends
     :param noise_std: standard deviation of Gaussian noise on the actions, as a share of half their range, for stochastic
@@ -116,15 +120,15 @@ def collect_rollouts(
     :raises ValueError: if the environments have other spaces than those of the model or are not normalised as it expects
     """
     env = prepare_to_play(model, env)
-    with_positions = has_positions_to_play(env)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     skills = np.repeat(np.arange(model.n_skills), n_rollouts)
-    play: dict[str, Any] = {"deterministic": deterministic, "perturb": add_noise, "with_positions": with_positions}
+    play: dict[str, Any] = {"deterministic": deterministic, "perturb": add_noise}
     recorded = [skills, *_record_all(model, env, skills, n_steps, seed, reset_options, **play)]
     shape = (model.n_skills, n_rollouts)
     arrays: Any = [None if each is None else each.reshape(*shape, *each.shape[1:]) for each in recorded]
-    skills, observations, positions, returns, lengths = arrays
-    return SkillRollouts(observations, skills, returns, lengths, observations, positions)
+    skills, observations, positions, returns, lengths, successes = arrays
+    told = None if np.isnan(successes).all() else successes == 1
+    return SkillRollouts(observations, skills, returns, lengths, observations, positions, told)
 
 
 def _record_all(
@@ -136,7 +140,7 @@ def _record_all(
     reset_options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> list[Any]:
-    """Record an episode of each of some skills by :func:`record`: observations, positions, returns and lengths."""
+    """Record an episode of each of some skills by :func:`record`: all but the images."""
     if seed is not None:
         env.seed(int(seed))
     recordings = []
@@ -145,7 +149,7 @@ def _record_all(
         # Surplus environments in the last batch are played, but not recorded
         played = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch), axis=0)])
         recordings.append(record(model, env, played, n_steps, **kwargs))
-    columns = zip(*(recording[:4] for recording in recordings), strict=True)
+    columns = zip(*(recording[:5] for recording in recordings), strict=True)
     return [None if column[0] is None else np.concatenate(column)[: len(skills)] for column in columns]
 
 
@@ -169,10 +173,12 @@ def play_paths(
 
     :return: positions [m], shape ``(n_skills, n_steps + 1, 3)``; after the end of an episode the last one is repeated
     """
-    return _record_all(model, prepare_to_play(model, env, positions=True), skills, n_steps, seed, with_positions=True)[1]
+    positions = _record_all(model, prepare_to_play(model, env), skills, n_steps, seed)[1]
+    check_positions(positions is not None)
+    return positions
 
 
-def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> VecEnv:
+def prepare_to_play(model: SkillModel, env: VecEnv) -> VecEnv:
     """Check environments, and return them as the model observes them. In those of its training, ``learn`` then starts anew."""
     env = as_model_observes(env, model)
     if hasattr(model, "plain_space"):
@@ -182,8 +188,6 @@ def prepare_to_play(model: SkillModel, env: VecEnv, positions: bool = False) -> 
     training_env = getattr(model, "env", None)
     if training_env is not None and training_env.unwrapped is env.unwrapped:
         model.end_episodes()  # type: ignore[attr-defined]
-    if positions:
-        check_positions(has_positions_to_play(env))
     return env
 
 
@@ -199,7 +203,6 @@ def record(
     n_steps: int,
     deterministic: bool = True,
     perturb: Callable[[np.ndarray], np.ndarray] | None = None,
-    with_positions: bool = False,
     frame_steps: Collection[int] = (),
 ) -> Recording:
     """
@@ -210,8 +213,10 @@ def record(
     """
     seen: list[np.ndarray] = []
     positions: list[np.ndarray] = []
+    read_positions: Positions | None = None
     frames: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
     returns, lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
+    successes = np.full(env.num_envs, np.nan)
     over = np.zeros(env.num_envs, dtype=bool)
     with frozen_statistics(env):
         for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
@@ -219,9 +224,12 @@ def record(
             seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
             # At the end of an episode, position and image already belong to the next one
             left = over | moment.dones
-            if with_positions:
-                position = env_positions(env)
-                position = np.where(left[:, None], positions[-1], position) if step > 0 else position
+            if step <= 1 and read_positions is None:
+                # Some environments tell them after a step only
+                read_positions = find_positions(env, moment.infos)
+            if read_positions is not None:
+                position = read_positions(moment.dones, moment.infos)
+                position = np.where(left[:, None], positions[-1], position) if positions else position
                 ended, ends = end_positions(moment.dones & ~over, moment.infos, position.shape[1])
                 position[ended] = ends
                 positions.append(position)
@@ -231,11 +239,13 @@ def record(
                     frames[idx].append(np.asarray(images[idx]))
             returns += np.where(over, 0.0, moment.rewards)
             lengths += ~over & (step > 0)
+            for idx in np.flatnonzero(~over):
+                successes[idx] = moment.infos[idx].get("is_success", successes[idx])
             over = left
             if over.all():
                 break
-    paths = _repeat_last(positions, n_steps + 1) if positions else None
-    return Recording(_repeat_last(seen, n_steps + 1), paths, returns, lengths, frames)
+    paths = _repeat_last(positions[: len(seen) - len(positions)] + positions, n_steps + 1) if positions else None
+    return Recording(_repeat_last(seen, n_steps + 1), paths, returns, lengths, successes, frames)
 
 
 def _repeat_last(states: list[np.ndarray], n_states: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.observations import moving_averages
 from sb3_cesd.common.playing import SkillModel
-from sb3_cesd.common.vec_env import episode_length
+from sb3_cesd.common.vec_env import attribute, episode_length
 from sb3_cesd.envs.mazes.layouts import MazeLayout
 from sb3_cesd.metrics.environments import env_layout, has_wrappers, robot_name, unnormalize
 from sb3_cesd.metrics.measures import (
@@ -129,7 +129,7 @@ def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> Skill
     model, n_steps = RandomActions(env.action_space, seed), rollouts.states.shape[2] - 1
     random = collect_rollouts(model, env, N_RANDOM // model.n_skills, n_steps, seed=seed)
     raw, raw_random = (each._replace(observations=unnormalize(env, each.observations)) for each in (rollouts, random))
-    return skill_motion(raw, raw_random, robot, 1.0 if robot is None else float(env.get_attr("dt", indices=0)[0]))
+    return skill_motion(raw, raw_random, robot, 1.0 if robot is None else float(attribute(env, "dt")))
 
 
 def play_and_measure(
@@ -145,9 +145,9 @@ def play_and_measure(
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
     :return: metrics by name, and the rollouts. Metrics are ``knn_accuracy`` and ``particle_entropy`` of observations; where
         there are positions ``policy_coverage`` (share of the free bins of a maze, or number of bins of 1 m, for an arm 0.1 m),
-        ``mutual_information`` [nats] and ``knn_accuracy_places``; for a model with clusters ``on_cluster_share`` and
-        ``cluster_size_entropy`` [nats]; outside mazes ``knn_accuracy_standardized`` and ``moving_share``, and for a robot
-        ``torso_speed`` (arm: ``hand_speed``), the median over skills [m/s]
+        ``mutual_information`` [nats] and, outside mazes, ``knn_accuracy_places``; for a model with clusters
+        ``on_cluster_share`` and ``cluster_size_entropy`` [nats]; outside mazes ``knn_accuracy_standardized`` and
+        ``moving_share``, and for a robot ``torso_speed`` (arm: ``hand_speed``), the median over skills [m/s]
     """
     # Random actions are compared with the skills, too
     env = as_model_observes(env, model)
@@ -183,8 +183,9 @@ def skill_metrics(
         metrics["knn_accuracy_standardized"] = knn_accuracy(seen.states, lengths, standardize=True)
     if rollouts.positions is not None:
         coverage = float(torso_coverage(states, bin_size)) if layout is None else maze_coverage(states, layout)
+        if layout is None:
+            metrics["knn_accuracy_places"] = knn_accuracy(thinned.states, lengths)
         information = plug_in_mutual_information(states, skills, bin_size if layout is None else MAZE_BIN)
-        metrics["knn_accuracy_places"] = knn_accuracy(thinned.states, lengths)
         metrics |= {"policy_coverage": coverage, "mutual_information": information}
     if clusters is not None:
         metrics["on_cluster_share"] = on_cluster_share(clusters, skills)

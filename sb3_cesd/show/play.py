@@ -12,7 +12,6 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.export import ExportedPolicy
-from sb3_cesd.metrics.environments import has_positions_to_play
 from sb3_cesd.metrics.rollouts import record
 from sb3_cesd.show.environments import PlayEnvs
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -67,7 +66,7 @@ class SkillRollout(NamedTuple):
     :param episode_return: sum of the rewards of the environment
     :param observations: observations of the model, shape ``(n_steps + 1, obs_dim)``
     :param positions: positions in the world [m], shape ``(n_steps + 1, 3)``, with z = 0 in the plane; ``None`` if the
-        environment has no ``position``
+        environment tells none
     :param frames: images, equally spaced in time, each of shape ``(height, width, 3)``; empty if it can't render
     """
 
@@ -92,11 +91,10 @@ def play_all(
     side = LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY
     rollouts = []
     with envs.opened(render=n_frames > 0) as env:
-        has_positions = has_positions_to_play(env)
         for skill, label in enumerate(labels):
             env.seed(seed)
             frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist())
-            recording = record(model, env, skill, n_steps, with_positions=has_positions, frame_steps=frame_steps)
+            recording = record(model, env, skill, n_steps, frame_steps=frame_steps)
             n_states = recording.lengths[0] + 1
             positions = None
             if recording.positions is not None:

@@ -103,6 +103,10 @@ def show_skills(
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     rollouts, problem = play_all(chosen, envs, labels, n_steps or usual_steps, seed, n_images)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
+    if getattr(model, "_n_updates", 1) == 0:
+        notes.append(
+            "Nothing was learned, as training ended without an update: train for more steps, or lower learning_starts."
+        )
 
     play: dict[str, Any] = {
         "n_rollouts": usual_rollouts if n_rollouts is None else n_rollouts,

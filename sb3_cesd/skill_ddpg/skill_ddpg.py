@@ -32,6 +32,7 @@ from sb3_cesd.common.observations import (
     Observation,
     TensorObservation,
     add_skill,
+    arrays_of,
     entries_of,
     plain_form,
     plain_space,
@@ -42,7 +43,13 @@ from sb3_cesd.common.skill_clock import SkillClock, SkillTurns
 from sb3_cesd.common.skills import SkillName, SkillSpace, best_of, make_skill_space
 from sb3_cesd.common.torch_layers import frozen, minimum, polyak_update, select
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, add_skills_to_evaluation
+from sb3_cesd.common.vec_env import (
+    VecSkillObservation,
+    add_skill_observation,
+    add_skills_to_evaluation,
+    as_arrays,
+    last_observations,
+)
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
@@ -529,6 +536,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         :return: the trained model
         :raises TrainingDiverged: if a loss, the intrinsic reward or an action is not finite
         """
+        n_updates = self._n_updates
         try:
             super().learn(
                 total_timesteps, callback, log_interval, tb_log_name or type(self).__name__, reset_num_timesteps, progress_bar
@@ -537,6 +545,11 @@ class SkillDDPG(OffPolicyAlgorithm):
             # Only steps of learn count as those of the warm-up, not those of an evaluation
             self._clock.turns = None
         self._mean_logs.flush(self.logger)
+        if self._n_updates == n_updates:
+            warnings.warn(
+                f"Nothing was learned, as learn ended at step {self.num_timesteps} without an update: train for more steps, or "
+                f"lower learning_starts ({self.learning_starts})."
+            )
         return self
 
     def _setup_learn(
@@ -629,19 +642,15 @@ class SkillDDPG(OffPolicyAlgorithm):
         """Store the unnormalised transition with the skill that was followed in it, if its numbers are finite."""
         assert isinstance(self._last_obs, dict) and self.env is not None
         vectors = self._last_obs[SKILL]
-        obs, next_obs = entries_of(self._last_obs), entries_of(new_obs)
+        obs, original_obs = self._last_obs, new_obs
         if self._vec_normalize_env is not None:
-            obs = entries_of(self._last_original_obs)  # type: ignore[arg-type]
-            self._last_original_obs = self._vec_normalize_env.get_original_obs()
-            next_obs = entries_of(self._last_original_obs)
+            obs, original_obs = self._last_original_obs, self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
+            self._last_original_obs = original_obs  # type: ignore[assignment]
             reward = self._vec_normalize_env.get_original_reward()
-        terminal_obs = {name: value.copy() for name, value in next_obs.items()}
-        for idx in np.nonzero(dones)[0]:
-            self.n_diverged_simulations += "physics_warnings" in infos[idx]
-            if infos[idx].get("terminal_observation") is not None:
-                for name, value in self._unnormalized(infos[idx]["terminal_observation"]).items():
-                    is_integer = terminal_obs[name].dtype.kind in "iu"
-                    terminal_obs[name][idx] = np.rint(value) if is_integer else value
+        # Wrappers around VecSkillObservation may return other types, too
+        next_obs, reward, dones, infos = as_arrays(original_obs, reward, dones, infos)
+        terminal_obs = last_observations(next_obs, dones, infos, self._unnormalized)
+        self.n_diverged_simulations += sum("physics_warnings" in infos[idx] for idx in np.flatnonzero(dones))
         checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
         checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
         checks.check_finite(self.env, "reward", reward, self.num_timesteps)
@@ -657,7 +666,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
         """Undo what ``VecNormalize`` did to an observation of one environment, and remove the skill."""
-        entries = entries_of(observation)
+        entries = arrays_of(observation)
         return entries if self._vec_normalize_env is None else unnormalize_entries(self._vec_normalize_env, entries)
 
     def end_episodes(self) -> None:

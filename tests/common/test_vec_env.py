@@ -90,7 +90,7 @@ def test_observations_and_infos_always_name_who_acts(skill_type, kwargs):
         acting, (obs, _, dones, infos) = obs["skill"], env.step(np.zeros((2, 1)))
         seen.append(acting)
         for idx in range(2):
-            assert (infos[idx]["skill"] == space.decode(acting[idx])).all()
+            assert (infos[idx]["followed_skill"] == space.decode(acting[idx])).all()
             if dones[idx]:
                 assert (infos[idx]["terminal_observation"]["skill"] == acting[idx]).all()
     n_seen = len(np.unique(np.concatenate(seen), axis=0))
@@ -196,4 +196,7 @@ def test_copies_go_on_alike(clone, space):
     for _ in range(12):
         (obs, *_, infos), (twin_obs, *_, twin_infos) = env.step(np.zeros((2, 1))), twin.step(np.zeros((2, 1)))
         assert obs.keys() == twin_obs.keys() and all((obs[name] == twin_obs[name]).all() for name in obs)
-        assert all(np.array_equal(ours["skill"], theirs["skill"]) for ours, theirs in zip(infos, twin_infos, strict=True))
+        assert all(
+            np.array_equal(ours["followed_skill"], theirs["followed_skill"])
+            for ours, theirs in zip(infos, twin_infos, strict=True)
+        )

@@ -120,7 +120,7 @@ def test_it_acts_as_soon_as_it_is_chosen(pretrained, finetune, wrap, best):
     acting = []
 
     def note(local, _):
-        acting.append([info["skill"] for info in local["infos"]])
+        acting.append([info["followed_skill"] for info in local["infos"]])
         return True
 
     model.learn(400, note)

@@ -36,7 +36,7 @@ class Witness(BaseCallback):
 
     def _on_step(self):
         observed = self.model._last_obs
-        told = np.stack([info["skill"] for info in self.locals["infos"]])
+        told = np.stack([info["followed_skill"] for info in self.locals["infos"]])
         assert (self.model.skill_space.decode(observed["skill"]) == told).all(), "infos name whom the observation named"
         expected = self.model.policy.predict(observed["observation"], skill=told)[0]
         np.testing.assert_allclose(self.locals["actions"], expected, atol=1e-6)
