@@ -206,7 +206,7 @@ class SkillEvalCallback(EvalCallback):
         super().__init__(eval_env, n_eval_episodes=n_eval_episodes or FEW_EPISODES, **kwargs)
         self._n_skill_episodes = n_eval_episodes or N_EPISODES
         #: Metrics of all evaluations by name; as the other lists, they are kept in the next call of ``learn``
-        self.evaluations_metrics: dict[str, list[float]] = {}
+        self.evaluations_metrics: dict[str, list[Any]] = {}
 
     def on_metrics(self, metrics: dict[str, float]) -> None:
         """Hook for subclasses, called with the metrics by name after each evaluation."""
@@ -226,7 +226,7 @@ class SkillEvalCallback(EvalCallback):
         metrics["mean_reward"] = float(rollouts.returns.mean())
         if rollouts.successes is not None:
             metrics["success_rate"] = float(rollouts.successes.mean())
-            self.evaluations_successes.append(rollouts.successes.ravel().tolist())
+            self.evaluations_metrics.setdefault("successes", []).append(rollouts.successes.ravel().tolist())
         self._write(metrics, rollouts.returns.ravel(), rollouts.lengths.ravel())
         self.on_metrics(metrics)
         self.last_mean_reward = metrics["skill_score"]
@@ -265,6 +265,5 @@ class SkillEvalCallback(EvalCallback):
                     timesteps=self.evaluations_timesteps,
                     results=self.evaluations_results,
                     ep_lengths=self.evaluations_length,
-                    **({"successes": self.evaluations_successes} if self.evaluations_successes else {}),
                     **self.evaluations_metrics,  # type: ignore[arg-type]
                 )

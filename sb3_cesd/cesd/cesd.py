@@ -261,8 +261,8 @@ class CeSD(SkillDDPG):
         intrinsic = super()._make_intrinsic()
         if isinstance(intrinsic, CeSDReward) and intrinsic.entropy.k * self.n_skills >= self.batch_size:
             warnings.warn(
-                f"A cluster has about batch_size / n_skills = {self.batch_size // self.n_skills} states of a batch, and no reward "
-                f"unless they are more than k={intrinsic.entropy.k}: raise batch_size, or lower k in entropy_kwargs or n_skills."
+                f"Clusters of k={intrinsic.entropy.k} states of a batch or fewer get no reward, and batch_size / n_skills = "
+                f"{self.batch_size // self.n_skills}: raise batch_size, or lower n_skills, or k in entropy_kwargs."
             )
         return intrinsic
 

@@ -1,6 +1,7 @@
 """The loop in which skills act without learning."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,7 +62,7 @@ def play(
     yield Moment(plain_form(entries), nothing, nothing.astype(bool), list(env.unwrapped.reset_infos))  # type: ignore[arg-type]
     while True:
         actions, _ = model.predict(plain_form(entries), deterministic=deterministic, skill=skill)
-        ask(env, lambda: env.step_async(actions if perturb is None else perturb(actions)))
+        ask(env, partial(env.step_async, actions if perturb is None else perturb(actions)))
         entries, rewards, dones, infos = as_arrays(*ask(env, env.step_wait))
         if normalize is not None:
             rewards = normalize.get_original_reward()

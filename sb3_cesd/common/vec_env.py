@@ -1,5 +1,6 @@
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
@@ -130,33 +131,23 @@ def add_skill_observation(
     return env
 
 
-def as_arrays(
-    observations: Any, rewards: Any, dones: Any, infos: Any
-) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[dict[str, Any]]]:
+def as_arrays(observations: Any, rewards: Any, dones: Any, infos: Any) -> tuple[dict, np.ndarray, np.ndarray, list[dict]]:
     """
     Convert what a step of environments returned, whatever its types, to arrays of known types, and copy its infos.
 
     :return: entries of the observations without the skill, rewards, float32, dones, bool, shape ``(n_envs,)``, and infos
     """
     # Environments may share one dictionary, or keep theirs
-    infos = [dict(info) for info in infos]
-    for info in infos:
-        if "TimeLimit.truncated" in info:
-            info["TimeLimit.truncated"] = bool(np.any(info["TimeLimit.truncated"]))
-    n_envs = len(infos)
-    rewards, dones = np.asarray(rewards, np.float32).reshape(n_envs), np.asarray(dones, bool).reshape(n_envs)
-    return arrays_of(observations), rewards, dones, infos
+    infos = [{**info, "TimeLimit.truncated": bool(np.any(info.get("TimeLimit.truncated", False)))} for info in infos]
+    return arrays_of(observations), np.ravel(rewards).astype(np.float32), np.ravel(dones).astype(bool), infos
 
 
 def last_observations(
-    entries: dict[str, np.ndarray],
-    dones: np.ndarray,
-    infos: Sequence[dict[str, Any]],
-    convert: Callable[[Any], dict[str, np.ndarray]] = arrays_of,
+    entries: dict[str, np.ndarray], dones: np.ndarray, infos: list[dict], convert: Callable[[Any], dict] = arrays_of
 ) -> dict[str, np.ndarray]:
     """Replace the first observation of a new episode by the last one of the episode before, where ``infos`` hold it."""
     entries = {name: values.copy() for name, values in entries.items()}
-    for idx in np.flatnonzero(dones):
+    for idx in np.flatnonzero(dones).tolist():
         if infos[idx].get("terminal_observation") is not None:
             for name, value in convert(infos[idx]["terminal_observation"]).items():
                 entries[name][idx] = np.rint(value) if entries[name].dtype.kind in "iu" else value
@@ -170,48 +161,45 @@ def ask(env: VecEnv, question: Callable[[], T]) -> T:
         return question()
     processes = {process.sentinel: process for process in base.processes}
     for remote in base.remotes if base.waiting else ():
-        if not remote.poll():
-            connection.wait([remote, *processes])
-    dead = connection.wait(processes, timeout=0)
-    if not dead:
-        try:
+        connection.wait([remote, *processes])
+    if not connection.wait(processes, timeout=0):
+        with suppress(EOFError, ConnectionError):
             return question()
-        except (EOFError, ConnectionError):
-            dead = connection.wait(processes, timeout=10)
-            if not dead:
-                raise
-    base.closed = True  # close() would wait for it, too
+    died = processes[connection.wait(processes, timeout=10)[0]]  # type: ignore[index]
     for process in base.processes:
-        process.terminate()
-    died = processes[dead[0]]  # type: ignore[index]
-    died.join()
+        process.kill()
+        process.join()
+    base.closed = True  # close() would wait for it, too
     raise RuntimeError(
-        f"Process {died.pid} of SubprocVecEnv, environment {base.processes.index(died)}, has died (exit code {died.exitcode}): "
-        "its output tells why. If memory ran out, use fewer environments or a smaller buffer_size."
+        f"Environment {base.processes.index(died)} of SubprocVecEnv has died (process {died.pid}, exit code {died.exitcode}): "
+        "its output tells why. If memory ran out, use fewer environments."
     )
 
 
 class Sendable:
-    """Asks wrappers, in a process of ``SubprocVecEnv``, for an attribute that can be sent: the process would die of others."""
+    """Asks in a process of ``SubprocVecEnv`` whether an attribute can be sent: the process would die of another."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.answer: bool | None = None
 
     def __instancecheck__(self, env: Any) -> bool:
-        try:
-            return bool(ForkingPickler.dumps(env.get_wrapper_attr(self.name)))
-        except Exception:  # properties and pickles raise anything
-            return False
+        if self.answer is None:  # the outermost wrapper is asked first
+            try:
+                self.answer = bool(ForkingPickler.dumps(env.get_wrapper_attr(self.name)))
+            except Exception:  # properties and pickles raise anything
+                self.answer = False
+        return self.answer
 
 
 def attributes(env: VecEnv, name: str, indices: VecEnvIndices = None) -> list[Any]:
     """Get an attribute of environments; empty if they have none, or can't be asked for whatever reason."""
     try:
-        if isinstance(env.unwrapped, SubprocVecEnv):
-            # An environment without any wrapper can't be asked first whether it can answer
-            wrapped = all(env.env_is_wrapped(gym.Wrapper, indices))
-            if not (all(env.env_is_wrapped(Sendable(name), indices)) if wrapped else env.has_attr(name)):  # type: ignore
-                return []
+        if isinstance(env.unwrapped, SubprocVecEnv) and not all(env.env_is_wrapped(Sendable(name), indices)):  # type: ignore
+            # An environment without any wrapper can't be asked beforehand
+            return (
+                [] if any(env.env_is_wrapped(gym.Wrapper, indices)) or not env.has_attr(name) else env.get_attr(name, indices)
+            )
         return list(env.get_attr(name, indices))
     except Exception:  # VecEnvs raise anything
         return []

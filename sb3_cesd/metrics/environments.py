@@ -158,8 +158,8 @@ def find_positions(env: VecEnv, infos: Sequence[dict[str, Any]]) -> Positions | 
 
     def of_infos(dones: np.ndarray, infos: Sequence[dict[str, Any]]) -> np.ndarray:
         for idx, (done, info, of_reset) in enumerate(zip(dones, infos, env.unwrapped.reset_infos, strict=True)):
-            places = [told[idx], place_in(info), place_in(of_reset) if done else None]
-            told[idx] = [place for place in places if place is not None][-1]
+            places = place_in(of_reset) if done else None, place_in(info), told[idx]
+            told[idx] = next(place for place in places if place is not None)
         return np.stack(told)
 
     def of_joints(*_: Any) -> np.ndarray:

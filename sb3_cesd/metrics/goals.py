@@ -9,13 +9,7 @@ from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.observations import entries_of, plain_form
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import frozen_statistics
-from sb3_cesd.metrics.environments import (
-    env_layout,
-    has_wrappers,
-    normalize,
-    robot_name,
-    unnormalize,
-)
+from sb3_cesd.metrics.environments import env_layout, has_wrappers, normalize, robot_name, unnormalize
 from sb3_cesd.metrics.measures import torso_coverage
 from sb3_cesd.metrics.rollouts import play_paths, prepare_to_play
 

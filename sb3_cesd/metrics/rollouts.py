@@ -13,13 +13,7 @@ from sb3_cesd.common.arguments import NonNegative, PositiveInt, checked
 from sb3_cesd.common.observations import Observation, plain_space, to_states
 from sb3_cesd.common.playing import SkillModel, check_play_spaces, gaussian_noise, play
 from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, transpose_like_training
-from sb3_cesd.metrics.environments import (
-    Positions,
-    check_positions,
-    end_positions,
-    find_positions,
-    robot_name,
-)
+from sb3_cesd.metrics.environments import Positions, check_positions, end_positions, find_positions, robot_name
 
 
 class Recording(NamedTuple):
@@ -239,7 +233,7 @@ def record(
                     frames[idx].append(np.asarray(images[idx]))
             returns += np.where(over, 0.0, moment.rewards)
             lengths += ~over & (step > 0)
-            for idx in np.flatnonzero(~over):
+            for idx in np.flatnonzero(~over).tolist():
                 successes[idx] = moment.infos[idx].get("is_success", successes[idx])
             over = left
             if over.all():

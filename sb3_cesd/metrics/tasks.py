@@ -9,35 +9,22 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import check_statistics_fit, normalize_like_training
-from sb3_cesd.envs.registration import HORIZONS, ROBOTS
+from sb3_cesd.envs.registration import HORIZONS, ROBOTS, TASK_IDS
 from sb3_cesd.envs.robots.vec_env import make_batched
 from sb3_cesd.metrics.rollouts import collect_rollouts
 
-#: Returns of experts, by which the Unsupervised Reinforcement Learning Benchmark normalises scores
-EXPERT_RETURNS = {
-    "WalkerStand-v0": 984.0,
-    "WalkerWalk-v0": 971.0,
-    "WalkerRun-v0": 796.0,
-    "WalkerFlip-v0": 799.0,
-    "QuadrupedStand-v0": 920.0,
-    "QuadrupedWalk-v0": 866.0,
-    "QuadrupedRun-v0": 888.0,
-    "QuadrupedJump-v0": 888.0,
-    "JacoReachTopLeft-v0": 191.0,
-    "JacoReachTopRight-v0": 223.0,
-    "JacoReachBottomLeft-v0": 193.0,
-    "JacoReachBottomRight-v0": 203.0,
-}
+#: Returns of experts, by which the Unsupervised Reinforcement Learning Benchmark normalises scores, in the order of the tasks
+EXPERT_RETURNS = dict(zip(TASK_IDS, (984, 971, 796, 799, 920, 866, 888, 888, 191, 223, 193, 203), strict=True))
 
 
 def tasks_of(env_id: str) -> dict[str, str]:
     """List the tasks of a robot: task -> id of the environment."""
     env_id = env_id.rpartition(":")[2]  # without the module that registers it
     if env_id not in ROBOTS:
-        known = ", ".join(name for name in ROBOTS if name not in EXPERT_RETURNS)
+        known = ", ".join(name for name in ROBOTS if name not in TASK_IDS)
         raise ValueError(f"The environment {env_id!r} is not a robot with tasks: pass one of {known}.")
     domain, _ = ROBOTS[env_id]
-    return {ROBOTS[name][1]: name for name in EXPERT_RETURNS if ROBOTS[name][0] == domain}
+    return {task: name for name, (of_domain, task) in TASK_IDS.items() if of_domain == domain}
 
 
 @checked

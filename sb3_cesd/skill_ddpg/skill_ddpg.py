@@ -547,8 +547,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._mean_logs.flush(self.logger)
         if self._n_updates == n_updates:
             warnings.warn(
-                f"Nothing was learned, as learn ended at step {self.num_timesteps} without an update: train for more steps, or "
-                f"lower learning_starts ({self.learning_starts})."
+                f"Nothing was learned, as learn ended at step {self.num_timesteps} without an update: train for more steps, "
+                f"or lower learning_starts ({self.learning_starts})."
             )
         return self
 

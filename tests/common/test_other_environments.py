@@ -6,13 +6,14 @@ import signal
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers import TransformObservation
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper
 
 from sb3_cesd import DIAYN
 from sb3_cesd.callbacks import SkillEvalCallback, SkillMetricsCallback
-from sb3_cesd.common.vec_env import VecSkillObservation, env_spec
+from sb3_cesd.common.vec_env import VecSkillObservation, attributes, env_spec
 from sb3_cesd.metrics import play_and_score
 from sb3_cesd.metrics.environments import env_layout, find_positions, robot_name
 
@@ -124,11 +125,20 @@ def test_callbacks_run_where_environments_tell_nothing(make_env, tmp_path):
         each.close()
 
 
-@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_asking_a_process_does_not_end_it():
+    """The spec of the outer wrapper holds a lambda, those of the inner ones do not."""
+    wrapped = {"wrapper_class": lambda env: TransformObservation(env, lambda observation: observation, None)}
+    env = make_vec_env("Pendulum-v1", 2, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "fork"}, **wrapped)
+    assert env_spec(env) is None and attributes(env, "max_torque") == [2.0, 2.0] and attributes(env, "robot_name") == []
+    assert env.reset().shape == (2, 3)
+    env.close()
+
+
+@pytest.mark.parametrize("start_method", ["fork", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_a_process_that_has_died_is_named_and_not_waited_for(start_method):
     env = make_vec_env("Pendulum-v1", 2, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": start_method})
     model = make_small(DIAYN, env).learn(80)
     os.kill(env.processes[1].pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=f"Process {env.processes[1].pid} .* environment 1, has died"):
+    with pytest.raises(RuntimeError, match=f"Environment 1 .* has died .process {env.processes[1].pid}, exit code -9"):
         model.learn(80, reset_num_timesteps=False)
     env.close()

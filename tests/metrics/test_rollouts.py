@@ -25,7 +25,8 @@ from sb3_cesd.metrics import (
     skill_score,
     zero_shot_goals,
 )
-from sb3_cesd.metrics.rollouts import record
+from sb3_cesd.metrics.environments import find_positions
+from sb3_cesd.metrics.rollouts import RandomActions, record
 
 
 @pytest.mark.parametrize("n_envs", [1, 5, 12, 40])
@@ -98,6 +99,27 @@ def test_episodes_that_end_early_are_not_continued(monkeypatch):
     monkeypatch.setattr(Countdown, "says", None)
     told = collect_rollouts(Patience(), env, n_rollouts=1, n_steps=5)
     assert (told.positions[..., 0] == rollouts.states[..., 0]).all()
+
+
+@pytest.mark.parametrize("env_id", ["Ant-v5", "HalfCheetah-v5", "Humanoid-v5", "Walker2d-v5", "Ant-v4"])
+def test_robots_of_gymnasium_have_places(env_id):
+    """By their infos, also at the end of an episode, and otherwise by their root joints."""
+    env = make_vec_env(env_id, 2, env_kwargs={"max_episode_steps": 20})
+    seen = [[], []]
+    for each, path in zip(env.envs, seen, strict=True):
+        step = each.unwrapped.step
+        each.unwrapped.step = lambda action, each=each, path=path, step=step: [step(action), path.append(root(each))][0]
+    rollouts = collect_rollouts(RandomActions(env.action_space), env, 1, 20, seed=0)
+    for skill, path in enumerate(seen):
+        length = rollouts.lengths[skill, 0]
+        assert rollouts.positions[skill, 0, 1 : length + 1] == pytest.approx(np.array(path[:length]), abs=0.05)
+    env.reset()
+    assert find_positions(env, [{}, {}])(None, None) == pytest.approx(np.array([root(each) for each in env.envs]))
+
+
+def root(env):
+    x, y = env.unwrapped.data.qpos[:2]
+    return [x, y if env.unwrapped.model.jnt_type[0] == 0 else 0.0]
 
 
 def test_playing_stops_once_all_episodes_have_ended_and_so_do_images():

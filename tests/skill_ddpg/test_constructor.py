@@ -1,13 +1,14 @@
 """One list of arguments for all methods, none of which is lost on the way, and the class of the policy by its name."""
 
 import inspect
+import warnings
 
 import pytest
 from every_method import every_method
 from small import make_small
 from tuning import saved
 
-from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG
+from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG, show_skills
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments
 
@@ -104,3 +105,17 @@ def test_a_buffer_may_relabel_in_its_own_way(method, tmp_path):
     loaded.load_replay_buffer(tmp_path / "buffer")
     assert "reward_module" not in loaded.replay_buffer.__getstate__() and type(loaded.replay_buffer) is Doubled
     assert loaded.learn(40, reset_num_timesteps=False).replay_buffer.n_relabelled > model.replay_buffer.n_relabelled
+
+
+def test_what_learns_nothing_warns():
+    model = make_small(DIAYN, learning_starts=40)
+    with pytest.warns(UserWarning, match="at step 20 without an update.*lower learning_starts .40"):
+        model.learn(20)
+    assert "Nothing was learned" in str(show_skills(model, n_steps=2, n_rollouts=0, n_frames=0, video=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model.learn(60)
+        assert "Nothing was learned" not in str(show_skills(model, n_steps=2, n_rollouts=0, n_frames=0, video=False))
+        make_small(CeSD, intrinsic_kwargs={"entropy_kwargs": {"k": 7}})
+    with pytest.warns(UserWarning, match="batch_size / n_skills = 8: raise batch_size"):
+        make_small(CeSD, intrinsic_kwargs={"entropy_kwargs": {"k": 8}})

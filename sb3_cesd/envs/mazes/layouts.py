@@ -15,17 +15,6 @@ from sb3_cesd.common.arguments import check_value
 
 #: Length of an episode, in steps
 HORIZON = 50
-#: Id -> name of the layout
-MAZES: dict[str, str] = {
-    "MazeSquareA-v0": "square_a",
-    "MazeSquareB-v0": "square_b",
-    "MazeSquareC-v0": "square_c",
-    "MazeSquareD-v0": "square_d",
-    "MazeTree-v0": "tree",
-    "MazeBottleneck-v0": "bottleneck",
-    "MazeCorridor-v0": "corridor",
-}
-
 #: Coordinate of walls on one axis -> ranges they span on the other axis
 Walls = Mapping[float, Sequence[tuple[float, float]]]
 
@@ -139,49 +128,27 @@ def _mirrored(walls: Walls) -> Walls:
     return {**walls, **{-x: spans for x, spans in walls.items()}}
 
 
+#: Outer walls that three mazes share: at the left and right, and between the ends of corridors at the top
+SIDES: Walls = dict.fromkeys((-0.5, 4.5), ((-4.5, 0.5),))
+ENTRANCES = [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)]
+#: Outer walls of the bottleneck, on either axis
+BOX: Walls = dict.fromkeys((-0.5, 9.5), ((-0.5, 9.5),))
 #: Layouts by the name that the environments take
 LAYOUTS: dict[str, MazeLayout] = {
     "square_a": MazeLayout(
         name="square_a",
-        horizontal={
-            -4.5: [(-0.5, 4.5)],
-            -3.5: [(0.5, 3.5)],
-            -2.5: [(0.5, 2.5)],
-            -1.5: [(0.5, 1.5)],
-            0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)],
-        },
-        vertical={
-            -0.5: [(-4.5, 0.5)],
-            0.5: [(-3.5, -2.5), (-1.5, 0.5)],
-            1.5: [(-1.5, 0.5)],
-            2.5: [(-2.5, 0.5)],
-            3.5: [(-3.5, 0.5)],
-            4.5: [(-4.5, 0.5)],
-        },
+        horizontal={-4.5: [(-0.5, 4.5)], **{-y - 0.5: [(0.5, y + 0.5)] for y in (1, 2, 3)}, 0.5: ENTRANCES},
+        vertical={**SIDES, 0.5: [(-3.5, -2.5), (-1.5, 0.5)], **{x + 0.5: [(-x - 0.5, 0.5)] for x in (1, 2, 3)}},
     ),
     "square_b": MazeLayout(
         name="square_b",
-        horizontal={-4.5: [(-0.5, 4.5)], -3.5: [(0.5, 1.5), (2.5, 3.5)], 0.5: [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)]},
-        vertical={
-            -0.5: [(-4.5, 0.5)],
-            0.5: [(-3.5, 0.5)],
-            1.5: [(-3.5, 0.5)],
-            2.5: [(-3.5, 0.5)],
-            3.5: [(-3.5, 0.5)],
-            4.5: [(-4.5, 0.5)],
-        },
+        horizontal={-4.5: [(-0.5, 4.5)], -3.5: [(0.5, 1.5), (2.5, 3.5)], 0.5: ENTRANCES},
+        vertical={**SIDES, **dict.fromkeys((0.5, 1.5, 2.5, 3.5), ((-3.5, 0.5),))},
     ),
     "square_c": MazeLayout(
         name="square_c",
         horizontal={-4.5: [(-0.5, 2.5), (3.5, 4.5)], -3.5: [(0.5, 1.5)], -0.5: [(2.5, 3.5)], 0.5: [(-0.5, 0.5), (1.5, 4.5)]},
-        vertical={
-            -0.5: [(-4.5, 0.5)],
-            0.5: [(-3.5, 0.5)],
-            1.5: [(-3.5, 0.5)],
-            2.5: [(-4.5, -0.5)],
-            3.5: [(-4.5, -0.5)],
-            4.5: [(-4.5, 0.5)],
-        },
+        vertical={**SIDES, **dict.fromkeys((0.5, 1.5), ((-3.5, 0.5),)), **dict.fromkeys((2.5, 3.5), ((-4.5, -0.5),))},
     ),
     "square_d": MazeLayout(
         name="square_d",
@@ -205,33 +172,15 @@ LAYOUTS: dict[str, MazeLayout] = {
             0.5: [(-0.5, 0.5)],
         },
         vertical=_mirrored(
-            {
-                0.5: [(-1.5, 0.5)],
-                1.5: [(-6.5, -3.5)],
-                2.5: [(-6.5, -4.5)],
-                3.5: [(-3.5, -2.5)],
-                4.5: [(-3.5, -1.5)],
-                5.5: [(-6.5, -4.5)],
-                6.5: [(-6.5, -3.5)],
-            }
+            dict.fromkeys((1.5, 6.5), ((-6.5, -3.5),))
+            | dict.fromkeys((2.5, 5.5), ((-6.5, -4.5),))
+            | {0.5: [(-1.5, 0.5)], 3.5: [(-3.5, -2.5)], 4.5: [(-3.5, -1.5)]}
         ),
     ),
     "bottleneck": MazeLayout(
         name="bottleneck",
-        horizontal={
-            -0.5: [(-0.5, 9.5)],
-            0.5: [(6.5, 7.5)],
-            1.5: [(4.5, 6.5), (7.5, 9.5)],
-            4.5: [(-0.5, 4.5)],
-            9.5: [(-0.5, 9.5)],
-        },
-        vertical={
-            -0.5: [(-0.5, 9.5)],
-            4.5: [(-0.5, 0.5), (1.5, 4.5)],
-            6.5: [(3.5, 9.5)],
-            7.5: [(0.5, 1.5)],
-            9.5: [(-0.5, 9.5)],
-        },
+        horizontal={**BOX, 0.5: [(6.5, 7.5)], 1.5: [(4.5, 6.5), (7.5, 9.5)], 4.5: [(-0.5, 4.5)]},
+        vertical={**BOX, 4.5: [(-0.5, 0.5), (1.5, 4.5)], 6.5: [(3.5, 9.5)], 7.5: [(0.5, 1.5)]},
         bins_per_cell=10,
     ),
     "corridor": MazeLayout(
@@ -241,6 +190,8 @@ LAYOUTS: dict[str, MazeLayout] = {
         start_cell=(-5, 0),
     ),
 }
+#: Id -> name of the layout, e.g. ``MazeSquareA-v0``
+MAZES: dict[str, str] = {f"Maze{name.title().replace('_', '')}-v0": name for name in LAYOUTS}
 
 
 def get_layout(name: str) -> MazeLayout:

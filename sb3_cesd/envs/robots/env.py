@@ -6,14 +6,9 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
 from sb3_cesd.common.arguments import PositiveInt, check_value, checked, finite_actions
+from sb3_cesd.envs.registration import TASKS
 from sb3_cesd.envs.robots.gl import check_display, explain_rendering, import_physics
 
-#: Tasks of each domain; a domain is a module of this folder
-TASKS = {
-    "walker": ("stand", "walk", "run", "flip"),
-    "quadruped": ("stand", "walk", "run", "jump"),
-    "jaco": ("reach_top_left", "reach_top_right", "reach_bottom_left", "reach_bottom_right"),
-}
 #: Camera that shows the robot, and follows it if it can walk away
 CAMERAS = {"walker": "side", "quadruped": "x", "jaco": "front_close"}
 
