@@ -104,7 +104,7 @@ setup(
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
         "tensorboard": ["tensorboard"],
-        # SB3's VecVideoRecorder, and so RL Zoo's record_video; show --video mp4
+        # SB3's VecVideoRecorder, and so RL Zoo's record_video
         "video": ["moviepy"],
     },
     classifiers=[

@@ -1,3 +1,4 @@
+import dataclasses
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
@@ -214,6 +215,17 @@ def env_spec(env: VecEnv) -> EnvSpec | None:
     """Get id, arguments and wrappers of the first environment; ``None`` if it was not made by an id, or does not tell."""
     spec = attribute(env, "spec")
     return spec if isinstance(spec, EnvSpec) else None
+
+
+def env_as_json(env: VecEnv) -> str | None:
+    """Describe by Gymnasium's ``EnvSpec`` how the first environment was made; ``None`` if that can't be told."""
+    try:
+        spec: Any = env_spec(env)
+        creator = spec.entry_point
+        name = creator if isinstance(creator, str) else f"{creator.__module__}:{creator.__qualname__}"
+        return dataclasses.replace(spec, entry_point=name, vector_entry_point=None).to_json()
+    except Exception:  # it has none, or its arguments are no JSON
+        return None
 
 
 def episode_length(env: VecEnv) -> int | None:

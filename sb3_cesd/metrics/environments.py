@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
@@ -35,6 +36,7 @@ Positions: TypeAlias = Callable[[np.ndarray, Sequence[dict[str, Any]]], np.ndarr
 FREE_JOINT, SLIDE_JOINT = 0, 2
 #: Wrappers that only record or render, which are left out
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
+RECORDER_NAMES = [recorder.__name__ for recorder in RECORDERS]
 #: Wrappers of vectorized environments that are left out, or made anew
 KNOWN_VEC_WRAPPERS = (VecNormalize, VecSkillObservation, VecTransposeImage, VecMonitor, VecVideoRecorder)
 #: Length of the episodes of a maze without a time limit, in steps
@@ -42,18 +44,17 @@ NO_LIMIT = 2**31 - 1
 NOT_REMADE = "The training environment can't be made again ({}): pass eval_env (env of show_skills), wrapped as in training."
 
 
-def make_play_env(env_id: str, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
-    """Make one maze per rollout, one robot per skill, or a single environment of any other kind: what is fast to play."""
+def make_play_env(env_id: str | EnvSpec, n_skills: int, n_rollouts: int, env_kwargs: dict[str, Any] | None = None) -> VecEnv:
+    """Make one maze per rollout, or one environment of another kind per skill: what is fast to play."""
     make = partial(gym.make, env_id, **(env_kwargs or {}))
     env = make()
-    plain = env.unwrapped
-    if isinstance(plain, MazeEnv):
-        horizon = HORIZON if env.spec is None else env.spec.max_episode_steps or NO_LIMIT
+    plain, spec = env.unwrapped, env.spec
+    env.close()
+    is_plain = spec is None or not spec.additional_wrappers
+    if isinstance(plain, MazeEnv) and is_plain:
+        horizon = HORIZON if spec is None else spec.max_episode_steps or NO_LIMIT
         return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, max_episode_steps=horizon, reward=plain.reward)
-    if hasattr(plain, "robot_name"):
-        env.close()
-        return (batch_envs if isinstance(plain, RobotEnv) else DummyVecEnv)([make] * n_skills)
-    return DummyVecEnv([lambda: env])
+    return (batch_envs if isinstance(plain, RobotEnv) and is_plain else DummyVecEnv)([make] * n_skills)
 
 
 def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:
@@ -87,8 +88,7 @@ def has_wrappers(env: VecEnv) -> bool:
     if isinstance(base, DummyVecEnv):
         return any(not isinstance(layer, (*PLAIN_WRAPPERS, *RECORDERS)) for layer in _layers(base.envs[0])[:-1])
     spec = None if isinstance(base, MazeVecEnv | RobotVecEnv) else env_spec(base)
-    recorders = [recorder.__name__ for recorder in RECORDERS]
-    return spec is not None and any(wrapper.name not in recorders for wrapper in spec.additional_wrappers)
+    return spec is not None and any(wrapper.name not in RECORDER_NAMES for wrapper in spec.additional_wrappers)
 
 
 def _changing_vec_wrapper(env: VecEnv) -> str | None:

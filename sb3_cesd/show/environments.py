@@ -2,25 +2,29 @@
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import yaml
+from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.checkpoints.resume import STATISTICS
+from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
 from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_name, env_spec
 from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
-from sb3_cesd.metrics.environments import has_wrappers
+from sb3_cesd.metrics.environments import RECORDER_NAMES, has_wrappers
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
+
+#: Size of the shadows of MuJoCo [pixels]
+SHADOW_SIZE = 1024
 
 
 class PlayEnvs(NamedTuple):
@@ -28,8 +32,8 @@ class PlayEnvs(NamedTuple):
 
     #: In titles
     name: str
-    #: Create environments in which some rollouts each of some skills are fast, or one, which renders or not
-    make: Callable[[int, int, bool], VecEnv]
+    #: Create environments in which some rollouts each of some skills are fast, or one, which may be told how to render
+    make: Callable[..., VecEnv]
     #: Those of training, if the environments are not normalised yet
     statistics: VecNormalize | None = None
     #: Whether they are those of the caller, and not to be closed
@@ -38,7 +42,10 @@ class PlayEnvs(NamedTuple):
     @contextmanager
     def opened(self, n_skills: int = 1, n_rollouts: int = 1, render: bool = False) -> Iterator[VecEnv]:
         """Open environments, as the model observes them."""
-        env = self.make(n_skills, n_rollouts, render)
+        # Not all environments take the argument
+        env = self.make(n_skills, n_rollouts, **({"render_mode": "rgb_array"} if render else {}))
+        if render and not self.is_kept:
+            draw_fast(env)
         try:
             normalized = env if self.statistics is None else normalize_like_training(env, self.statistics)
             yield transpose_like_training(normalized, channels_first(normalized.observation_space))
@@ -47,20 +54,27 @@ class PlayEnvs(NamedTuple):
                 env.close()
 
 
-def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: VecNormalize | None = None) -> PlayEnvs:
+def draw_fast(env: VecEnv) -> None:
+    """Let MuJoCo draw in less detail, which takes a third of the time where no GPU draws: images are made smaller anyway."""
+    for each in env.unwrapped.envs:  # type: ignore[attr-defined]
+        with suppress(AttributeError):  # of other environments
+            quality = getattr(each.unwrapped, "physics", each.unwrapped).model.vis.quality
+            quality.offsamples, quality.shadowsize = 0, SHADOW_SIZE
+
+
+def envs_to_play(env: str | EnvSpec | gym.Env | VecEnv | None, model: Any, statistics: VecNormalize | None = None) -> PlayEnvs:
     """Prepare environments: made by their id, if nothing is wrapped around them, otherwise copies, or ``env`` itself."""
+    training_env: Any = getattr(model, "env", None)
+    if env is None and training_env is None:
+        env = saved_spec(model)
     if env is None:
-        training_env = getattr(model, "env", None)
-        if training_env is None:
-            raise ValueError("The model was loaded without an environment: pass env, e.g. show_skills(model, 'Walker-v0').")
         statistics = statistics or unwrap_vec_normalize(training_env)
         spec = env_spec(training_env)
         if spec is not None and not has_wrappers(training_env):
             return envs_of_id(spec.id, arguments_of(spec), statistics)
-        return PlayEnvs(
-            env_name(training_env), lambda *numbers: make_env_like_training(training_env, *numbers[:2]), statistics
-        )
-    if isinstance(env, str):
+        make = partial(make_env_like_training, training_env)
+        return PlayEnvs(env_name(training_env), lambda *numbers, **_: make(*numbers), statistics)
+    if isinstance(env, str | EnvSpec):
         return envs_of_id(env, {}, statistics)
     if isinstance(env, gym.Env):
         if env.spec is not None and not env.spec.additional_wrappers:
@@ -69,26 +83,53 @@ def envs_to_play(env: str | gym.Env | VecEnv | None, model: Any, statistics: Vec
     venv = env.venv if isinstance(env, VecSkillObservation) else env
     if statistics is not None and unwrap_vec_normalize(venv) is not None:
         raise ValueError("env has a VecNormalize of its own: leave vec_normalize out, or pass env without it.")
-    return PlayEnvs(env_name(venv), lambda *numbers: venv, statistics, is_kept=True)
+    return PlayEnvs(env_name(venv), lambda *numbers, **_: venv, statistics, is_kept=True)
 
 
-def envs_of_id(env_id: str, env_kwargs: dict[str, Any], statistics: VecNormalize | None) -> PlayEnvs:
-    """Prepare environments without wrappers."""
+def saved_spec(model: Any) -> EnvSpec:
+    """Read how the training environment of a model was made, without wrappers that only record or render."""
+    remedy = "pass env, e.g. show_skills(model, 'Walker-v0') or --env Walker-v0 (--gym-packages if a package registers it)."
+    if getattr(model, "env_spec", None) is None:
+        raise ValueError(f"The model does not tell in which environment it was trained: {remedy}")
+    spec = EnvSpec.from_json(model.env_spec)
+    spec.kwargs.pop("render_mode", None)
+    spec.additional_wrappers = tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in RECORDER_NAMES)
+    if spec.id in gym.registry:
+        spec.entry_point = gym.registry[spec.id].entry_point
+    try:
+        stateful = "NormalizeObservation" in [wrapper.name for wrapper in spec.additional_wrappers]
+        assert not stateful, "the file has no statistics of NormalizeObservation"
+        gym.make(spec).close()
+    except Exception as error:  # its package may be missing, its wrappers may not tell their arguments, ...
+        raise ValueError(f"The training environment {spec.id} can't be made again ({error}): {remedy}") from error
+    return spec
 
-    def make(n_skills: int, n_rollouts: int, render: bool) -> VecEnv:
+
+def envs_of_id(env_id: str | EnvSpec, env_kwargs: dict[str, Any], statistics: VecNormalize | None) -> PlayEnvs:
+    """Prepare environments as an id or a specification makes them."""
+
+    def make(n_skills: int, n_rollouts: int, **render: str) -> VecEnv:
         if n_skills * n_rollouts > 1:
             return make_play_env(env_id, n_skills, n_rollouts, env_kwargs)
-        # Not all environments take the argument
-        kwargs = {**env_kwargs, **({"render_mode": "rgb_array"} if render else {})}
-        return DummyVecEnv([partial(gym.make, env_id, **kwargs)])
+        return DummyVecEnv([partial(gym.make, env_id, **{**env_kwargs, **render})])
 
-    return PlayEnvs(env_id, make, statistics)
+    return PlayEnvs(env_id if isinstance(env_id, str) else env_id.id, make, statistics)
+
+
+def find_model(path: Path) -> Path:
+    """Find the file of a model, given that with or without suffix, or the folder of a run of RL Zoo or of its checkpoints."""
+    in_run = path / f"{path.resolve().name.rpartition('_')[0]}.zip"
+    for file in (path, path.parent / f"{path.name}.zip", in_run, path / "best_model.zip"):
+        if file.is_file():
+            return file
+    for folder in (path, path / "checkpoints"):
+        with suppress(FileNotFoundError):
+            return find_checkpoint(folder) / MODEL
+    raise ValueError(f"There is no model {path}: pass its file or the folder of its run, e.g. logs/cesd/Walker-v0_1.")
 
 
 def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
     """Load a model of any method of this package, without its replay buffer, or an exported policy."""
-    if not path.is_file():
-        raise ValueError(f"There is no file {path}: pass that of a model, e.g. logs/cesd/Walker-v0_1/Walker-v0.zip.")
     if path.suffix == SUFFIX:
         return import_policy(path)
     saved_by = read_saved_data(path).get("lineage") or [folder.name for folder in path.resolve().parents]
@@ -98,55 +139,47 @@ def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
     return METHODS[method].load(path, device="cpu", buffer_size=1)
 
 
-def run_folder(path: Path) -> Path | None:
-    """Find the folder of ``args.yml`` and ``config.yml``; ``None`` for an exported policy, which must not run code."""
+def read_run(path: Path) -> tuple[Path | None, dict[str, Any]]:
+    """
+    Find the folder of ``config.yml`` of a run of RL Zoo, and the arguments of its command, as ``enjoy`` does.
+
+    ``None`` and nothing outside of a run, and for an exported policy, which must not run code.
+    """
     folder, *_, above = path.resolve().parents[:3]
     folder = above if path.resolve().parents[1].name == "checkpoints" else folder
     configs = [] if path.suffix == SUFFIX else sorted(folder.glob("*/config.yml"))
-    return configs[0].parent if configs else None
+    if not configs:
+        return None, {}
+    arguments = configs[0].with_name("args.yml")
+    return configs[0].parent, yaml.unsafe_load(arguments.read_text(encoding="utf-8")) if arguments.is_file() else {}
 
 
-def read_args(path: Path) -> dict[str, Any]:
-    """Read the arguments of the command that trained a model, as RL Zoo's ``enjoy`` does; empty outside of a run."""
-    folder = run_folder(path)
-    if folder is None or not (folder / "args.yml").is_file():
-        return {}
-    return yaml.unsafe_load((folder / "args.yml").read_text(encoding="utf-8"))
-
-
-def envs_of_run(path: Path, env_id: str | None = None, vec_normalize: Path | None = None) -> PlayEnvs:
+def envs_of_run(path: Path, model: Any, env_id: str | None = None, vec_normalize: Path | None = None) -> PlayEnvs:
     """
     Prepare environments as those a saved model was trained in, with wrappers and statistics, by RL Zoo's own functions.
 
-    ``None`` stands for the environment of the run, and for the statistics of the checkpoint or run.
+    ``None`` stands for the environment of the run or of the file, and for the statistics beside the model or of the run.
     """
+    beside = path.parent / STATISTICS
+    if vec_normalize is None and getattr(model, "trained_normalized", False) and beside.is_file():
+        vec_normalize = beside
     statistics = None if vec_normalize is None else load_statistics(vec_normalize)
-    args, folder = read_args(path), run_folder(path)
+    folder, args = read_run(path)
     env_id = env_id or args.get("env")
-    if env_id is None:
-        raise ValueError(f"{path} is in no run of RL Zoo: pass --env, and --gym-packages if a package registers it.")
-    if folder is None:
-        return envs_of_id(env_id, {}, statistics)
+    if folder is None or env_id is None:
+        return envs_to_play(env_id, model, statistics)
     from rl_zoo3.utils import create_test_env, get_saved_hyperparams  # takes a second to import
 
     config, _ = get_saved_hyperparams(str(folder), test_mode=True)
-    if statistics is not None:
-        config["normalize"] = False
+    config["normalize"] = config["normalize"] and statistics is None
     env_kwargs = args.get("env_kwargs") or config.get("env_kwargs") or {}
-    stats_path = str(path.parent if (path.parent / STATISTICS).is_file() else folder)
 
-    def make(n_skills: int, n_rollouts: int, render: bool) -> VecEnv:
-        kwargs = {**env_kwargs, **({"render_mode": "rgb_array"} if render else {})}
+    def make(n_skills: int, n_rollouts: int, **render: str) -> VecEnv:
         play_env = partial(make_play_env, env_id, n_skills, n_rollouts, env_kwargs)
         is_fast = n_skills * n_rollouts > 1 and not config.get("env_wrapper")
+        vec_env_cls: Any = (lambda env_fns: play_env()) if is_fast else None
+        settings: dict[str, Any] = {"env_kwargs": {**env_kwargs, **render}, "hyperparams": {**config}}
         with redirect_stdout(io.StringIO()):  # it tells each time that it loads statistics
-            return create_test_env(
-                env_id,
-                stats_path=stats_path,
-                should_render=False,
-                hyperparams=dict(config),
-                env_kwargs=kwargs,
-                vec_env_cls=(lambda env_fns: play_env()) if is_fast else None,  # type: ignore[arg-type]
-            )
+            return create_test_env(env_id, 1, str(folder), should_render=False, vec_env_cls=vec_env_cls, **settings)
 
     return PlayEnvs(env_id, make, statistics)

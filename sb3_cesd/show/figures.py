@@ -123,6 +123,7 @@ def draw_strips(rollouts: Sequence[SkillRollout], title: str, n_frames: int) -> 
 def _draw_images(panel: SubFigure, rollouts: Sequence[SkillRollout], n_frames: int) -> None:
     # Columns are the same time steps of all skills: a row ends with its episode
     longest = max(len(rollout.frames) for rollout in rollouts)
+    has_rewards = any(rollout.episode_return for rollout in rollouts)
     for row, (rollout, color) in enumerate(zip(rollouts, skill_colors(len(rollouts)), strict=True)):
         for column, index in enumerate(np.linspace(0, longest - 1, n_frames, dtype=int)):
             if index >= len(rollout.frames):
@@ -133,14 +134,15 @@ def _draw_images(panel: SubFigure, rollouts: Sequence[SkillRollout], n_frames: i
             axes.spines[:].set_color(color)
             axes.spines[:].set_linewidth(2)
             if column == 0:
-                label = f"skill {rollout.label}\nreturn {rollout.episode_return:.0f}\n{rollout.n_steps} steps"
-                axes.set_ylabel(label, fontsize=8)
+                label = f"skill {rollout.label}" + f"\nreturn {rollout.episode_return:.0f}" * has_rewards
+                axes.set_ylabel(f"{label}\n{rollout.n_steps} steps", fontsize=8)
 
 
 def _draw_places(panel: SubFigure, rollouts: Sequence[SkillRollout]) -> None:
     """Draw paths on the ground, and heights; x over time for robots that stay on a line, as a walker does."""
-    ground, height = panel.subplots(2, 1)
     paths = [rollout.positions for rollout in rollouts if rollout.positions is not None]
+    has_height = any(np.ptp(path[:, 2]) > 0 for path in paths)
+    ground, *height = panel.subplots(1 + has_height, 1, squeeze=False)[:, 0]
     if all(np.ptp(path[:, 1]) < 1e-6 for path in paths):
         _plot(ground, rollouts, [path[:, :1] for path in paths])
         ground.set(xlabel="step", ylabel="x [m]", title="path")
@@ -148,8 +150,9 @@ def _draw_places(panel: SubFigure, rollouts: Sequence[SkillRollout]) -> None:
         _plot(ground, rollouts, [path[:, :2] for path in paths])
         ground.set(xlabel="x [m]", ylabel="y [m]", title="path")
         ground.set_aspect("equal", adjustable="datalim")
-    _plot(height, rollouts, [path[:, 2:] for path in paths])
-    height.set(xlabel="step", ylabel="z [m]", title="height")
+    for axes in height:
+        _plot(axes, rollouts, [path[:, 2:] for path in paths])
+        axes.set(xlabel="step", ylabel="z [m]", title="height")
     _add_legend(ground, len(rollouts))
 
 
@@ -187,7 +190,7 @@ def _add_legend(axes: Axes, n_skills: int) -> None:
     axes.legend(fontsize=7 if n_skills <= MANY else 5, ncols=2 if n_skills <= MANY else 4)
 
 
-def grid_frames(rollouts: Sequence[SkillRollout]) -> list[np.ndarray]:
+def grid_frames(rollouts: Sequence[SkillRollout]) -> list[Image.Image]:
     """Put the images of all skills side by side, labelled; the last one stays if a skill has fewer."""
     n_skills = len(rollouts)
     # As few gaps in the last row as possible: 4 columns for 8 skills, 5 for 10, 8 for 32
@@ -199,13 +202,12 @@ def grid_frames(rollouts: Sequence[SkillRollout]) -> list[np.ndarray]:
     font = ImageFont.load_default(size=LABEL_HEIGHT - 6)
     images = []
     for time in range(max(len(rollout.frames) for rollout in rollouts)):
-        size = n_columns * (width + GAP), n_rows * (height + LABEL_HEIGHT + GAP)
-        image = Image.new("RGB", (size[0] // 2 * 2, size[1] // 2 * 2), "white")  # the codec of mp4 needs even sizes
+        image = Image.new("RGB", (n_columns * (width + GAP), n_rows * (height + LABEL_HEIGHT + GAP)), "white")
         draw = ImageDraw.Draw(image)
         for index, rollout in enumerate(rollouts):
             row, column = divmod(index, n_columns)
             x, y = column * (width + GAP), row * (height + LABEL_HEIGHT + GAP)
             draw.text((x + GAP, y + 2), f"skill {rollout.label}", fill="black", font=font)
             image.paste(Image.fromarray(rollout.frames[min(time, len(rollout.frames) - 1)]), (x, y + LABEL_HEIGHT))
-        images.append(np.asarray(image))
+        images.append(image)
     return images

@@ -38,24 +38,14 @@ class UntrainedSkills:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
         # Networks are shared with the model instead of copied, except for those that are replaced
         self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
-        self._model = None if isinstance(model, ExportedPolicy) else copy.copy(model)
         with preserve_random_state():
             th.manual_seed(seed)
-            if self._model is None:
-                self.policy.actor = self.policy.make_actor()
-            else:
-                # The critics as well, since features are drawn after them
-                self.policy._build(self._model.lr_schedule)
-                self._model.intrinsic = self._model._make_intrinsic().to(self._model.device).eval()
+            self.policy.actor = self.policy.make_actor()
         self.policy.actor.set_training_mode(False)
         self.n_skills, self.skill_space = policy.n_skills, policy.skill_space
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
         return self.policy.predict(observation, deterministic=deterministic, skill=skill)
-
-    def goal_skill(self, observations: Any, goals: Any) -> np.ndarray | None:
-        """Find the skills that lead to goals by features that have not learned either; ``None`` for an exported policy."""
-        return None if self._model is None else self._model.goal_skill(observations, goals)
 
 
 class SkillRollout(NamedTuple):

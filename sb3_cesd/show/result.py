@@ -3,9 +3,9 @@
 import base64
 import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from jinja2 import Template
@@ -18,19 +18,14 @@ from sb3_cesd.show.play import SkillRollout
 
 #: Images per second
 FPS = 12.5
-#: Quality of animated images, from 0 to 100
-QUALITY = 60
-#: What metrics mean; N stands for a number in the name
+#: Quality of animated images, from 0 to 100, and effort, from 0 to 6
+QUALITY, EFFORT = 60, 2
+#: What metrics mean
 MEANINGS = {
     "knn_accuracy": "share of states whose observation identifies the skill",
     "knn_accuracy_standardized": "the same, each entry divided by its standard deviation",
     "knn_accuracy_places": "share of states whose position identifies the skill",
     "policy_coverage": "share of a maze, or number of bins of 1 m (arm: 0.1 m), that these rollouts visit",
-    "policy_coverage_N": "number of bins of 1 m on N trajectories without noise",
-    "goal_hit_N": "share of the goals that were within N m at some step",
-    "goal_end_N": "share of the goals that were within N m at the end",
-    "goal_stay_N": "share of the steps within N m of the goal",
-    "goal_distance": "to the goal at the end, mean over goals [m]",
     "mutual_information": "of position and skill [nats], at most log(n_skills)",
     "particle_entropy": "spread of observations, from the distances to the nearest ones",
     "moving_share": "share of the skills that move",
@@ -69,28 +64,48 @@ class SkillShow:
         return {"skills": self.metrics, **self.baselines}
 
     @property
-    def has_films(self) -> bool:
-        """Whether there are images of every skill for a video."""
-        return self.filmed and all(rollout.frames for rollout in self.rollouts)
+    def summary(self) -> str:
+        """How well the skills can be told apart, in a sentence; empty if that was not measured."""
+        shares = {name: metrics["knn_accuracy"] for name, metrics in self.columns.items() if "knn_accuracy" in metrics}
+        said = ", ".join(f"{'' if name == 'skills' else name} {100 * share:.0f} %".strip() for name, share in shares.items())
+        return said and f"Skills can be told apart: {said}."
+
+    @cached_property
+    def picture(self) -> bytes:
+        """The figure as PNG."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+    @cached_property
+    def film(self) -> list[Image.Image]:
+        """Images of all skills side by side, over time; none if no video was to be recorded."""
+        return grid_frames(self.rollouts) if self.filmed and all(rollout.frames for rollout in self.rollouts) else []
+
+    def sources(self) -> list[str]:
+        """What a page shows: the figure, and the film if there is one."""
+        images = {"png": self.picture}
+        if self.film:
+            images["webp"] = _animated(self.film, "WEBP", quality=QUALITY, method=EFFORT)
+        return [f"data:image/{kind};base64,{base64.b64encode(image).decode()}" for kind, image in images.items()]
 
     def skill_rows(self) -> list[list[str]]:
         """Tabulate the episodes: return, number of steps, and for a robot how far it moved and its mean height."""
-        paths = [rollout.positions for rollout in self.rollouts if rollout.positions is not None]
-        has_height = any(path[:, 2].any() for path in paths)
-        unit = " [m]" if has_height else ""
-        moved = [f"moved x{unit}", f"moved y{unit}"] if paths else []
-        rows = [["skill", "return", "steps", *moved, *(["mean z [m]"] if has_height else [])]]
+        rows = []
         for rollout in self.rollouts:
             row = [rollout.label, f"{rollout.episode_return:.1f}", f"{rollout.n_steps}"]
             if rollout.positions is not None:
                 row += [f"{value:.2f}" for value in (rollout.positions[-1] - rollout.positions[0])[:2]]
-                row += [f"{rollout.positions[:, 2].mean():.2f}"] if has_height else []
+                row.append(f"{rollout.positions[:, 2].mean():.2f}")
             rows.append(row)
-        return rows
+        header = ["skill", "return", "steps", "moved x [m]", "moved y [m]", "mean z [m]"]
+        # Without what is always 0: the return of a maze, the way of a walker to the side, heights in a plane
+        kept = [idx for idx, column in enumerate(zip(*rows, strict=True)) if idx == 0 or any(map(float, column))]
+        return [[row[idx] for idx in kept] for row in [header, *rows]]
 
     def __str__(self) -> str:
-        tables = [aligned(self.skill_rows()), *([aligned(metric_rows(self.columns), n_texts=1)] if self.metrics else [])]
-        return "\n".join([*tables, *self.notes])
+        metrics = aligned(metric_rows(self.columns), n_texts=1) if self.metrics else ""
+        return "\n".join(filter(None, [self.summary, aligned(self.skill_rows()), metrics, *self.notes]))
 
     # A notebook stores it beside the HTML
     __repr__ = __str__
@@ -98,39 +113,30 @@ class SkillShow:
     def _repr_html_(self) -> str:
         return make_page([self])
 
-    def save(self, folder: str | Path, video: str | None = "gif") -> list[Path]:
+    def save(self, folder: str | Path) -> list[Path]:
         """
-        Write ``skills.png``, ``metrics.json`` and, if there are images, a video of all skills side by side.
+        Write ``skills.png``, ``metrics.json`` and, if there are images for a video, ``skills.gif``: all skills side by side.
 
         :param folder: folder to write to, created if needed
-        :param video: ``"gif"``, ``"mp4"`` (which needs moviepy), or ``None`` for no video
         :return: the files
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / "skills.png", folder / "metrics.json"]
-        self.figure.savefig(files[0], dpi=110)
-        files[1].write_text(json.dumps(self.columns, indent=2) + "\n", encoding="utf-8")
-        if video is not None and self.has_films:
-            files.append(folder / f"skills.{video}")
-            images = grid_frames(self.rollouts)
-            if video == "gif":
-                files[-1].write_bytes(_animated([Image.fromarray(image).quantize(128) for image in images], "GIF"))
-            else:
-                from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
-
-                ImageSequenceClip(images, fps=FPS).write_videofile(str(files[-1]), logger=None)
-        return files
+        contents = {"skills.png": self.picture, "metrics.json": f"{json.dumps(self.columns, indent=2)}\n".encode()}
+        if self.film:
+            colors = [image.quantize(128, Image.Quantize.FASTOCTREE) for image in self.film]
+            contents["skills.gif"] = _animated(colors, "GIF")
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+        return [folder / name for name in contents]
 
 
 def metric_rows(columns: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
     """Tabulate metrics by the title of a column: a header, and a row per metric, which ends in its meaning."""
-    rows = [["metric", *columns, "meaning"]]
+    rows = [["metric", *columns, ""]]
     for name in dict.fromkeys(name for metrics in columns.values() for name in metrics):
         cells = [f"{metrics[name]:.3f}" if name in metrics else "-" for metrics in columns.values()]
-        prefix, _, number = name.rpartition("_")
-        meaning = MEANINGS.get(name) or re.sub(r"\bN\b", number, MEANINGS.get(f"{prefix}_N", ""))
-        rows.append([name, *cells, meaning])
+        rows.append([name, *cells, MEANINGS[name]])
     return rows
 
 
@@ -145,16 +151,14 @@ def aligned(rows: Sequence[Sequence[str]], n_texts: int = 0) -> str:
 def make_page(shows: Sequence[SkillShow], title: str = "", command: str = "") -> str:
     """Make a page of models side by side, with all images in it, or without a title a part of a page for a notebook."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"), autoescape=True)
-    compared = metric_rows({f"{index}: {shown.title}": shown.metrics for index, shown in enumerate(shows, start=1)})
-    images = []
-    for shown in shows:
-        buffer, film = io.BytesIO(), b""
-        shown.figure.savefig(buffer, format="png", dpi=100)
-        if shown.has_films:
-            film = _animated([Image.fromarray(image) for image in grid_frames(shown.rollouts)], "WEBP", quality=QUALITY)
-        images.append([base64.b64encode(each).decode() for each in (buffer.getvalue(), film)])
-    settings = {"title": title, "command": command, "versions": installed_versions(), "metric_rows": metric_rows}
-    return template.render(shows=shows, compared=compared, images=images, **settings)
+    numbers = [f"{number}: " if len(shows) > 1 else "" for number in range(1, len(shows) + 1)]
+    columns = {
+        f"{number}{name}": values
+        for number, shown in zip(numbers, shows, strict=True)
+        for name, values in shown.columns.items()
+    }
+    settings = {"title": title, "command": command, "versions": installed_versions(), "metrics": metric_rows(columns)}
+    return template.render(shows=shows, numbers=numbers, **settings)
 
 
 def _animated(images: Sequence[Image.Image], kind: str, **options: int) -> bytes:

@@ -1,5 +1,6 @@
 """Show skills from Python, in a notebook or for a report."""
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,22 +10,22 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, checked
+from sb3_cesd.common.arguments import NonNegativeInt, PositiveInt, checked
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import episode_length
 from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.export import ExportedPolicy
-from sb3_cesd.metrics import collect_rollouts, draw_goals, play_and_measure, play_places, policy_coverage, zero_shot_goals
+from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_places
 from sb3_cesd.metrics.environments import env_layout
-from sb3_cesd.metrics.goals import N_GOALS, N_TRAJECTORIES
-from sb3_cesd.metrics.goals import N_STEPS as N_FAR_STEPS
 from sb3_cesd.metrics.rollouts import prepare_to_play
 from sb3_cesd.show.environments import PlayEnvs, envs_to_play
 from sb3_cesd.show.figures import draw_maze_panels, draw_strips
 from sb3_cesd.show.play import ChosenSkills, UntrainedSkills, play_all
 from sb3_cesd.show.result import SkillShow
 from sb3_cesd.skill_ddpg import SkillDDPG
+
+logger = logging.getLogger(__name__)
 
 #: Steps per skill in a maze, and elsewhere
 N_MAZE_STEPS, N_STEPS = 50, 250
@@ -48,7 +49,6 @@ def show_skills(
     n_untrained: NonNegativeInt = 1,
     n_frames: NonNegativeInt = 6,
     video: bool | None = None,
-    goal_range: NonNegative = 0.0,
     seed: NonNegativeInt = 0,
     vec_normalize: VecNormalize | str | Path | None = None,
 ) -> SkillShow:
@@ -66,15 +66,12 @@ def show_skills(
     :param model: a model with skills, or an exported policy; of a model that learned a task, only its skill is shown
     :param env: id of an environment, an environment, or vectorized ones; ``None`` for one like that of training
     :param skills: what to draw and film: an index or several, or several vectors of continuous skills; ``None`` for all
-    :param n_steps: maximum number of steps per skill; ``None`` for 50 in a maze, 250 elsewhere, 200 on the way to goals, and
-        whole episodes for the metrics of a task
+    :param n_steps: maximum number of steps per skill; ``None`` for 50 in a maze, 250 elsewhere, and whole
+        episodes for the metrics of a task
     :param n_rollouts: number of rollouts per skill for metrics, 0 for none; ``None`` for 20 in a maze and 4 elsewhere
     :param n_untrained: number of untrained networks, whose metrics are averaged, 0 for none
     :param n_frames: images per skill in the film strips, 0 for none
     :param video: whether to record images for a video; ``None`` for a video outside mazes
-    :param goal_range: for a robot, measure the policy coverage of 48 deterministic trajectories, as METRA (Park et al., 2024),
-        and follow skills to 50 goals whose coordinates are within +- this range [m]
-        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`); 0 for neither
     :param seed: seed of the start, the same for all skills
     :param vec_normalize: training statistics by which observations are normalised, or their file; ``None`` for those of
         ``env`` or of the training environment, if any
@@ -101,6 +98,8 @@ def show_skills(
     usual_steps, usual_rollouts = (N_STEPS, N_ROLLOUTS) if layout is None else (N_MAZE_STEPS, N_MAZE_ROLLOUTS)
     video = layout is None if video is None else video
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
+    doing = "Playing and filming" if n_images else "Playing"
+    logger.info("%s %d skills in %s, %d steps each", doing, len(names), envs.name, n_steps or usual_steps)
     rollouts, problem = play_all(chosen, envs, labels, n_steps or usual_steps, seed, n_images)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
     if getattr(model, "_n_updates", 1) == 0:
@@ -115,10 +114,12 @@ def show_skills(
         "seed": seed,
     }
     measured = {**play, "n_steps": n_steps or horizon or usual_steps, "noise_std": 0.0} if is_task else play
-    measure = partial(_measure, envs, is_task, measured, goal_range, n_steps or N_FAR_STEPS)
+    measure = partial(_measure, envs, is_task, measured)
+    logger.info("Measuring %d rollouts of each skill", play["n_rollouts"])
     metrics = measure(chosen if is_task else model)
     baselines = {}
     if metrics and n_untrained > 0:
+        logger.info("Measuring the same of untrained skills")
         # One at a time: critics are large
         untrained = (UntrainedSkills(model, each) for each in range(n_untrained))
         values = [measure(ChosenSkills(other, names) if is_task else other) for other in untrained]
@@ -132,9 +133,7 @@ def show_skills(
     method = model.algorithm if isinstance(model, ExportedPolicy) else type(model).__name__
     title = f"{method} on {envs.name}, {model.num_timesteps} steps of training"
     if layout is None:
-        lengths = sorted({rollout.n_steps for rollout in rollouts})
-        until = "" if len(lengths) == 1 else f" to {lengths[-1]}"
-        figure = draw_strips(rollouts, f"{title}\n{lengths[0]}{until} steps per skill", n_frames)
+        figure = draw_strips(rollouts, title, n_frames)
     else:
         # As the paper does: stochastic rollouts from one start
         play |= {"n_rollouts": max(play["n_rollouts"], 1), "reset_options": {"position": layout.start_cell}}
@@ -155,21 +154,11 @@ def name_label(skill: SkillName, skill_space: SkillSpace) -> str:
     return f"({', '.join([*numbers, *(['…'] if len(skill) > LONGEST_LABEL else [])])})"  # type: ignore[arg-type]
 
 
-def _measure(
-    envs: PlayEnvs, is_task: bool, play: dict[str, Any], goal_range: float, n_far_steps: int, player: Any
-) -> dict[str, float]:
-    metrics: dict[str, float] = {}
-    if play["n_rollouts"] > 0:
-        with envs.opened(player.n_skills, play["n_rollouts"]) as env:
-            if is_task:
-                rollouts = collect_rollouts(player, env, **play)
-                return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}
-            metrics, _ = play_and_measure(player, env, **play)
-    if goal_range > 0 and not is_task:
-        # Enough environments to play all trajectories, or all goals, at once
-        with envs.opened(max(N_TRAJECTORIES, N_GOALS), 1) as env:
-            coverage = policy_coverage(player, env, N_TRAJECTORIES, n_far_steps, seed=play["seed"])
-            goals = draw_goals(env, N_GOALS, goal_range, play["seed"])
-            reached = zero_shot_goals(player, env, goals, n_far_steps, play["seed"])
-        metrics |= {f"policy_coverage_{N_TRAJECTORIES}": float(coverage), **reached.metrics()}
-    return metrics
+def _measure(envs: PlayEnvs, is_task: bool, play: dict[str, Any], player: Any) -> dict[str, float]:
+    if play["n_rollouts"] == 0:
+        return {}
+    with envs.opened(player.n_skills, play["n_rollouts"]) as env:
+        if not is_task:
+            return play_and_measure(player, env, **play)[0]
+        rollouts = collect_rollouts(player, env, **play)
+        return {"mean_return": float(rollouts.returns.mean()), "mean_length": float(rollouts.lengths.mean())}

@@ -48,6 +48,7 @@ from sb3_cesd.common.vec_env import (
     add_skill_observation,
     add_skills_to_evaluation,
     as_arrays,
+    env_as_json,
     last_observations,
 )
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
@@ -269,6 +270,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.updates_follow_steps = gradient_steps is None
         self.cuda_graph = cuda_graph
         self.skill = skill_space.name_of(0) if reward == "extrinsic" else None
+        #: How the training environment was made, as JSON of Gymnasium's ``EnvSpec``, so that ``show`` can make one like it
+        self.env_spec: str | None = None
         #: Number of episodes that ended because the simulation of a robot diverged
         self.n_diverged_simulations = 0
 
@@ -944,6 +947,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         checks.check_finite_model(self)
         self.saved_with = installed_versions()
+        if self.env is not None:
+            self.env_spec = env_as_json(self.env)
         if self.num_timesteps == 0 and self.env is not None:
             self.trained_normalized = normalizes_observations(self.get_vec_normalize_env())
         if self.replay_buffer is not None and self.replay_buffer.reward == "intrinsic":

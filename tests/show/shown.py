@@ -8,11 +8,10 @@ from small import make_small
 from sb3_cesd import METHODS
 from sb3_cesd.show import __main__ as command
 
-#: Metrics of any environment, of places in addition, of models with clusters, and of robots on demand
+#: Metrics of any environment, of places in addition, and of models with clusters
 EVERYWHERE = {"knn_accuracy", "particle_entropy"}
 PLACES = {"policy_coverage", "mutual_information"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
-GOALS = {f"goal_{kind}_{radius}" for kind in ("hit", "end", "stay") for radius in (1, 3)} | {"goal_distance"}
 #: Arguments with which it takes little time, without metrics, and those of the command
 QUICK = {"n_steps": 6, "n_rollouts": 2, "n_untrained": 0, "n_frames": 0, "video": False}
 NOT_MEASURED = {**QUICK, "n_rollouts": 0}
