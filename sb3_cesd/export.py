@@ -20,10 +20,12 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_cesd.common.arguments import Range, check_value
 from sb3_cesd.common.files import AnyPath, installed_versions, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics, statistics_of_training
+from sb3_cesd.skill_ddpg.checks import not_finite
 from sb3_cesd.skill_ddpg.networks import StochasticSkillActor
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.skill_ddpg import SkillDDPG
@@ -37,6 +39,13 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
 }
 #: Attributes of the model in a file
 OF_MODEL = ("skill_type", "n_skills", "skill_dim", "skill", "skill_duration", "reward", "num_timesteps", "exploration_noise")
+#: What else a file may say of its model
+BOUNDS: dict[str, Any] = {
+    "reward": ("intrinsic", "extrinsic"),
+    "skill_duration": Range(1, 2**63),
+    "num_timesteps": Range(0, 2**63),
+    **dict.fromkeys(("exploration_noise", "clip_obs", "epsilon"), Range(0)),
+}
 #: Methods that determine the action: a policy that overrides one of them can't be exported
 OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
 
@@ -207,8 +216,8 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
         policy = _build(description, tensors)
     except Exception as error:  # damaged or crafted files may raise anything
         raise ValueError(
-            f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {error}): write it again with "
-            "export_policy, or get a new copy of it."
+            f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {str(error)[:200]}): write it again "
+            "with export_policy, or get a new copy of it."
         ) from error
     return policy
 
@@ -216,8 +225,19 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
 def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> ExportedPolicy:
     skill_type, n_skills, skill_dim = (description[name] for name in ("skill_type", "n_skills", "skill_dim"))
     actor = {name.removeprefix("actor."): value for name, value in tensors.items() if name.startswith("actor.")}
-    if (n_skills if skill_type == "discrete" else skill_dim) > actor["mu.0.weight"].shape[1] or n_skills > 2**16:
-        raise ValueError("its skills are larger than its networks")
+    dim = n_skills if skill_type == "discrete" else skill_dim
+    if dim > actor["mu.0.weight"].shape[1] or n_skills * dim > 2**24:
+        raise ValueError("its skills are larger than its networks, or more than can be held")
+    sizes = [len(value) for name, value in actor.items() if name.startswith("mu.") and value.ndim == 2]
+    if sorted([*description["net_arch"], len(tensors["action_space.low"].flatten())]) != sorted(sizes):
+        raise ValueError("its networks have other sizes than its tensors")
+    numbers = {name: value for name, value in tensors.items() if not name.startswith("observation_space.")}
+    if any(not_finite(numbers, "")) or any(name.startswith("var.") and (value < 0).any() for name, value in numbers.items()):
+        raise ValueError("a weight, a statistic or a bound of actions is not finite, or a variance negative")
+    for name, allowed in BOUNDS.items():
+        check_value(name, description[name], allowed, or_none=True)
+    if not description["algorithm"].isidentifier() or len(description["algorithm"]) > 99:
+        raise ValueError("its algorithm has no name of a class")
     plain = _space_from_json("observation_space", description["observation_space"], tensors)
     space = skill_observation_space(plain, make_skill_space(skill_type, n_skills, skill_dim))
     action_space = _space_from_json("action_space", description["action_space"], tensors)

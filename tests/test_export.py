@@ -17,6 +17,10 @@ from sb3_cesd.export import ExportedPolicy, export_policy, import_policy
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
 
+#: Of a first layer for 50,000 skills, whose one-hot vectors would take 10 GB
+WIDE = {"actor.mu.0.weight": th.zeros(1, 50_003)}
+
+
 class MyExtractor(FlattenExtractor):
     pass
 
@@ -163,7 +167,13 @@ def test_incomplete_files(make_model, tmp_path):
         lambda description, tensors: description.update(activation_fn="Linear"),
         lambda description, tensors: description.update(features_extractor_class="eval"),
         lambda description, tensors: description.update(format=99),
-        lambda description, tensors: description.update(net_arch=[10**9]),
+        lambda description, tensors: description.update(net_arch=[20000, 20000]),
+        lambda description, tensors: description.update(net_arch=[1] * 100_000),
+        lambda description, tensors: description.update(n_skills=50_000) or tensors.update(WIDE),
+        lambda description, tensors: description.update(algorithm="\x1b[2J"),
+        lambda description, tensors: description.update(skill_duration="50"),
+        lambda description, tensors: tensors["actor.mu.0.weight"][0].fill_(np.nan),
+        lambda description, tensors: tensors.update({"mean.observation": th.zeros(3), "var.observation": -th.ones(3)}),
         lambda description, tensors: description.pop("skill_type"),
         lambda description, tensors: tensors.pop("actor.mu.0.weight"),
         lambda description, tensors: tensors.update({"actor.mu.0.weight": th.zeros(3, 3)}),
