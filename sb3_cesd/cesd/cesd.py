@@ -1,5 +1,5 @@
 import warnings
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
@@ -67,10 +67,10 @@ class CeSDReward(IntrinsicReward):
         distance_encoder: Literal["same", "contrastive", "fourier", "icm", "identity", "temporal"] = "same",
         distance_encoder_kwargs: dict[str, Any] | None = None,
         cluster_window: PositiveInt = 1,
-        prototype_kwargs: dict[str, Any] | None = None,
-        entropy_kwargs: dict[str, Any] | None = None,
-        constraint_kwargs: dict[str, Any] | None = None,
-        relabel_kwargs: dict[str, Any] | None = None,
+        prototype_kwargs: Annotated[dict[str, Any] | None, Prototypes] = None,
+        entropy_kwargs: Annotated[dict[str, Any] | None, ParticleEntropy] = None,
+        constraint_kwargs: Annotated[dict[str, Any] | None, ClusterConstraint] = None,
+        relabel_kwargs: Annotated[dict[str, Any] | None, CriticRelabelling] = None,
     ) -> None:
         super().__init__(*sizes)
         self.alpha = alpha
@@ -279,16 +279,11 @@ class CeSD(SkillDDPG):
                 critic.use_heads = self.is_constrained or not critic.shared_value
         super().train(gradient_steps, batch_size)
 
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
+    def _setup_learn(  # type: ignore[override]
+        self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *args: Any
     ) -> tuple[int, BaseCallback]:
         self.is_constrained = self.is_constrained and not reset_num_timesteps
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:

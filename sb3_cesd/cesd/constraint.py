@@ -103,14 +103,7 @@ class CriticRelabelling:
         self.actor = actor
         self.actor_probability = actor_probability
 
-    def pairs(
-        self,
-        skills: th.Tensor,
-        clusters: th.Tensor,
-        entropy: th.Tensor,
-        bonus: th.Tensor,
-        n_skills: int,
-    ) -> SkillPairs:
+    def pairs(self, skills: th.Tensor, clusters: th.Tensor, entropy: th.Tensor, bonus: th.Tensor, n_skills: int) -> SkillPairs:
         """
         Choose the (transition, skill) pairs that the critic learns from.
 

@@ -93,15 +93,44 @@ def _allowed(function: Callable[..., Any]) -> dict[str, tuple[Range | tuple[Any,
     return found
 
 
-def check_names(group: str, names: Collection[str], known: Collection[str]) -> None:
+def check_names(group: str, names: Collection[str], known: Collection[str], parts: Mapping[str, type] | None = None) -> None:
     """Check the keys of a dictionary of arguments; ``group`` is the argument that holds them, e.g. ``"entropy_kwargs"``."""
     for name in names:
         if name not in known:
-            raise ValueError(f"{group} has no {name!r}: {instead_of(name, known)}")
+            raise ValueError(f"{group} has no {name!r}: {instead_of(name, known, parts)}")
 
 
-def instead_of(name: Any, known: Collection[str]) -> str:
-    """Name what may have been meant, as the end of a message: a similar name, or all that exist."""
+def constructor_names(owner: type) -> list[str]:
+    """List the arguments of a constructor, also those that it passes on to those above as ``**kwargs``."""
+    ours = [each for each in owner.__mro__ if each.__module__.split(".")[0] != "stable_baselines3"]
+    inits = [each.__init__ for each in ours]  # type: ignore[misc]
+    names = dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters)
+    return [name for name in names if name not in ("args", "kwargs")]
+
+
+def place_of(name: str, parts: Mapping[str, type]) -> str | None:
+    """Find the dictionary of arguments that an argument belongs in, as it is written in a call."""
+    for group, part in parts.items():
+        inner = f"{name}=..." if name in constructor_names(part) else place_of(name, parts_of(part))
+        if inner:
+            return f"{group}=dict({inner})"
+    return None
+
+
+def parts_of(owner: Callable[..., Any]) -> dict[str, type]:
+    """Classes by the arguments that hold theirs, as ``Annotated[dict, its class]`` says."""
+    hints = inspect.get_annotations(owner.__init__)  # type: ignore[misc]
+    return {
+        name: hint.__metadata__[0]
+        for name, hint in hints.items()
+        if name.endswith("_kwargs") and hasattr(hint, "__metadata__")
+    }
+
+
+def instead_of(name: Any, known: Collection[str], parts: Mapping[str, type] | None = None) -> str:
+    """Name what may have been meant, as the end of a message: where it belongs, a similar name, or all that exist."""
+    if place := place_of(str(name), parts or {}):
+        return f"pass {place}."
     known = sorted(known)
     similar = difflib.get_close_matches(str(name), known, n=1)
     if similar:
@@ -115,7 +144,7 @@ def build(group: str, factory: Callable[..., T], kwargs: Mapping[str, Any] | Non
     parameters = inspect.signature(factory).parameters.values()
     if all(each.kind is not each.VAR_KEYWORD for each in parameters):
         known = {each.name for each in parameters if each.kind is not each.VAR_POSITIONAL}
-        check_names(group, kwargs, known - given.keys())
+        check_names(group, kwargs, known - given.keys(), parts_of(factory))
     return factory(*args, **kwargs, **given)
 
 

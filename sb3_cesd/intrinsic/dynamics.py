@@ -33,12 +33,7 @@ class DisplacementReward(IntrinsicReward):
     needs_one_step: ClassVar[bool] = True
 
     @checked
-    def __init__(
-        self,
-        *sizes: Any,
-        net_arch: Sequence[int] = (256, 256),
-        scale: Positive = 1.0,
-    ) -> None:
+    def __init__(self, *sizes: Any, net_arch: Sequence[int] = (256, 256), scale: Positive = 1.0) -> None:
         super().__init__(*sizes)
         self.scale = scale
         self.features = self.make_features(net_arch)

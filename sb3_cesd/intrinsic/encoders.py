@@ -1,7 +1,6 @@
 """State representations."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.dynamics import DynamicsPredictors
 
 
-class Encoder(nn.Module, ABC):
+class Encoder(nn.Module):
     """
     A map from states to features.
 
@@ -26,11 +25,12 @@ class Encoder(nn.Module, ABC):
     :param features_dim: size of the features
     """
 
+    state_net: nn.Module
+
     def __init__(self, features_dim: int) -> None:
         super().__init__()
         self.features_dim = features_dim
 
-    @abstractmethod
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """
         Compute the features of states.
@@ -38,6 +38,7 @@ class Encoder(nn.Module, ABC):
         :param observations: shape ``(n, obs_dim)``
         :return: features, shape ``(n, features_dim)``
         """
+        return self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         """
@@ -54,9 +55,7 @@ class IdentityEncoder(Encoder):
 
     def __init__(self, obs_dim: int, action_dim: int, skill_space: SkillSpace) -> None:
         super().__init__(obs_dim)
-
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        return observations
+        self.state_net = nn.Identity()
 
 
 class FourierEncoder(Encoder):
@@ -111,9 +110,6 @@ class ICMEncoder(Encoder):
         self.state_net = create_normalized_mlp(obs_dim, -1, [features_dim])
         self.dynamics = DynamicsPredictors(features_dim, action_dim, net_arch)
 
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        return self.state_net(observations)
-
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         features, next_features = self.state_net(samples.observations), self.state_net(samples.next_observations)
         return self.dynamics.loss(features, samples.actions, next_features)
@@ -155,9 +151,6 @@ class ContrastiveEncoder(Encoder):
         self.state_net = create_orthogonal_mlp(obs_dim, features_dim, net_arch)
         self.skill_net = create_orthogonal_mlp(skill_space.dim, features_dim, net_arch)
         self.pred_net = create_orthogonal_mlp(2 * features_dim, features_dim, net_arch)
-
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        return self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         batch_size = len(samples.observations)
@@ -218,9 +211,6 @@ class TemporalEncoder(Encoder):
         self.horizon = horizon
         self.state_net = create_xavier_mlp(obs_dim, features_dim, net_arch)
         self.log_lambda = nn.Parameter(th.tensor(math.log(lambda_init)))
-
-    def forward(self, observations: th.Tensor) -> th.Tensor:
-        return self.state_net(observations)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         features, next_features = self.state_net(th.cat([samples.observations, samples.next_observations])).chunk(2)

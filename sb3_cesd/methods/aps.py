@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch as th
 from torch.nn import functional as F
@@ -40,7 +40,7 @@ class APSReward(IntrinsicReward):
         self,
         *sizes: Any,
         net_arch: Sequence[int] = (256, 256),
-        entropy_kwargs: dict[str, Any] | None = None,
+        entropy_kwargs: Annotated[dict[str, Any] | None, ParticleEntropy] = None,
         regression: Literal["paper", "released"] = "paper",
     ) -> None:
         super().__init__(*sizes)

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Annotated, Any
 
 import torch as th
 
@@ -31,7 +31,7 @@ class APTReward(IntrinsicReward):
         *sizes: Any,
         encoder: str = "icm",
         encoder_kwargs: dict[str, Any] | None = None,
-        entropy_kwargs: dict[str, Any] | None = None,
+        entropy_kwargs: Annotated[dict[str, Any] | None, ParticleEntropy] = None,
     ) -> None:
         super().__init__(*sizes)
         self.encoder = make_encoder("encoder", encoder, encoder_kwargs, *sizes)

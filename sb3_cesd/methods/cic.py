@@ -1,6 +1,7 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.methods.apt import APTReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import ENTROPY, Interval, hidden_sizes
@@ -29,7 +30,7 @@ class CICReward(APTReward):
         net_arch: Sequence[int] = (256, 256),
         temperature: float = 0.5,
         objective: str = "released",
-        entropy_kwargs: dict[str, Any] | None = None,
+        entropy_kwargs: Annotated[dict[str, Any] | None, ParticleEntropy] = None,
     ) -> None:
         encoder_kwargs = dict(features_dim=features_dim, net_arch=net_arch, temperature=temperature, objective=objective)
         entropy_kwargs = {"k": 8, "scale": "variance", "clip": 0.0005, **(entropy_kwargs or {})}

@@ -23,12 +23,7 @@ class DIAYNReward(IntrinsicReward):
     """
 
     @checked
-    def __init__(
-        self,
-        *sizes: Any,
-        net_arch: Sequence[int] = (256, 256),
-        scale: Positive = 1.0,
-    ) -> None:
+    def __init__(self, *sizes: Any, net_arch: Sequence[int] = (256, 256), scale: Positive = 1.0) -> None:
         super().__init__(*sizes)
         self.scale = scale
         self.discriminator = create_orthogonal_mlp(self.obs_dim, self.skill_space.n_skills, net_arch)

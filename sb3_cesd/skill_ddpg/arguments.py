@@ -4,32 +4,37 @@ import inspect
 from functools import wraps
 from typing import Any
 
-from sb3_cesd.common.arguments import check_names, check_values
+from sb3_cesd.common.arguments import check_names, check_values, constructor_names, instead_of
 
 #: Arguments of a constructor that belong to a run, not to a model
 OF_THE_RUN = ("self", "policy", "env", "reward", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model")
 
 
 def with_defaults(init: Any, defaults: dict[str, Any]) -> Any:
-    """Wrap a constructor, with other defaults, which its signature shows."""
+    """Wrap a constructor, with other defaults, which its signature shows, and an error that helps with unknown arguments."""
     signature = inspect.signature(init)
     parameters = [each.replace(default=defaults.get(each.name, each.default)) for each in signature.parameters.values()]
 
     @wraps(init)
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        given = signature.bind_partial(*args, **kwargs).arguments
-        init(*args, **{**{name: value for name, value in defaults.items() if name not in given}, **kwargs})
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        known = constructor_names(type(self))
+        for name in kwargs:
+            if name not in known:
+                hint = instead_of(name, known, parts_of_model(type(self)))
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected argument {name!r}: {hint}")
+        given = signature.bind_partial(self, *args, **kwargs).arguments
+        init(self, *args, **{**{name: value for name, value in defaults.items() if name not in given}, **kwargs})
 
     __init__.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return __init__
 
 
-def constructor_names(model_class: type) -> list[str]:
-    """List the arguments of a constructor, also those that it passes on to those above as ``**kwargs``."""
-    ours = [each for each in model_class.__mro__ if each.__module__.split(".")[0] != "stable_baselines3"]
-    inits = [each.__init__ for each in ours]  # type: ignore[misc]
-    names = dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters)
-    return [name for name in names if name not in ("args", "kwargs")]
+def parts_of_model(model_class: Any) -> dict[str, type]:
+    """Classes of the parts of a model, by the arguments that hold theirs."""
+    return {
+        "policy_kwargs": model_class.policy_aliases["MlpPolicy"],
+        "intrinsic_kwargs": getattr(model_class, "reward_class", object),
+    }
 
 
 def constructor_arguments(model: Any) -> dict[str, Any]:
@@ -47,7 +52,6 @@ def check_changes(model_class: Any, function: str, arguments: dict[str, Any]) ->
 
     :raises ValueError: if there is no such argument, or it is out of range
     """
-    check_names(
-        function, arguments, [name for name in constructor_names(model_class) if name not in ("self", "policy", "env")]
-    )
+    known = [name for name in constructor_names(model_class) if name not in ("self", "policy", "env")]
+    check_names(function, arguments, known, parts_of_model(model_class))
     check_values(model_class.__init__, arguments)

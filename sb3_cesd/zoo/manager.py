@@ -24,13 +24,14 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
-from sb3_cesd.common.arguments import check_names
+from sb3_cesd.common.arguments import check_names, constructor_names
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.arguments import parts_of_model
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import TASK_ARGUMENTS
 from sb3_cesd.zoo.entries import NESTED, find_conf_file, with_params
@@ -132,11 +133,11 @@ class SkillExperimentManager(ExperimentManager):
     def _check_names(self, hyperparams: Params) -> None:
         """Check for misspelt arguments, with what may have been meant; those of the reward are checked where it is made."""
         parameters = [inspect.signature(each).parameters for each in (self.method, self.method.from_pretrained)]
-        check_names(f"{self.config} (or -params)", hyperparams, {*parameters[0], *parameters[1], "noise_type", "noise_std"})
+        known = {*parameters[0], *parameters[1], "noise_type", "noise_std"}
+        check_names(f"{self.config} (or -params)", hyperparams, known, parts_of_model(self.method))
         policy = self.method.policy_aliases.get(hyperparams.get("policy", ""))
         if policy is not None:
-            known = {name for each in policy.__mro__ for name in inspect.signature(each.__init__).parameters}  # type: ignore
-            check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, known)
+            check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, constructor_names(policy))
 
     def create_log_folder(self) -> None:
         # By one alone of the runs that begin at the same moment

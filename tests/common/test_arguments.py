@@ -11,10 +11,11 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tuning import saved
 
-from sb3_cesd import DIAYN, CeSD, make_batched, preset
+from sb3_cesd import APT, DIAYN, CeSD, make_batched, preset
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
 from sb3_cesd.common.arguments import Positive, PositiveInt, Range, Share, build, check_names, checked
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.skill_ddpg.arguments import check_changes
 
 
 @checked
@@ -92,9 +93,26 @@ def test_mistakes_in_the_constructor(name):
         make_small(CeSD, **MISTAKES[name])
 
 
-def test_a_call_that_does_not_fit_names_the_function():
-    with pytest.raises(TypeError, match=r"__init__\(\) got .*'n_skil'"):
-        make_small(CeSD, n_skil=3)
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("n_skil", "did you mean 'n_skills'"),
+        ("entropy_kwargs", r"pass intrinsic_kwargs=dict\(entropy_kwargs=\.\.\.\)"),
+        ("k", r"pass intrinsic_kwargs=dict\(entropy_kwargs=dict\(k=\.\.\.\)\)"),
+        ("net_arch", r"pass policy_kwargs=dict\(net_arch=\.\.\.\)"),
+        ("shared_value", r"pass policy_kwargs=dict\(shared_value=\.\.\.\)"),
+    ],
+)
+def test_an_unknown_argument_is_told_where_it_belongs(name, remedy):
+    with pytest.raises(TypeError, match=rf"CeSD.__init__\(\) got .*'{name}': {remedy}"):
+        CeSD("MlpPolicy", "Pendulum-v1", **{name: 3})
+    with pytest.raises(ValueError, match=remedy):
+        check_changes(CeSD, "load()", {name: 3})
+
+
+def test_an_argument_in_the_wrong_dictionary_is_told_where_it_belongs():
+    with pytest.raises(ValueError, match=r"intrinsic_kwargs has no 'k': pass entropy_kwargs=dict\(k=\.\.\.\)"):
+        make_small(APT, intrinsic_kwargs={"k": 3})
 
 
 class Broken(gym.Env):
@@ -122,6 +140,8 @@ CALLS = {
     "square_a": lambda model: MazeVecEnv("squre_a", 2),
     "CartPole": lambda model: make_batched("CartPole-v1", 2),
     "CnPolicy": lambda model: CeSD("CnPolicy", "Pendulum-v1"),
+    "features_extractor_class=NatureCNN": lambda model: CeSD("CnnPolicy", "Pendulum-v1"),
+    "mps": lambda model: CeSD("MlpPolicy", "Pendulum-v1", device="mps"),
     "action": lambda model: make_small(CeSD, Broken(action_space=spaces.Discrete(4))),
     "FlattenObservation": lambda model: make_small(CeSD, Broken(observation_space=spaces.Discrete(4))),
     "bounds": lambda model: make_small(CeSD, Broken(action_space=spaces.Box(-1, np.float32([1, np.inf])))),
