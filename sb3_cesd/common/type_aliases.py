@@ -12,7 +12,8 @@ class SkillPairs(NamedTuple):
     :param rows: index of the transition in the batch, shape ``(n_pairs,)``; ``None`` for each transition once
     :param skills: skill whose value is regressed (in an ensemble, it selects the head), shape ``(n_pairs,)``, or
         ``(n_pairs, skill_dim)`` for vectors
-    :param target_skills: skill whose policy acts in the TD target, as ``skills``
+    :param target_skills: skill whose policy acts in the TD target, as ``skills``; or that of each transition, if one action
+        serves all of its pairs
     :param rewards: reward of the pair, shape ``(n_pairs, 1)``
     :param weights: 1 for a pair that counts, 0 for padding, shape ``(n_pairs, 1)``; ``None`` if all count
     """
@@ -22,6 +23,11 @@ class SkillPairs(NamedTuple):
     target_skills: th.Tensor
     rewards: th.Tensor
     weights: th.Tensor | None = None
+
+    @property
+    def one_action(self) -> bool:
+        """Whether the target action of a transition is the same for all of its pairs."""
+        return len(self.target_skills) < len(self.skills)
 
     @classmethod
     def one_per_transition(cls, skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
@@ -45,8 +51,9 @@ class SkillPairs(NamedTuple):
             return cls.one_per_transition(skills, skills, rewards)
         rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
         heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
-        skills, rewards = skills.repeat(n_heads), rewards.repeat(n_heads, 1)
-        return cls(rows, th.where(heads == skills % n_heads, skills, heads), skills, rewards)
+        own = skills.repeat(n_heads)
+        paired = th.where(heads == own % n_heads, own, heads)
+        return cls(rows, paired, skills, rewards.repeat(n_heads, 1))
 
 
 class SkillReplayBufferSamples(NamedTuple):

@@ -114,11 +114,10 @@ class SkillPolicy(BasePolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         self.actor = self.make_actor()
         self.critic = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
-        self.critic_target = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
+        # Its extractor follows a shared one by Polyak averaging, too
+        self.critic_target = self.make_critic()
         self.critic_target.load_state_dict(self.critic.state_dict())
-        # A shared extractor stays as trainable as it is: the actor trains it
-        for parameter in self.critic_target.own_parameters():
-            parameter.requires_grad_(False)
+        self.critic_target.requires_grad_(False)
 
         self.actor.optimizer = self.make_optimizer(list(self.actor.parameters()), lr_schedule)
         self.critic.optimizer = self.make_optimizer(self.critic.own_parameters(), lr_schedule)

@@ -175,8 +175,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "defaults" in vars(cls):
-            cls.__init__ = with_defaults(cls.__init__, cls.defaults)  # type: ignore[method-assign]
+        cls.__init__ = with_defaults(cls.__init__, vars(cls).get("defaults", {}))  # type: ignore[method-assign]
 
     @checked
     def __init__(
@@ -217,6 +216,11 @@ class SkillDDPG(OffPolicyAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
+        if policy == "CnnPolicy" or th.device("cpu" if device == "auto" else device).type == "mps":
+            raise ValueError(
+                "CnnPolicy and device='mps' are not supported: pass device='cpu', and images to 'MlpPolicy' with "
+                "policy_kwargs=dict(features_extractor_class=NatureCNN), the class of stable_baselines3.common.torch_layers."
+            )
         skill_space = make_skill_space(skill_type, n_skills, skill_dim)
         if not skill_space.discrete and self.discrete_because is not None:
             raise ValueError(
@@ -453,7 +457,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.intrinsic.update_clusters(replay_data)
 
         # Update target network
-        polyak_update(self.critic.own_parameters(), self.critic_target.own_parameters(), self.tau)
+        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         # Copy running stats, see SB3's TD3
         polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
 
@@ -469,13 +473,18 @@ class SkillDDPG(OffPolicyAlgorithm):
         """
         pairs = replay_data.pairs
         assert pairs is not None
+        # An action per pair, or one per transition, which serves all of its pairs
+        rows, rows_of_actions = (None, pairs.rows) if pairs.one_action else (pairs.rows, None)
         with th.no_grad():
-            next_observations = select(replay_data.next_observations, pairs.rows)
+            next_observations = select(replay_data.next_observations, rows)
             next_actions, next_log_prob = self._sample_actions(next_observations, pairs.target_skills)
             # min(Q_i1', Q_i2')(s', pi(s', z)), shape (n_pairs, 1)
-            next_q_values = minimum(self.critic_target.q_values(next_observations, next_actions, pairs.skills))
+            next_q_values = minimum(
+                self.critic_target.q_values(next_observations, next_actions, pairs.skills, rows_of_actions)
+            )
             if next_log_prob is not None:
-                next_q_values = next_q_values + self.actor.entropy_bonus(next_log_prob)  # type: ignore[operator]
+                bonus = self.actor.entropy_bonus(next_log_prob)  # type: ignore[operator]
+                next_q_values = next_q_values + select(bonus, rows_of_actions)
             discounts = select((1 - replay_data.dones) * replay_data.discounts, pairs.rows)
             target_q_values = pairs.rewards + discounts * next_q_values
 
@@ -924,7 +933,11 @@ class SkillDDPG(OffPolicyAlgorithm):
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 saved["skill"],
             )
-        model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+        # SB3 can't give an environment to a model whose verbosity was not saved
+        env_at_once = env if "verbose" in saved else None
+        model = super().load(path, env_at_once, device, custom_objects, print_system_info, force_reset, **kwargs)
+        if env is not env_at_once:
+            model.set_env(env, force_reset)  # type: ignore[arg-type]
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))

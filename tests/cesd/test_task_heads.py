@@ -99,6 +99,18 @@ def test_all_heads_learn_from_every_transition(make_task):
     assert (seen.pairs.rewards == seen.rewards.repeat(N_SKILLS, 1)).all()
 
 
+def test_the_target_action_is_drawn_once_per_transition(make_task, samples, monkeypatch):
+    """As released: its noise is the same for all heads."""
+    model = make_task()
+    model.policy.double()
+    seen, q_values = [], model.critic_target.q_values
+    monkeypatch.setattr(model.critic_target, "q_values", lambda *args: seen.append(args) or q_values(*args))
+    model.critic_loss(model.replay_buffer.relabel(samples))
+    (_, actions, skills, rows), noiseless = seen[0], model.actor.act(samples.next_observations, th.full((10,), SKILL))
+    assert actions.shape == (10, 1) and (actions != noiseless).any()
+    assert rows.tolist() == list(range(10)) * N_SKILLS and len(skills) == N_SKILLS * 10
+
+
 def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
     """Algorithm 2 of the paper."""
     model = make_task(policy_kwargs={"net_arch": [16, 16], "shared_value": False}, target_policy_noise=0.0)

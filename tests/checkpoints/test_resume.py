@@ -80,7 +80,7 @@ def compare(folder, make, model_class=CeSD, model=None, make_callbacks=list, **k
     model.learn(TOTAL, [ResumableCheckpoint(folder / "whole", AT, keep=3), recorders[0], *make_callbacks()])
 
     first = checkpoints_in(folder / "whole")[0]
-    resumed = resume(first, make(seed=9), device="cpu")
+    resumed = resume(first, make(seed=9), device="cpu", model_class=None if model_class in METHODS.values() else model_class)
     random.seed(5), np.random.seed(6), th.manual_seed(7)
     start = resumed.num_timesteps
     assert AT <= start < TOTAL
@@ -122,6 +122,17 @@ def test_environments(tmp_path, make):
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(tmp_path, method):
     compare(tmp_path, partial(make_maze, 2), METHODS[method])
+
+
+class MyMethod(CeSD):
+    """A method of the user, which is not known by its name."""
+
+
+def test_a_method_of_the_user(tmp_path):
+    _, resumed = compare(tmp_path, partial(make_maze, 2), MyMethod)
+    assert type(resumed) is MyMethod
+    with pytest.raises(ValueError, match=r"is of MyMethod.*pass it as model_class"):
+        resume(tmp_path / "whole", make_maze(2))
 
 
 def test_noise_of_the_user(tmp_path):
