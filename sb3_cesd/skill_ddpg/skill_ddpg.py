@@ -68,8 +68,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     Skill-conditioned DDPG with twin critics that maximises an intrinsic reward: the agent of URLB, shared by all methods.
 
     A method is a subclass that sets ``reward_class`` and, where its paper differs from URLB, ``defaults``.
-    docs/departures.md lists where all methods depart from URLB. By default, networks and batches are a quarter as wide, for a
-    laptop; ``preset("published", ...)`` has those of the papers.
+    docs/departures.md lists where all methods depart from URLB. Networks and batches are of a size for laptops by default;
+    ``preset("published", ...)`` has those of the papers.
     The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
     :param policy: The policy model to use (MlpPolicy or, which is the same here, MultiInputPolicy)
