@@ -39,13 +39,8 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
 }
 #: Attributes of the model in a file
 OF_MODEL = ("skill_type", "n_skills", "skill_dim", "skill", "skill_duration", "reward", "num_timesteps", "exploration_noise")
-#: What else a file may say of its model
-BOUNDS: dict[str, Any] = {
-    "reward": ("intrinsic", "extrinsic"),
-    "skill_duration": Range(1, 2**63),
-    "num_timesteps": Range(0, 2**63),
-    **dict.fromkeys(("exploration_noise", "clip_obs", "epsilon"), Range(0)),
-}
+#: Numbers in a file
+NUMBERS = ("skill_duration", "num_timesteps", "exploration_noise", "clip_obs", "epsilon")
 #: Methods that determine the action: a policy that overrides one of them can't be exported
 OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
 
@@ -234,8 +229,9 @@ def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> 
     numbers = {name: value for name, value in tensors.items() if not name.startswith("observation_space.")}
     if any(not_finite(numbers, "")) or any(name.startswith("var.") and (value < 0).any() for name, value in numbers.items()):
         raise ValueError("a weight, a statistic or a bound of actions is not finite, or a variance negative")
-    for name, allowed in BOUNDS.items():
-        check_value(name, description[name], allowed, or_none=True)
+    check_value("reward", description["reward"], ("intrinsic", "extrinsic"))
+    for name in NUMBERS:
+        check_value(name, description[name], Range(0, 2**63), or_none=True)
     if not description["algorithm"].isidentifier() or len(description["algorithm"]) > 99:
         raise ValueError("its algorithm has no name of a class")
     plain = _space_from_json("observation_space", description["observation_space"], tensors)

@@ -35,9 +35,7 @@ def hyperparams_folder() -> Path:
 
 @checked
 def preset(
-    scale: Literal["laptop", "published"] = "laptop",
-    env_id: str = "default",
-    method: str | type[SkillDDPG] = "cesd",
+    scale: Literal["laptop", "published"] = "laptop", env_id: str = "default", method: str | type[SkillDDPG] = "cesd"
 ) -> Preset:
     """
     Read the settings that RL Zoo uses to train a method, from the same yml files::

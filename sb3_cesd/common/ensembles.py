@@ -145,12 +145,7 @@ class RoutedEnsembleMLP(nn.Module):
     """
 
     def __init__(
-        self,
-        n_heads: int,
-        input_dim: int,
-        output_dim: int,
-        net_arch: Sequence[int],
-        activation_fn: type[nn.Module] = nn.ReLU,
+        self, n_heads: int, input_dim: int, output_dim: int, net_arch: Sequence[int], activation_fn: type[nn.Module] = nn.ReLU
     ) -> None:
         super().__init__()
         sizes = [input_dim, *net_arch, output_dim]

@@ -26,11 +26,7 @@ def xavier_init(module: nn.Module) -> None:
 
 
 def create_normalized_mlp(
-    input_dim: int,
-    output_dim: int,
-    net_arch: Sequence[int],
-    activation_fn: type[nn.Module] = nn.ReLU,
-    layer_norm: bool = True,
+    input_dim: int, output_dim: int, net_arch: Sequence[int], activation_fn: type[nn.Module] = nn.ReLU, layer_norm: bool = True
 ) -> nn.Sequential:
     """
     Make SB3's MLP, but with LayerNorm and Tanh after the first hidden layer (the "trunk" of URLB's DDPG) if ``layer_norm``.
@@ -48,10 +44,7 @@ def create_normalized_mlp(
 
 
 def create_orthogonal_mlp(
-    input_dim: int,
-    output_dim: int,
-    net_arch: Sequence[int],
-    activation_fn: type[nn.Module] = nn.ReLU,
+    input_dim: int, output_dim: int, net_arch: Sequence[int], activation_fn: type[nn.Module] = nn.ReLU
 ) -> nn.Sequential:
     """Make SB3's MLP, initialised as in URLB."""
     return nn.Sequential(*create_mlp(input_dim, output_dim, list(net_arch), activation_fn)).apply(orthogonal_init)

@@ -52,11 +52,7 @@ class RunningVariance(nn.Module):
 
     @th.no_grad()
     def update(
-        self,
-        values: th.Tensor,
-        groups: th.Tensor | None = None,
-        n_groups: int = 1,
-        valid: th.Tensor | None = None,
+        self, values: th.Tensor, groups: th.Tensor | None = None, n_groups: int = 1, valid: th.Tensor | None = None
     ) -> th.Tensor:
         """
         Merge the groups one after another, in the order of their index, without a loop.

@@ -612,10 +612,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         super().dump_logs()
 
     def _sample_action(
-        self,
-        learning_starts: int,
-        action_noise: ActionNoise | None = None,
-        n_envs: int = 1,
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose the actions of the skills that act, with exploration noise unless the policy is stochastic."""
         if self._ends_episodes:
@@ -975,10 +972,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             super().save(path, exclude, include)
 
     def set_parameters(
-        self,
-        load_path_or_dict: str | TensorDict,
-        exact_match: bool = True,
-        device: th.device | str = "auto",
+        self, load_path_or_dict: str | TensorDict, exact_match: bool = True, device: th.device | str = "auto"
     ) -> None:
         if isinstance(load_path_or_dict, dict):
             # An optimizer keeps the tensors that it loads, which may be those of another model
@@ -996,11 +990,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         else:
             save_to_pkl(path, self.replay_buffer, self.verbose)
 
-    def load_replay_buffer(
-        self,
-        path: str | pathlib.Path | io.BufferedIOBase,
-        truncate_last_traj: bool = True,
-    ) -> None:
+    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """
         Load a replay buffer that :meth:`save_replay_buffer` wrote. Its transitions are sampled with the arguments of the model
         (``gamma``, ``n_steps``, ...).

@@ -80,7 +80,7 @@ def compare(folder, make, model_class=CeSD, model=None, make_callbacks=list, **k
     model.learn(TOTAL, [ResumableCheckpoint(folder / "whole", AT, keep=3), recorders[0], *make_callbacks()])
 
     first = checkpoints_in(folder / "whole")[0]
-    resumed = resume(first, make(seed=9), device="cpu", model_class=None if model_class in METHODS.values() else model_class)
+    resumed = resume(first, make(seed=9), "cpu", model_class if model_class is MyMethod else None)
     random.seed(5), np.random.seed(6), th.manual_seed(7)
     start = resumed.num_timesteps
     assert AT <= start < TOTAL

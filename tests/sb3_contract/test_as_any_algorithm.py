@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-import torch as th
 from every_method import each_kind
 from learned import differences
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
-from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
 from tuning import Push
 
@@ -44,29 +42,6 @@ def test_parameters_are_set_in_part_or_as_a_whole(method):
         second.set_parameters({**parameters, "policy": dict(list(parameters["policy"].items())[1:])})
     with pytest.raises(ValueError, match="Key unknown is an invalid object name"):
         second.set_parameters({"unknown": {}}, exact_match=False)
-
-
-class Features(FlattenExtractor):
-    """The observation, scaled by what is learned."""
-
-    def __init__(self, observation_space):
-        super().__init__(observation_space)
-        self.scale = th.nn.Parameter(th.ones(3))
-
-    def forward(self, observations):
-        return self.scale * observations
-
-
-@each_kind
-def test_the_target_of_a_shared_extractor_follows_it(method):
-    kwargs = {"net_arch": [16, 16], "features_extractor_class": Features, "share_features_extractor": True}
-    model = make_small(method, policy_kwargs=kwargs, tau=0.25).learn(60)
-    online, target = (critic.features_extractor.scale for critic in (model.critic, model.critic_target))
-    assert online is model.actor.features_extractor.scale
-    before = target.clone()
-    model.train(1, 32)
-    th.testing.assert_close(target, before.lerp(online, 0.25))
-    assert (online != target).all() and (target != before).all()
 
 
 @each_kind

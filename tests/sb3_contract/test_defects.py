@@ -1,4 +1,4 @@
-"""What SB3's own tests found: small batches, edges of arguments, warnings of evaluations, files of other classes."""
+"""Variants of a method, and the backbone alone."""
 
 import numpy as np
 import pytest
@@ -9,15 +9,6 @@ from tuning import saved
 from sb3_cesd import DIAYN, SkillDDPG
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
-
-
-# Small batches
-
-
-# Edges of arguments
-
-
-# Files of other classes
 
 
 class Variant(DIAYN):

@@ -80,6 +80,8 @@ def test_statistics_of_batch_normalisation_reach_the_target(method, share):
     ours, targets = batch_norm_of(model.critic), batch_norm_of(model.critic_target)
     assert all((value == targets[name]).all() and (value != initial[name]).any() for name, value in ours.items())
     assert (model.critic.trunk[0].weight != model.critic_target.trunk[0].weight).any()
+    online, target = (each.features_extractor.layers[1].weight for each in (model.critic, model.critic_target))
+    assert (online != target).any(), "also that of a shared extractor"
     # Acting and evaluating change nothing
     model.predict(np.zeros((5, 3), np.float32), skill=1)
     model.critic_target(observe(model), th.zeros(4, 1))
