@@ -58,7 +58,7 @@ Through RL Zoo:
 
 ```sh
 python -m rl_zoo3.train --algo {key} --env MazeSquareA-v0
-python -m sb3_cesd.show logs/{key}/MazeSquareA-v0_1/MazeSquareA-v0.zip
+python -m sb3_cesd.show --algo {key} --env MazeSquareA-v0 -f logs
 ```
 
 ## Results
