@@ -27,6 +27,15 @@ def test_logged_figures_agree_with_each_other(make_model):
     assert 0 <= row["intrinsic/agreement"] <= 1 and 0 <= row["intrinsic/empty_clusters"] < 4
 
 
+def test_episodes_that_end_at_once_are_logged_once(make_model):
+    model = make_model(make_vec_env("MazeSquareC-v0", 4), skill_duration=10)
+    memory = Memory(model)
+    for _ in range(2):
+        model.learn(400, log_interval=1)
+    assert [row["time/total_timesteps"] for row in memory.rows] == [200, 400] * 2
+    assert all(0 <= row["rollout/skill_accuracy"] <= 1 for row in memory.rows)
+
+
 def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model):
     """Mean reward of the steps of each skill, times the mean length of an episode; skills change within episodes."""
     model = make_model(skill_duration=7, learning_starts=10_000)

@@ -168,6 +168,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     saved_with: dict[str, str]
 
     _unit_noise: OrnsteinUhlenbeckActionNoise
+    #: Time step of the last logs
+    _logged_at: int
     #: Whether environments are to be reset before the next step
     _ends_episodes: bool = False
     #: What callbacks had counted in the checkpoint that the model was resumed from, until it learns
@@ -591,6 +593,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.replay_buffer.end_trajectories()
         self.replay_buffer.reward_module = self.intrinsic
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        self._logged_at = -1
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
@@ -602,7 +605,14 @@ class SkillDDPG(OffPolicyAlgorithm):
         super()._update_current_progress_remaining(min(num_timesteps, total_timesteps), total_timesteps)
 
     def dump_logs(self) -> None:
+        if self.num_timesteps == self._logged_at:
+            return  # several episodes have ended at once
+        self._logged_at = self.num_timesteps
         self._mean_logs.flush(self.logger)
+        assert self.replay_buffer is not None
+        accuracy = skill_states.recent_accuracy(self.replay_buffer) if self.reward == "intrinsic" else None
+        if accuracy is not None:
+            self.logger.record("rollout/skill_accuracy", accuracy)
         if self.ep_info_buffer and self.skill_space.discrete:
             self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
         if self.n_diverged_simulations > 0:
@@ -1032,6 +1042,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             "_mean_logs",
             "_skill_rewards",
             "_unit_noise",
+            "_logged_at",
             "_update_runner",
             "_ends_episodes",
             "resumed_callbacks",
