@@ -1,24 +1,33 @@
 """Environments whose observations tell the skill that is to act."""
 
 import copy
+import os
 import pickle
+import signal
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from gymnasium.wrappers import TransformObservation
+from small import make_small
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecNormalize
 
+from sb3_cesd import DIAYN
+from sb3_cesd.callbacks import SkillEvalCallback, SkillMetricsCallback
 from sb3_cesd.common.observations import entries_of
 from sb3_cesd.common.skill_clock import SkillTurns
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills, make_skill_space
-from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation
+from sb3_cesd.common.vec_env import VecSkillObservation, add_skill_observation, attributes, env_spec
 from sb3_cesd.common.vec_normalize import (
     normalize_entries,
     normalize_like_training,
     observation_statistics,
     unnormalize_entries,
 )
+from sb3_cesd.metrics import play_and_score
+from sb3_cesd.metrics.environments import env_layout, find_positions, robot_name
 
 SKILLS, SPHERE = DiscreteSkills(4), SphereSkills(3, 4)
 each_type = pytest.mark.parametrize("skill_type", ["discrete", "sphere", "cube", "unit_cube"])
@@ -196,7 +205,98 @@ def test_copies_go_on_alike(clone, space):
     for _ in range(12):
         (obs, *_, infos), (twin_obs, *_, twin_infos) = env.step(np.zeros((2, 1))), twin.step(np.zeros((2, 1)))
         assert obs.keys() == twin_obs.keys() and all((obs[name] == twin_obs[name]).all() for name in obs)
-        assert all(
-            np.array_equal(ours["followed_skill"], theirs["followed_skill"])
-            for ours, theirs in zip(infos, twin_infos, strict=True)
-        )
+        told, twin_told = ([info["followed_skill"] for info in each] for each in (infos, twin_infos))
+        assert np.array_equal(told, twin_told)
+
+
+class Odd(Counter):
+    """Has attributes that can't be used or sent, and an entry of info that is a skill of its own."""
+
+    position, layout = property(lambda self: lambda: self), property(lambda self: 1 / 0)
+    robot_name, observation_scale = ["walker"], 3
+
+    def step(self, action):
+        return (*super().step(action)[:4], {"skill": "mine", "is_success": action[0] > 0})
+
+
+gym.register("Odd-v0", entry_point=lambda **kwargs: Odd(**kwargs))
+
+
+class Converted(VecEnvWrapper):
+    """Returns other types, and answers no question but SB3's own."""
+
+    def __init__(self, venv, observations, values, **of_infos):
+        self.observations, self.values, self.of_infos = observations, values, of_infos
+        super().__init__(venv)
+
+    def get_attr(self, attr_name, indices=None):
+        if attr_name != "render_mode":
+            raise NotImplementedError
+        return [None] * self.venv.num_envs
+
+    def reset(self):
+        return self.observations(self.venv.reset())
+
+    def step_wait(self):
+        observations, rewards, dones, infos = self.venv.step_wait()
+        for name, convert in self.of_infos.items():
+            infos = [{**info, name: convert(info.get(name))} for info in infos]
+        return self.observations(observations), self.values(rewards), self.values(dones), infos
+
+
+SAME = np.copy, np.copy
+LISTS = np.ndarray.tolist, np.ndarray.tolist
+INTEGERS = list, lambda values: values.astype(np.uint8)
+COLUMNS = tuple, lambda values: values[:, None].astype(float)
+
+
+def trained(convert, around=False, **of_infos):
+    env = make_vec_env("Odd-v0", 3, seed=0)
+    env = Converted(VecSkillObservation(env, 4) if around else env, *convert, **of_infos)
+    model = make_small(DIAYN, env, noise_correlation=0.95, warm_up="policy").learn(120)
+    return [each.tolist() for each in model.policy.state_dict().values()], play_and_score(model, env, 8)[0]
+
+
+@pytest.mark.parametrize("convert", [LISTS, INTEGERS, COLUMNS])
+def test_learning_and_scores_are_the_same_for_all_types(convert):
+    of_infos = {
+        "terminal_observation": lambda seen: seen if seen is None else list(seen),
+        "TimeLimit.truncated": np.atleast_1d,
+    }
+    assert trained(convert, **of_infos) == trained(SAME)
+    assert trained((copy.copy, convert[1]), around=True) == trained((copy.copy, np.copy), around=True)
+
+
+FORKED = {"vec_env_cls": SubprocVecEnv, "vec_env_kwargs": {"start_method": "fork"}}
+
+
+def silent():
+    return Converted(DummyVecEnv([Odd] * 2), *SAME, terminal_observation=lambda seen: None)
+
+
+@pytest.mark.parametrize("make_env", [lambda: make_vec_env("Odd-v0", 2, **FORKED), silent])
+def test_callbacks_run_where_environments_tell_nothing(make_env, tmp_path):
+    env, eval_env, other = envs = make_env(), make_env(), make_env()
+    assert env_spec(env) is env_layout(env) is robot_name(env) is find_positions(env, [{}, {}]) is None
+    evaluation = SkillEvalCallback(eval_env, eval_freq=20, n_eval_episodes=8, log_path=str(tmp_path))
+    make_small(DIAYN, env).learn(80, [evaluation, SkillMetricsCallback(other, eval_freq=20, n_rollouts=2, n_steps=5)])
+    with np.load(tmp_path / "evaluations.npz") as file:
+        assert file["successes"].shape == (2, 8) and (file["successes"].mean(axis=1) == file["success_rate"]).all()
+    assert [info["skill"] for info in VecSkillObservation(env, 4).step(np.zeros((2, 1)))[3]] == ["mine"] * 2
+    for each in envs:
+        each.close()
+
+
+@pytest.mark.parametrize("start_method", ["fork", pytest.param("forkserver", marks=pytest.mark.slow)])
+def test_processes_live_on_when_they_are_asked_and_are_named_when_they_die(start_method):
+    """The spec of the outer wrapper holds a lambda, which can't be sent, those of the inner ones do not."""
+    kwargs = {**FORKED, "vec_env_kwargs": {"start_method": start_method}}
+    env = make_vec_env(
+        "Pendulum-v1", 2, wrapper_class=lambda env: TransformObservation(env, lambda seen: seen, None), **kwargs
+    )
+    assert env_spec(env) is None and attributes(env, "max_torque") == [2.0, 2.0] and attributes(env, "robot_name") == []
+    model = make_small(DIAYN, env).learn(80)
+    os.kill(env.processes[1].pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=f"Environment 1 .* has died .process {env.processes[1].pid}, exit code -9"):
+        model.learn(80, reset_num_timesteps=False)
+    env.close()

@@ -99,7 +99,7 @@ def test_environments_of_other_processes():
     for wrapper in (None, Scaled):
         env = make_vec_env("Pendulum-v1", 2, wrapper_class=wrapper, vec_env_cls=SubprocVecEnv)
         if wrapper is None:
-            assert like(VecNormalize(env)).num_envs == 1
+            assert like(VecNormalize(env)).num_envs == 3
         else:
             with pytest.raises(ValueError, match="pass eval_env"):
                 like(env)
