@@ -43,6 +43,7 @@ setup(
     package_data={
         "sb3_cesd": ["py.typed", "version.txt", "*.pyi"],
         "sb3_cesd.hyperparams": ["*.yml"],
+        "sb3_cesd.envs.robots": ["scales.json"],
         "sb3_cesd.show": ["page.html"],
     },
     python_requires=">=3.10",

@@ -61,10 +61,7 @@ def test_what_is_logged(make_model, env, names):
         assert callback._env.num_envs == 8, "all rollouts at once"
 
 
-@pytest.mark.parametrize(
-    ("method", "skills"),
-    [(APT, {"skill_type": "sphere", "skill_dim": 2}), (DADS, {})],
-)
+@pytest.mark.parametrize(("method", "skills"), [(APT, {"skill_type": "sphere", "skill_dim": 2}), (DADS, {})])
 def test_methods_without_clusters_and_with_any_skills(method, skills):
     row, _ = learn(make_small(method, MazeVecEnv("square_c", 5), **skills), 100, eval_freq=10)
     assert set(row) == PLAIN | PLACES and 0 < row["mutual_information"] <= np.log(4) + 1e-9

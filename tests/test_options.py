@@ -102,10 +102,7 @@ def test_statistics_may_be_of_either_layout(make_model, around):
     assert (options.unwrapped.actions[0] == expected).all() and (expected != model.predict(observation, skill=2)[0]).all()
 
 
-@pytest.mark.parametrize(
-    ("skill_type", "low"),
-    [("sphere", -1.0), ("cube", -1.0), ("unit_cube", 0.0)],
-)
+@pytest.mark.parametrize(("skill_type", "low"), [("sphere", -1.0), ("cube", -1.0), ("unit_cube", 0.0)])
 def test_continuous_skills_are_chosen_by_their_vectors(tiny, skill_type, low):
     arguments = {**tiny, "intrinsic_kwargs": {"encoder": "identity"}}
     model = APT("MlpPolicy", "Pendulum-v1", seed=0, skill_type=skill_type, skill_dim=2, **arguments)

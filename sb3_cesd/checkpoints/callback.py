@@ -19,15 +19,7 @@ from stable_baselines3.common.callbacks import (
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_cesd.checkpoints.resume import (
-    BUFFER,
-    CALLBACKS,
-    MODEL,
-    STATISTICS,
-    checkpoint_name,
-    checkpoints_in,
-    new_checkpoint,
-)
+from sb3_cesd.checkpoints.resume import BUFFER, CALLBACKS, MODEL, STATISTICS, checkpoint_name, checkpoints_in, new_checkpoint
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.files import AnyPath, dump_whole
 from sb3_cesd.common.rng import seed_to_go_on

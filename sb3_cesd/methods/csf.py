@@ -85,11 +85,7 @@ class CSF(SkillDDPG):
     reward_class = CSFReward
     defaults = METRA_DEFAULTS
     search_space = {  # noqa: RUF012
-        "intrinsic_kwargs": {
-            "net_arch": hidden_sizes,
-            "n_negatives": [64, 256, 1024],
-            "negatives_weight": Interval(1.0, 10.0),
-        }
+        "intrinsic_kwargs": {"net_arch": hidden_sizes, "n_negatives": [64, 256, 1024], "negatives_weight": Interval(1.0, 10.0)}
     }
 
     def critic_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:

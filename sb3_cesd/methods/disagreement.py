@@ -81,9 +81,5 @@ class Disagreement(SkillDDPG):
 
     reward_class = DisagreementReward
     search_space = {  # noqa: RUF012
-        "intrinsic_kwargs": {
-            "net_arch": one_hidden_size,
-            "n_models": Interval(3, 7, log=False),
-            "scale": Interval(0.1, 100.0),
-        }
+        "intrinsic_kwargs": {"net_arch": one_hidden_size, "n_models": Interval(3, 7, log=False), "scale": Interval(0.1, 100.0)}
     }

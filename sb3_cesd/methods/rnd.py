@@ -94,9 +94,5 @@ class RND(SkillDDPG):
 
     reward_class = RNDReward
     search_space = {  # noqa: RUF012
-        "intrinsic_kwargs": {
-            "net_arch": hidden_sizes,
-            "scale": Interval(0.1, 10.0),
-            "features_dim": [64, 256, 512],
-        }
+        "intrinsic_kwargs": {"net_arch": hidden_sizes, "scale": Interval(0.1, 10.0), "features_dim": [64, 256, 512]}
     }

@@ -134,33 +134,20 @@ class SkillPolicy(BasePolicy):
 
     def make_actor(self) -> SkillActor:
         """Make the actor, with a features extractor of its own."""
-        features_extractor = self.make_plain_features_extractor()
-        actor_class, kwargs = (
-            (SkillActor, {}) if self.ent_coef is None else (StochasticSkillActor, {"ent_coef": self.ent_coef})
-        )
-        return actor_class(
-            self.observation_space,  # type: ignore[arg-type]
-            self.action_space,  # type: ignore[arg-type]
-            self.skill_space,
-            self.actor_arch,
-            features_extractor,
-            features_extractor.features_dim,
-            self.activation_fn,
-            self.normalize_images,
-            self.layer_norm,
-            **kwargs,
-        )
+        own: dict[str, Any] = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
+        extractor = self.make_plain_features_extractor()
+        sizes = self.actor_arch, extractor, extractor.features_dim
+        actor_class = StochasticSkillActor if own else SkillActor
+        return actor_class(*self._spaces, *sizes, self.activation_fn, self.normalize_images, self.layer_norm, **own)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
         """Make a critic, on a shared features extractor or, without, on one of its own."""
-        return self.critic_class(
-            self.observation_space,  # type: ignore[arg-type]
-            self.action_space,  # type: ignore[arg-type]
-            self.skill_space,
-            self.critic_arch,
-            self.make_plain_features_extractor() if features_extractor is None else features_extractor,
-            **self._critic_kwargs(),
-        )
+        features_extractor = features_extractor or self.make_plain_features_extractor()
+        return self.critic_class(*self._spaces, self.critic_arch, features_extractor, **self._critic_kwargs())
+
+    @property
+    def _spaces(self) -> tuple[Any, Any, SkillSpace]:
+        return self.observation_space, self.action_space, self.skill_space
 
     def _critic_kwargs(self) -> dict[str, Any]:
         names = ("activation_fn", "n_critics", "share_features_extractor", "normalize_images", "layer_norm")

@@ -1030,14 +1030,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         """Take over what a task needs from a pre-trained model besides its policy; by default, nothing."""
 
     def _excluded_save_params(self) -> list[str]:
-        # Exclude aliases, and what a loaded model makes anew
-        return [
-            *super()._excluded_save_params(),
-            "actor",
-            "critic",
-            "critic_target",
-            "batch_norm_stats",
-            "batch_norm_stats_target",
+        aliases = ["actor", "critic", "critic_target", "batch_norm_stats", "batch_norm_stats_target"]
+        # Made anew when a model is loaded
+        passing = [
             "intrinsic",
             "_mean_logs",
             "_skill_rewards",
@@ -1045,8 +1040,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             "_logged_at",
             "_update_runner",
             "_ends_episodes",
-            "resumed_callbacks",
         ]
+        return [*super()._excluded_save_params(), *aliases, *passing, "resumed_callbacks"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]

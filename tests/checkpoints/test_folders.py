@@ -103,10 +103,7 @@ def test_other_environments_are_refused(trained):
 
 def test_mistakes_are_refused_at_the_start(tmp_path):
     (tmp_path / "file").touch()
-    for callback, name in (
-        (ResumableCheckpoint(), "path"),
-        (EveryNTimesteps(20, ResumableCheckpoint(tmp_path)), "beside"),
-    ):
+    for callback, name in ((ResumableCheckpoint(), "path"), (EveryNTimesteps(20, ResumableCheckpoint(tmp_path)), "beside")):
         with pytest.raises(ValueError, match=name):
             make().learn(60, callback)
         callback.on_training_end()  # as RL Zoo does

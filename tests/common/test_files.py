@@ -6,12 +6,7 @@ import pickle
 
 import pytest
 
-from sb3_cesd.common.files import (
-    dump_whole,
-    load_pickle,
-    with_suffix,
-    written_whole,
-)
+from sb3_cesd.common.files import dump_whole, load_pickle, with_suffix, written_whole
 
 
 def write_whole(path, text):

@@ -76,9 +76,7 @@ def counters(n_envs=1, env_class=Counter):
 
 @each_type
 @pytest.mark.parametrize(
-    "kwargs",
-    [{}, {"skill_duration": 2}, {"order": "cycle"}, {"skill": 1}, {"turns": True}, {"set_skill": 3}],
-    ids=str,
+    "kwargs", [{}, {"skill_duration": 2}, {"order": "cycle"}, {"skill": 1}, {"turns": True}, {"set_skill": 3}], ids=str
 )
 def test_observations_and_infos_always_name_who_acts(skill_type, kwargs):
     """With all orders: a policy sees nothing else, so that the skill of the last observation is the one that acts."""

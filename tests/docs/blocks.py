@@ -8,8 +8,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
-    r"^(?:<!-- not run: (?P<reason>[^>]+) -->\n+)?(?P<fence>```+)(?P<language>[^\n]*)\n(?P<code>.*?)^(?P=fence)$",
-    re.M | re.S,
+    r"^(?:<!-- not run: (?P<reason>[^>]+) -->\n+)?(?P<fence>```+)(?P<language>[^\n]*)\n(?P<code>.*?)^(?P=fence)$", re.M | re.S
 )
 
 

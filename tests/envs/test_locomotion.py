@@ -12,12 +12,7 @@ from sb3_cesd.envs.registration import LOCOMOTION
 from sb3_cesd.envs.robots.locomotion import SCALES
 
 #: The arguments of METRA's ant; the cost of contacts is left out
-ANT = {
-    "id": "Ant-v5",
-    "include_cfrc_ext_in_observation": False,
-    "terminate_when_unhealthy": False,
-    "contact_cost_weight": 0.0,
-}
+ANT = {"id": "Ant-v5", "include_cfrc_ext_in_observation": False, "terminate_when_unhealthy": False, "contact_cost_weight": 0.0}
 OF_GYMNASIUM = {"SkillAnt-v0": ANT, "SkillHalfCheetah-v0": {"id": "HalfCheetah-v5"}}
 
 

@@ -8,13 +8,7 @@ from corridor import correlations, follow
 from torch.nn import functional as F
 
 from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills
-from sb3_cesd.intrinsic.encoders import (
-    ContrastiveEncoder,
-    FourierEncoder,
-    ICMEncoder,
-    IdentityEncoder,
-    TemporalEncoder,
-)
+from sb3_cesd.intrinsic.encoders import ContrastiveEncoder, FourierEncoder, ICMEncoder, IdentityEncoder, TemporalEncoder
 
 SKILLS = DiscreteSkills(3)
 

@@ -57,11 +57,7 @@ def test_presets_can_be_changed_apart_from_each_other():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"scale": "small"}, "laptop"),
-        ({"method": "ppo"}, "method"),
-        ({"method": "cesd_released"}, "cesd"),
-    ],
+    [({"scale": "small"}, "laptop"), ({"method": "ppo"}, "method"), ({"method": "cesd_released"}, "cesd")],
 )
 def test_unknown_presets(arguments, message):
     with pytest.raises(ValueError, match=message):
