@@ -9,14 +9,13 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, sync_envs_normalization
 
 from sb3_cesd.checkpoints import ResumableCheckpoint as ResumableCheckpoint
-from sb3_cesd.common.arguments import NonNegativeInt, Positive, PositiveInt, Range, checked
+from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.playing import check_play_spaces
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
 from sb3_cesd.metrics.environments import (
-    check_positions,
     end_positions,
     env_layout,
     find_positions,
@@ -24,7 +23,6 @@ from sb3_cesd.metrics.environments import (
     make_play_env,
     robot_name,
 )
-from sb3_cesd.metrics.goals import draw_goals, policy_coverage, zero_shot_goals
 from sb3_cesd.metrics.measures import TrainingCoverage
 from sb3_cesd.metrics.summary import ARM_BIN, N_EPISODES, ROBOT_BIN, play_and_measure, play_and_score
 from sb3_cesd.skill_ddpg import SkillDDPG
@@ -52,11 +50,6 @@ class SkillMetricsCallback(BaseCallback):
     :param n_rollouts: rollouts per skill, at least 2
     :param n_steps: length of a rollout, shorter if the episode ends
     :param seed: seed of the rollouts, the same for all measurements
-    :param n_trajectories: for a robot, log the policy coverage of this many deterministic trajectories as
-        ``policy_coverage_<n>``; METRA (Park et al., 2024) reports 48; 0 for none
-    :param goal_range: for a robot, follow skills to 50 goals whose coordinates are within +- this range [m], and log
-        ``goal_hit_3``, ``goal_end_3`` and ``goal_stay_3``, the same for 1 m, and ``goal_distance``
-        (:func:`~sb3_cesd.metrics.goals.zero_shot_goals`); ``None`` for no goals
     :param verbose: verbosity level
     """
 
@@ -70,8 +63,6 @@ class SkillMetricsCallback(BaseCallback):
         n_rollouts: Annotated[int, Range(2)] = 10,
         n_steps: PositiveInt = 200,
         seed: int = 0,
-        n_trajectories: NonNegativeInt = 0,
-        goal_range: Positive | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
@@ -80,8 +71,6 @@ class SkillMetricsCallback(BaseCallback):
         self.n_rollouts = n_rollouts
         self.n_steps = n_steps
         self.seed = seed
-        self.n_trajectories = n_trajectories
-        self.goal_range = goal_range
         #: Coverage of training; ``None`` if the environments have no positions
         self._coverage: TrainingCoverage | None = None
 
@@ -129,8 +118,6 @@ class SkillMetricsCallback(BaseCallback):
             # Not before, as some environments tell their positions after a step only
             self._is_first_step, self._positions = False, find_positions(self.training_env, infos)
             self._is_arm = robot_name(self.training_env) == "jaco"
-            if self.n_trajectories > 0 or self.goal_range is not None:
-                check_positions(self._positions is not None)
         if self._positions is not None:
             # Positions after a step, and those where episodes have ended
             positions = self._positions(dones, infos)
@@ -156,12 +143,6 @@ class SkillMetricsCallback(BaseCallback):
                 n_steps=self.n_steps,
                 noise_std=self.model.exploration_noise,
             )
-            if self.n_trajectories > 0:
-                covered = policy_coverage(self.model, self._env, self.n_trajectories, self.n_steps, seed=self.seed)
-                metrics[f"policy_coverage_{self.n_trajectories}"] = float(covered)
-            if self.goal_range is not None:
-                goals = draw_goals(self._env, goal_range=self.goal_range, seed=self.seed)
-                metrics |= zero_shot_goals(self.model, self._env, goals, self.n_steps, self.seed).metrics()
         if self._coverage is not None and self._layout is not None:
             metrics["total_coverage"] = self._coverage.total / self._layout.n_free_bins
         elif self._coverage is not None:

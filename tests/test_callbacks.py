@@ -12,7 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
-from sb3_cesd import APT, DADS, METRA, VecSkillObservation
+from sb3_cesd import APT, DADS, VecSkillObservation
 from sb3_cesd.callbacks import SkillMetricsCallback
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.metrics import maze_coverage
@@ -65,16 +65,6 @@ def test_what_is_logged(make_model, env, names):
 def test_methods_without_clusters_and_with_any_skills(method, skills):
     row, _ = learn(make_small(method, MazeVecEnv("square_c", 5), **skills), 100, eval_freq=10)
     assert set(row) == PLAIN | PLACES and 0 < row["mutual_information"] <= np.log(4) + 1e-9
-
-
-def test_goals_and_trajectories_of_a_robot():
-    model = make_small(METRA, make_vec_env("SkillAnt-v0", 2))
-    row, _ = learn(model, 80, n_trajectories=6, goal_range=2.0, eval_freq=40)
-    goals = {f"goal_{name}_{radius}" for name in ("hit", "end", "stay") for radius in (1, 3)} | {"goal_distance"}
-    assert set(row) == PLAIN | PLACES | ROBOT | goals | {"policy_coverage_6"}
-    assert 0 < row["goal_end_3"] <= row["goal_hit_3"] <= 1 <= row["policy_coverage_6"]
-    with pytest.raises(ValueError, match="position"):
-        learn(make_small(APT), 4, goal_range=1.0)
 
 
 @pytest.mark.parametrize("kind", ["plain", "normalized", "normalized around the skill"])
@@ -183,7 +173,7 @@ def test_measured_at_the_last_step_and_with_its_number(make_model, tmp_path):
 
 
 def test_bad_use(make_model):
-    for wrong in ({"n_rollouts": 1}, {"eval_freq": 0}, {"goal_range": -1.0}):
+    for wrong in ({"n_rollouts": 1}, {"eval_freq": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             SkillMetricsCallback(**wrong)
     with pytest.raises(ValueError, match="PPO has no skills"):

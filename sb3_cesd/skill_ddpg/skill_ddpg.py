@@ -58,7 +58,7 @@ from sb3_cesd.skill_ddpg.arguments import check_changes, with_defaults
 from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
-from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, draw, nest
+from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, nest
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
 
@@ -1048,23 +1048,13 @@ class SkillDDPG(OffPolicyAlgorithm):
         return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]
 
     @classmethod
-    def draw_hyperparams(cls, trial: Any) -> dict[str, Any]:
-        """
-        Sample hyperparameters for RL Zoo's tuning.
-
-        :param trial: Optuna trial
-        :return: sampled values by name
-        """
-        return draw(trial, BACKBONE) | draw(trial, cls.search_space)
-
-    @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
         """
         Convert sampled hyperparameters to arguments of the constructor.
 
         A study adds the other entries of the yml file, also those within ``policy_kwargs`` and ``intrinsic_kwargs``.
 
-        :param drawn: what :meth:`draw_hyperparams` sampled, by name
+        :param drawn: what :func:`~sb3_cesd.skill_ddpg.search_space.draw` sampled, by name
         :return: arguments of the constructor
         """
         return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)

@@ -9,7 +9,7 @@ from sb3_cesd.common.observations import joined
 #: Number of newest transitions of each skill from which states are taken, and number of states to keep
 N_RECENT, N_KEPT = 8000, 1000
 #: Number of newest runs per skill that tell how distinct skills are, in the newest transitions, and of states compared
-N_RUNS, N_NEWEST, N_COMPARED = 6, 50_000, 2000
+N_RUNS, N_NEWEST, N_COMPARED = 6, 50_000, 1000
 #: Maximum total size of the states: fewer are kept of large observations such as images
 MAX_NUMBERS = 4_000_000
 #: Maximum number of transitions of a warm-up from which rewards are predicted
@@ -66,12 +66,10 @@ def recent_accuracy(buffer: SkillReplayBuffer) -> float | None:
         return None
     n_rows = int((n_runs < N_RUNS * space.n_skills).sum()) + 1
     rows, skills, begins = rows[-n_rows:], skills[-n_rows:], begins[-n_rows:]
-    obs_dim = sum(int(np.prod(values.shape[2:])) for values in buffer.observations.values())
-    n = min(skills.size, N_COMPARED, MAX_NUMBERS // obs_dim)
-    chosen = np.unravel_index(np.linspace(0, skills.size - 1, n).astype(np.int64), skills.shape)
+    compared = np.linspace(0, skills.size - 1, min(skills.size, N_COMPARED)).astype(np.int64)
+    chosen = np.unravel_index(compared, skills.shape)
     states = joined({name: values[rows[chosen[0]], chosen[1]] for name, values in buffer.observations.items()})
-    std = states.std(axis=0, dtype=np.float32)
-    states, skills = th.from_numpy(states / np.where(std > 0, std, 1).astype(np.float32)), skills[chosen]
+    states, skills = th.from_numpy(states / (states.std(axis=0) + 1e-6)), skills[chosen]
     known = ((begins.cumsum(axis=0) // 2 + np.arange(buffer.n_envs)) % 2 == 0)[chosen]
     nearest = th.cdist(states[~known], states[known]).argmin(dim=1).numpy()
     return float((skills[known][nearest] == skills[~known]).mean())

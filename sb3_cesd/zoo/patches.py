@@ -1,7 +1,6 @@
 """Patches of RL Zoo's modules, since RL Zoo has no plugin hook."""
 
 import argparse
-import math
 import sys
 from functools import wraps
 from importlib import import_module
@@ -77,7 +76,7 @@ def share_of_a_skill(path: Path, skill: SkillName | None, n_envs: int) -> int | 
         return None
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("-n", "--n-timesteps", type=int, default=1000)
-    return math.ceil(parser.parse_known_args()[0].n_timesteps * n_envs / saved["n_skills"])
+    return -(-parser.parse_known_args()[0].n_timesteps * n_envs // saved["n_skills"])
 
 
 def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:

@@ -18,6 +18,7 @@ from sb3_cesd import SkillDDPG, methods
 from sb3_cesd.common.arguments import Range, _allowed
 from sb3_cesd.common.skills import SKILL_TYPES, DiscreteSkills
 from sb3_cesd.registry import METHODS, find_methods
+from sb3_cesd.skill_ddpg.search_space import BACKBONE, draw
 
 #: With all skills that a method has, not only those of its paper
 every_skill_type = pytest.mark.parametrize(
@@ -131,6 +132,6 @@ def test_tuning_draws_arguments_of_the_reward_within_their_ranges(method):
     optuna = pytest.importorskip("optuna")
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for _ in range(6):
-        params = method.convert_hyperparams(method.draw_hyperparams(study.ask()))
+        params = method.convert_hyperparams(draw(study.ask(), {**BACKBONE, **method.search_space}))
         assert 0.95 <= params["gamma"] <= 0.999 and math.log2(params["n_skills"]) % 1 == 0
         method.reward_class(3, 1, DiscreteSkills(4), **params["intrinsic_kwargs"])

@@ -164,14 +164,6 @@ def test_draws_are_merged_with_the_entry():
     assert not build_reward(CeSD, {"intrinsic_kwargs": other}).constraint.freeze_clusters
 
 
-def test_ranges_contain_what_the_entry_says():
-    given = {"learning_rate": 0.1, "n_skills": 11, "n_steps": 9, "policy_kwargs": {"net_arch": [77, 77]}}
-    searched = SearchSpace(CeSD, {**preset("laptop", "Walker-v0"), **given}, given={})
-    assert searched.start["learning_rate"] == 0.1 == searched.searched["learning_rate"].high
-    assert 11 in searched.searched["n_skills"] and searched.searched["n_steps"].high == 9
-    assert draw(searched).get("policy_kwargs", given["policy_kwargs"]) == {"net_arch": [77, 77]}
-
-
 @pytest.mark.parametrize(
     ("given", "not_searched"),
     [
