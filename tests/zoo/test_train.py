@@ -134,7 +134,7 @@ def test_every_method_trains_by_its_entry_and_is_enjoyed(tmp_path, algo):
     model = model_of(tmp_path, algo=algo)
     assert model.n_skills == 10 and model.skill_duration is None and model._n_updates == 20
     enjoyed = run(tmp_path, "-f", "logs", "-n", 60, "--no-render", module="rl_zoo3.enjoy", algo=algo)
-    assert "Episode Length 50" in enjoyed
+    assert "10 Episodes" in enjoyed
 
 
 def test_other_algorithms_are_left_to_rl_zoo(tmp_path):
