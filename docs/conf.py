@@ -52,7 +52,7 @@ maximum_signature_line_length = 100
 
 # Every reference to this package has to lead somewhere; those to other packages do on Read the Docs
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!sb3_cesd\.).*"), ("py:class", r".*\.(Self[A-Z]\w+|ArrayOrTensor|Range|PlayEnvs)")]
+nitpick_ignore_regex = [("py:.*", r"(?!sb3_cesd\.).*"), ("py:class", r".*\.(Self[A-Z]\w+|ArrayOrTensor|Range|PlayEnvs|T)")]
 
 copybutton_exclude = ".linenos, .gp, .go"
 html_math_renderer = "mathml"

@@ -1054,7 +1054,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         A study adds the other entries of the yml file, also those within ``policy_kwargs`` and ``intrinsic_kwargs``.
 
-        :param drawn: what :func:`~sb3_cesd.skill_ddpg.search_space.draw` sampled, by name
+        :param drawn: what the study has sampled, by name
         :return: arguments of the constructor
         """
         return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)
