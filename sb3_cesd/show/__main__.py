@@ -35,6 +35,8 @@ def main() -> None:
             # The run tells its environment, with arguments and wrappers
             args.models, args.env = [run_of(args)], None
         paths = [find_model(path) for path in args.models]
+        if args.output is not None:
+            args.output.mkdir(parents=True, exist_ok=True)
         shows = [show_saved(path, args) for path in paths]
         # Checkpoints are deleted: what shows one stands beside it
         first = paths[0].resolve().parent if is_checkpoint(paths[0].parent) else paths[0]
@@ -58,9 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="python -m sb3_cesd.show", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add(
-        "models", type=Path, nargs="*", metavar="MODEL", help="file of a model, or folder of a run; several stand side by side"
-    )
+    add("models", type=Path, nargs="*", metavar="MODEL", help="file of a model, or folder of a run; several for one page")
     add("--env", help="environment id (default: that of the training)")
     add("--algo", help="without MODEL: method of a run of RL Zoo, found by --env, -f and --exp-id as enjoy does")
     add("-f", "--folder", type=Path, default="logs", help="log folder of RL Zoo (default: logs)")

@@ -85,19 +85,18 @@ def play_all(
             env.seed(seed)
             frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist())
             recording = record(model, env, skill, n_steps, frame_steps=frame_steps)
-            n_states = recording.lengths[0] + 1
-            positions = None
-            if recording.positions is not None:
-                places = recording.positions[0, :n_states]
-                # Positions in the plane have no height
-                positions = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
+            n_states, places = recording.lengths[0] + 1, recording.positions
+            # Positions in the plane have no height
+            positions = None if places is None else np.pad(places[0, :n_states], ((0, 0), (0, 3 - places.shape[2])))
             observations = recording.observations[0, :n_states]
-            images = [Image.fromarray(frame) for frame in recording.frames[0]]
-            for image in images:
-                image.thumbnail((side, side), Image.Resampling.BOX, reducing_gap=None)
-            frames = [np.asarray(image) for image in images]
+            frames = [shrunk(frame, side) for frame in recording.frames[0]]
             rollouts.append(SkillRollout(label, float(recording.returns[0]), observations, positions, frames))
     return rollouts, problem
+
+
+def shrunk(frame: np.ndarray, side: int) -> np.ndarray:
+    """Average squares of pixels, so that the sides of an image are not above a length."""
+    return np.asarray(Image.fromarray(frame).reduce(max(1, -(-max(frame.shape) // side))))
 
 
 def why_no_images(envs: PlayEnvs) -> str | None:
