@@ -23,9 +23,6 @@ from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
-#: Size of the shadows of MuJoCo [pixels]
-SHADOW_SIZE = 1024
-
 
 class PlayEnvs(NamedTuple):
     """Environments to play skills in."""
@@ -55,11 +52,11 @@ class PlayEnvs(NamedTuple):
 
 
 def draw_fast(env: VecEnv) -> None:
-    """Let MuJoCo draw in less detail, which takes a third of the time where no GPU draws: images are made smaller anyway."""
+    """Let MuJoCo draw without shadows and smooth edges, which takes a quarter of the time where no GPU draws."""
     for each in env.unwrapped.envs:  # type: ignore[attr-defined]
         with suppress(AttributeError):  # of other environments
             quality = getattr(each.unwrapped, "physics", each.unwrapped).model.vis.quality
-            quality.offsamples, quality.shadowsize = 0, SHADOW_SIZE
+            quality.offsamples = quality.shadowsize = 0
 
 
 def envs_to_play(env: str | EnvSpec | gym.Env | VecEnv | None, model: Any, statistics: VecNormalize | None = None) -> PlayEnvs:

@@ -17,9 +17,9 @@ from sb3_cesd.show.figures import grid_frames
 from sb3_cesd.show.play import SkillRollout
 
 #: Images per second
-FPS = 12.5
-#: Quality of animated images, from 0 to 100, and effort, from 0 to 6
-QUALITY, EFFORT = 60, 2
+FPS = 10
+#: Quality of animated images, from 0 to 100
+QUALITY = 60
 #: What metrics mean
 MEANINGS = {
     "knn_accuracy": "share of states whose observation identifies the skill",
@@ -86,7 +86,7 @@ class SkillShow:
         """What a page shows: the figure, and the film if there is one."""
         images = {"png": self.picture}
         if self.film:
-            images["webp"] = _animated(self.film, "WEBP", quality=QUALITY, method=EFFORT)
+            images["webp"] = _animated(self.film, "WEBP", quality=QUALITY, method=0)
         return [f"data:image/{kind};base64,{base64.b64encode(image).decode()}" for kind, image in images.items()]
 
     def skill_rows(self) -> list[list[str]]:

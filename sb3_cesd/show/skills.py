@@ -36,7 +36,7 @@ LONGEST_LABEL = 2
 #: Metrics that are 1 / n_skills if all skills do the same
 ONE_OF_N = ("knn_accuracy", "knn_accuracy_standardized", "knn_accuracy_places", "on_cluster_share")
 #: Images per skill in a video
-N_VIDEO_FRAMES = 50
+N_VIDEO_FRAMES = 40
 
 
 @checked

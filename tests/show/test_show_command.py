@@ -159,7 +159,7 @@ def test_films_and_the_page_that_needs_nothing_else(tmp_path):
     assert all(file.stat().st_size > 100 for file in files)
     assert json.loads(files[1].read_text()) == shown.columns
     with Image.open(files[2]) as film:
-        assert film.n_frames == 5 and film.info["duration"] == 80
+        assert film.n_frames == 5 and film.info["duration"] == 100
     shown.notes.append("a < b")
     text = make_page([shown, shown], "<b>Models</b> & co", "python -m sb3_cesd.show 'a model.zip'")
     links = re.findall(r'(?:src|href)="([^"]*)', text)
