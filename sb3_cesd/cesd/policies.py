@@ -60,6 +60,11 @@ class EnsembleCritic(SkillCritic):
         self, observations: TensorObservation, actions: th.Tensor, skills: th.Tensor, rows: th.Tensor | None = None
     ) -> list[th.Tensor]:
         inputs = th.cat([self.extract(observations), actions], dim=1)
+        routing = route(skills % self.n_heads, self.n_heads) if self.use_heads and self.q_networks else None
+        order = None if routing is None else routing.order
+        if order is not None:
+            # Before the trunk, as its features are wider than its inputs
+            rows, skills = order if rows is None else rows.index_select(0, order), skills.index_select(0, order)
         if self.shared_value:
             inputs = select(inputs, rows)
             hidden = self.trunk(th.cat([inputs, self.skill_space.embed(skills, inputs.dtype)], dim=1))
@@ -67,10 +72,11 @@ class EnsembleCritic(SkillCritic):
             # Once per transition, not per pair: it is the same for all skills
             hidden = select(self.trunk(inputs), rows)
         shared_values = [network(hidden) for network in self.shared_networks]
-        if not self.use_heads or not self.q_networks:
+        if routing is None:
             return shared_values
-        routing = route(skills % self.n_heads, self.n_heads)
         q_values = [q_network(hidden, routing) for q_network in self.q_networks]
+        if order is not None:
+            shared_values = [value.index_select(0, routing.slots) for value in shared_values]
         if self.shared_value:
             q_values = [own + shared for own, shared in zip(q_values, shared_values, strict=True)]
         return q_values

@@ -24,14 +24,16 @@ class HeadRouting(NamedTuple):
 
     :param slots: place of each row in the layout, shape ``(n_rows,)``
     :param n_slots: number of places in the layout
+    :param order: rows sorted by head, as networks take them (ragged plan), or ``None`` for rows as they are
     :param counts: rows of each head (ragged plan), or ``None``
-    :param tile_heads: head of each tile, shape ``(n_tiles,)`` (tiled plan), or ``None``
+    :param tile_heads: head of each tile, shape ``(n_tiles,)``; in a ragged plan, of each row in that order
     """
 
     slots: th.Tensor
     n_slots: int
+    order: th.Tensor | None
     counts: list[int] | None
-    tile_heads: th.Tensor | None
+    tile_heads: th.Tensor
 
 
 def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadRouting:
@@ -49,7 +51,7 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
     if tile_size is None:
         order = heads.argsort(stable=True)
         ranks = th.empty_like(order).scatter_(0, order, th.arange(n_rows, device=heads.device))
-        return HeadRouting(ranks, n_rows, th.bincount(heads, minlength=n_heads).tolist(), None)
+        return HeadRouting(ranks, n_rows, order, th.bincount(heads, minlength=n_heads).tolist(), heads.index_select(0, order))
 
     # Counted instead of sorted: a GPU sorts few numbers slowly
     counts = (heads == th.arange(n_heads, device=heads.device)[:, None]).cumsum(dim=1)  # (n_heads, n_rows)
@@ -61,7 +63,7 @@ def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadR
     n_tiles = n_rows // tile_size + n_heads
     tiles = th.arange(n_tiles, device=heads.device)
     tile_heads = th.searchsorted(last_tile, tiles, right=True).clamp(max=n_heads - 1)
-    return HeadRouting(slots, n_tiles * tile_size, None, tile_heads)
+    return HeadRouting(slots, n_tiles * tile_size, None, None, tile_heads)
 
 
 class _RaggedLinear(th.autograd.Function):
@@ -72,13 +74,14 @@ class _RaggedLinear(th.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, rows: th.Tensor, weight: th.Tensor, bias: th.Tensor, counts: list[int]) -> th.Tensor:
+    def forward(
+        ctx: Any, rows: th.Tensor, weight: th.Tensor, bias: th.Tensor, counts: list[int], heads: th.Tensor
+    ) -> th.Tensor:
         ctx.save_for_backward(rows, weight)
         ctx.counts = counts
-        outputs = rows.new_empty(len(rows), weight.shape[2])
-        blocks = zip(rows.split(counts), weight, bias, outputs.split(counts), strict=True)
-        for block, head_weight, head_bias, output in blocks:
-            th.addmm(head_bias, block, head_weight, out=output)
+        outputs = bias.squeeze(1).index_select(0, heads)
+        for block, head_weight, output in zip(rows.split(counts), weight, outputs.split(counts), strict=True):
+            output.addmm_(block, head_weight)
         return outputs
 
     @staticmethod
@@ -88,16 +91,16 @@ class _RaggedLinear(th.autograd.Function):
         grad_rows = grad_weight = grad_bias = None
         if ctx.needs_input_grad[0]:
             grad_rows = th.empty_like(rows)
-            for grad, head_weight, grad_block in zip(grad_blocks, weight, grad_rows.split(ctx.counts), strict=True):
-                th.mm(grad, head_weight.T, out=grad_block)
+            for grad, head_weight, grad_block in zip(grad_blocks, weight.mT, grad_rows.split(ctx.counts), strict=True):
+                th.mm(grad, head_weight, out=grad_block)
         if ctx.needs_input_grad[1]:
             # A head without rows gets zeros: the product over no rows
             grad_weight = th.empty_like(weight)
-            for grad, block, grad_head in zip(grad_blocks, rows.split(ctx.counts), grad_weight, strict=True):
-                th.mm(block.T, grad, out=grad_head)
+            for grad, block, grad_head in zip(grad_blocks, rows.T.split(ctx.counts, dim=1), grad_weight, strict=True):
+                th.mm(block, grad, out=grad_head)
         if ctx.needs_input_grad[2]:
             grad_bias = th.stack([grad.sum(dim=0, keepdim=True) for grad in grad_blocks])
-        return grad_rows, grad_weight, grad_bias, None
+        return grad_rows, grad_weight, grad_bias, None, None
 
 
 class EnsembleLinear(nn.Module):
@@ -121,12 +124,12 @@ class EnsembleLinear(nn.Module):
         """Evaluate every head on ``(n_heads, n_rows, input_dim)`` or on the same ``(n_rows, input_dim)``."""
         return inputs @ self.weight + self.bias
 
-    def forward_ragged(self, rows: th.Tensor, counts: list[int]) -> th.Tensor:
+    def forward_ragged(self, rows: th.Tensor, counts: list[int], heads: th.Tensor) -> th.Tensor:
         """Evaluate each head on its rows, which are sorted by head, with one matrix product per head."""
         if th.is_autocast_enabled(rows.device.type):
             # Autocast does not reach into autograd functions
             rows = rows.to(th.get_autocast_dtype(rows.device.type))
-        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts)
+        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts, heads)
 
     def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
         """Evaluate tiles of rows, shape ``(n_tiles, tile_size, input_dim)``, in one batched product."""
@@ -153,16 +156,17 @@ class RoutedEnsembleMLP(nn.Module):
         self.activation = activation_fn()
 
     def forward(self, inputs: th.Tensor, routing: HeadRouting) -> th.Tensor:
-        """Evaluate each row by its head, shape ``(n_rows, output_dim)``."""
-        hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
-        if routing.tile_heads is not None:
+        """Evaluate rows, in the ``order`` of the plan: shape ``(n_rows, output_dim)``, in the order that was routed."""
+        hidden = inputs
+        if routing.counts is None:
+            hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
             hidden = hidden.view(len(routing.tile_heads), -1, inputs.shape[1])
         for idx, layer in enumerate(self.layers):
             hidden = hidden if idx == 0 else self.activation(hidden)
-            if routing.tile_heads is not None:
+            if routing.counts is None:
                 hidden = layer.forward_tiled(hidden, routing.tile_heads)  # type: ignore[operator]
             else:
-                hidden = layer.forward_ragged(hidden, routing.counts)  # type: ignore[operator]
+                hidden = layer.forward_ragged(hidden, routing.counts, routing.tile_heads)  # type: ignore[operator]
         return hidden.flatten(0, -2).index_select(0, routing.slots)
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
