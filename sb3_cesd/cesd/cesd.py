@@ -147,7 +147,7 @@ class CeSDReward(IntrinsicReward):
             actor_skills = self.relabelling.actor_skills(skills, clusters, self.n_skills)
         else:
             # Exploration, before the constraint: each skill on its own transitions, with the entropy of the whole batch
-            entropy, _ = self.entropy(positions, th.zeros_like(clusters), self.n_skills)
+            entropy, _ = self.entropy(positions)
             bonus = th.zeros_like(entropy)
             pairs = SkillPairs.one_per_transition(skills, skills, entropy[:, None])
             actor_skills = skills
@@ -175,7 +175,9 @@ class CeSDReward(IntrinsicReward):
         assert samples.features is not None and samples.next_features is not None
         self.prototypes.normalize()
         # L_proto = -sum_t sum_i q_i log p_i, with q of s' by Sinkhorn-Knopp (eq. 4)
-        loss = self.prototypes.loss(self.prototypes.scores(samples.features), self.prototypes.scores(samples.next_features))
+        scores = self.prototypes.scores(samples.features)
+        next_scores = scores if samples.next_features is samples.features else self.prototypes.scores(samples.next_features)
+        loss = self.prototypes.loss(scores, next_scores)
         self.step(self.prototype_optimizer, loss)
         self.logs["train/prototype_loss"] = loss.detach()
 

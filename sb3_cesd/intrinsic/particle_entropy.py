@@ -6,9 +6,10 @@ import torch as th
 from torch import nn
 
 from sb3_cesd.common.arguments import NonNegative, PositiveInt, checked
+from sb3_cesd.common.torch_layers import one_hot
 
 
-def nearest_distances(features: th.Tensor, same_group: th.Tensor, k: int) -> th.Tensor:
+def nearest_distances(features: th.Tensor, same_group: th.Tensor | None, k: int) -> th.Tensor:
     """
     Compute the distances to the k nearest members of the same group, including each state itself.
 
@@ -17,17 +18,20 @@ def nearest_distances(features: th.Tensor, same_group: th.Tensor, k: int) -> th.
     1e-4 of the spread of all features, one of them may be taken for the k-th nearest.
 
     :param features: shape ``(batch_size, features_dim)``
-    :param same_group: which states are in the same group, bool, shape ``(batch_size, batch_size)``
+    :param same_group: which states are in the same group, bool, shape ``(batch_size, batch_size)``; ``None`` if all are
     :param k: number of neighbours, at most ``batch_size``
     :return: distances in ascending order, infinite where a group has fewer members, shape ``(batch_size, k)``
     """
     # Rounding grows with the distance from the origin
     centered = features - features.mean(dim=0)
-    rough = th.cdist(centered, centered, compute_mode="use_mm_for_euclid_dist").masked_fill(~same_group, th.inf)
-    candidates = rough.topk(min(2 * k, len(features)), largest=False).indices
+    rough = th.cdist(centered, centered, compute_mode="use_mm_for_euclid_dist")
+    if same_group is not None:
+        rough.masked_fill_(~same_group, th.inf)
+    candidates = rough.topk(min(2 * k, len(features)), largest=False, sorted=False).indices
     differences = features.index_select(0, candidates.flatten()).view(*candidates.shape, -1).sub_(features[:, None])
     distances = th.linalg.vector_norm(differences, dim=2)  # (batch_size, n_candidates)
-    distances = distances.masked_fill(~same_group.gather(1, candidates), th.inf)
+    if same_group is not None:
+        distances.masked_fill_(~same_group.gather(1, candidates), th.inf)
     return distances.topk(k, largest=False).values
 
 
@@ -57,22 +61,22 @@ class RunningVariance(nn.Module):
         """
         Merge the groups one after another, in the order of their index, without a loop.
 
-        :param values: shape ``(batch_size, k)``; rows that are not valid may hold anything
+        :param values: shape ``(batch_size, k)``; 0 in rows that are not valid
         :param groups: group of each row, shape ``(batch_size,)``; ``None`` for a single one
         :param n_groups: number of groups
         :param valid: which rows count, shape ``(batch_size,)``; ``None`` for all
         :return: the variance after each group was merged, shape ``(n_groups,)``, dtype of the values;
             an empty group repeats the variance before it
         """
-        groups = th.zeros(len(values), dtype=th.long, device=values.device) if groups is None else groups
-        valid = th.ones_like(groups, dtype=th.bool) if valid is None else valid
-        x = th.where(valid[:, None], values, 0.0).double()
-        member = (groups[:, None] == th.arange(n_groups, device=groups.device)) & valid[:, None]
-        member = member.double()  # (batch_size, n_groups)
+        x = values.double()
+        # (batch_size, n_groups)
+        member = th.ones_like(x[:, :1]) if groups is None else one_hot(groups, n_groups, x.dtype)
+        if valid is not None:
+            member = member * valid[:, None]
         n = member.sum(dim=0) * values.shape[1]  # (n_groups,)
-        group_mean = (member.T @ x).sum(dim=1) / n.clamp(min=1.0)
-        deviation = (x - (member @ group_mean)[:, None]) * valid[:, None]
-        group_var = (member.T @ deviation.square()).sum(dim=1) / (n - 1.0).clamp(min=1.0)
+        group_mean = x.sum(dim=1) @ member / n.clamp(min=1.0)
+        deviation = x - (member @ group_mean)[:, None]
+        group_var = deviation.square().sum(dim=1) @ member / (n - 1.0).clamp(min=1.0)
 
         count_after = self.count + n.cumsum(0)
         count_before = count_after - n
@@ -146,24 +150,25 @@ class ParticleEntropy(nn.Module):
                 f"batch_size={len(features)} is not larger than k={self.k}: no state would get a reward. Raise batch_size, or "
                 "lower k in entropy_kwargs."
             )
-        if groups is None:
-            groups = th.zeros(len(features), dtype=th.long, device=features.device)
-        same_group = groups[:, None] == groups  # (batch_size, batch_size)
-        large = same_group.sum(dim=1) > self.k  # (batch_size,)
+        same_group, large = None, th.ones(len(features), dtype=th.bool, device=features.device)
+        if groups is not None:
+            same_group = groups[:, None] == groups  # (batch_size, batch_size)
+            large = same_group.sum(dim=1) > self.k
         nearest = nearest_distances(features, same_group, self.k)  # ||u - NN_k(u)||, (batch_size, k)
         if self.aggregate == "kth":
             nearest = nearest[:, -1:]
-        nearest = th.where(large[:, None], nearest, 0.0)
-
+        if groups is not None:
+            nearest = nearest.masked_fill(~large[:, None], 0.0)
         nearest = nearest / self._scale_of(nearest, groups, n_groups, large)
         rewards = (nearest - self.clip).clamp(min=0.0).mean(dim=1)
         return (rewards.log1p() if self.log1p else rewards), large
 
-    def _scale_of(self, nearest: th.Tensor, groups: th.Tensor, n_groups: int, valid: th.Tensor) -> th.Tensor:
+    def _scale_of(self, nearest: th.Tensor, groups: th.Tensor | None, n_groups: int, valid: th.Tensor) -> th.Tensor:
         if self.scale == "none":
             return nearest.new_ones(())
         if self.training:
-            variance = self.statistics.update(nearest, groups, n_groups, valid)[groups][:, None]  # (batch_size, 1)
+            variance = self.statistics.update(nearest, groups, n_groups, valid)
+            variance = variance if groups is None else variance.index_select(0, groups)[:, None]  # (batch_size, 1)
         else:
             variance = self.statistics.var.to(nearest.dtype)
         if self.scale == "mean":

@@ -1,4 +1,3 @@
-import math
 from typing import Literal
 
 import torch as th
@@ -20,11 +19,10 @@ def sinkhorn_knopp(scores: th.Tensor, temperature: float, n_iterations: int) -> 
     """
     # In log space: low temperatures overflow otherwise
     log_q = scores / temperature
-    log_batch_size, log_n_prototypes = math.log(scores.shape[0]), math.log(scores.shape[1])
     for _ in range(n_iterations):
-        log_q = log_q - log_q.logsumexp(dim=0, keepdim=True) - log_n_prototypes
-        log_q = log_q - log_q.logsumexp(dim=1, keepdim=True) - log_batch_size
-    return log_q.softmax(dim=1)
+        # Totals of 1: constants would cancel in the next normalisation
+        log_q = log_q.log_softmax(dim=0).log_softmax(dim=1)
+    return log_q.exp()
 
 
 class Prototypes(nn.Module):
