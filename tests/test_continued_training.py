@@ -79,7 +79,7 @@ def test_these_names_are_logged_and_no_others(make_model, encoder):
     memory = Memory(model)
     model.learn(200, log_interval=1)
     names = {
-        "rollout": ["ep_rew_mean", "ep_len_mean", *(f"ep_rew_skill_{skill:02d}" for skill in range(4))],
+        "rollout": ["ep_rew_mean", "ep_len_mean", "skill_accuracy", *(f"ep_rew_skill_{skill:02d}" for skill in range(4))],
         "time": ["episodes", "fps", "time_elapsed", "total_timesteps"],
         "train": ["critic_loss", "actor_loss", "prototype_loss", "learning_rate", "n_updates"],
         "intrinsic": ["reward", "entropy", "constraint", "empty_clusters", "agreement"],
