@@ -131,8 +131,9 @@ class CriticRelabelling:
         rewards, weights = rewards.reshape(-1, 1), weights.reshape(-1, 1)
         if shapes_may_vary(skills.device):
             # Drop the padding, which costs as much as pairs that count
-            counts = weights.squeeze(1) > 0
-            return SkillPairs(rows[counts], trained[counts], trained[counts], rewards[counts])
+            counts = weights.squeeze(1).nonzero().squeeze(1)
+            trained = trained[counts]
+            return SkillPairs(rows[counts], trained, trained, rewards[counts])
         return SkillPairs(rows, trained, trained, rewards, weights)
 
     def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
