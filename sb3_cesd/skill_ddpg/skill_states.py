@@ -69,9 +69,9 @@ def recent_accuracy(buffer: SkillReplayBuffer) -> float | None:
     compared = np.linspace(0, skills.size - 1, min(skills.size, N_COMPARED)).astype(np.int64)
     chosen = np.unravel_index(compared, skills.shape)
     states = joined({name: values[rows[chosen[0]], chosen[1]] for name, values in buffer.observations.items()})
-    states, skills = th.from_numpy(states / (states.std(axis=0) + 1e-6)), skills[chosen]
+    scaled, skills = th.from_numpy(states / (states.std(axis=0) + 1e-6)), skills[chosen]
     known = ((begins.cumsum(axis=0) // 2 + np.arange(buffer.n_envs)) % 2 == 0)[chosen]
-    nearest = th.cdist(states[~known], states[known]).argmin(dim=1).numpy()
+    nearest = th.cdist(scaled[~known], scaled[known]).argmin(dim=1).numpy()
     return float((skills[known][nearest] == skills[~known]).mean())
 
 
