@@ -132,7 +132,7 @@ def test_wheel(build, tmp_path):
     config = {f"sb3_cesd/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
     templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "sb3_cesd").rglob("*.[yh]*ml")}
     wheel = build("wheel")
-    others = {"sb3_cesd/py.typed", "sb3_cesd/version.txt", "sb3_cesd/_method_names.pyi"}
+    others = {f"sb3_cesd/{name}" for name in ("py.typed", "version.txt", "_method_names.pyi", "envs/robots/scales.json")}
     assert check_wheel(wheel) == HOOK | modules | config | templates | others
     shutil.unpack_archive(wheel, tmp_path, "zip")
     code = (
