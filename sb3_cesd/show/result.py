@@ -23,7 +23,7 @@ QUALITY = 60
 #: What metrics mean
 MEANINGS = {
     "knn_accuracy": "share of states whose observation identifies the skill",
-    "knn_accuracy_standardized": "the same, each entry divided by its standard deviation",
+    "knn_accuracy_standardized": "as knn_accuracy, each entry divided by its standard deviation",
     "knn_accuracy_places": "share of states whose position identifies the skill",
     "policy_coverage": "share of a maze, or number of bins of 1 m (arm: 0.1 m), that these rollouts visit",
     "mutual_information": "of position and skill [nats], at most log(n_skills)",
@@ -151,14 +151,8 @@ def aligned(rows: Sequence[Sequence[str]], n_texts: int = 0) -> str:
 def make_page(shows: Sequence[SkillShow], title: str = "", command: str = "") -> str:
     """Make a page of models side by side, with all images in it, or without a title a part of a page for a notebook."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"), autoescape=True)
-    numbers = [f"{number}: " if len(shows) > 1 else "" for number in range(1, len(shows) + 1)]
-    columns = {
-        f"{number}{name}": values
-        for number, shown in zip(numbers, shows, strict=True)
-        for name, values in shown.columns.items()
-    }
-    settings = {"title": title, "command": command, "versions": installed_versions(), "metrics": metric_rows(columns)}
-    return template.render(shows=shows, numbers=numbers, **settings)
+    versions = installed_versions()
+    return template.render(shows=shows, title=title, command=command, versions=versions, metric_rows=metric_rows)
 
 
 def _animated(images: Sequence[Image.Image], kind: str, **options: int) -> bytes:
