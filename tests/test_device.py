@@ -78,6 +78,6 @@ def test_relabelling_and_losses(make_meta, variant, encoder, critic, ensemble_si
 
 def test_other_devices_are_tiled_by_default():
     plan = ensembles.route(th.zeros(100, dtype=th.long, device="meta"), N_SKILLS)
-    assert plan.counts is None and plan.tile_heads.device.type == "meta"
+    assert plan.counts is None and plan.heads.device.type == "meta"
     assert plan.n_slots == (100 // 64 + N_SKILLS) * 64
     assert ensembles.route(th.zeros(100, dtype=th.long), N_SKILLS).counts == [100, 0, 0, 0]

@@ -26,14 +26,14 @@ class HeadRouting(NamedTuple):
     :param n_slots: number of places in the layout
     :param order: rows sorted by head, as networks take them (ragged plan), or ``None`` for rows as they are
     :param counts: rows of each head (ragged plan), or ``None``
-    :param tile_heads: head of each tile, shape ``(n_tiles,)``; in a ragged plan, of each row in that order
+    :param heads: head of each row in that order (ragged plan), or of each tile, shape ``(n_tiles,)`` (tiled plan)
     """
 
     slots: th.Tensor
     n_slots: int
     order: th.Tensor | None
     counts: list[int] | None
-    tile_heads: th.Tensor
+    heads: th.Tensor
 
 
 def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadRouting:
@@ -160,13 +160,13 @@ class RoutedEnsembleMLP(nn.Module):
         hidden = inputs
         if routing.counts is None:
             hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
-            hidden = hidden.view(len(routing.tile_heads), -1, inputs.shape[1])
+            hidden = hidden.view(len(routing.heads), -1, inputs.shape[1])
         for idx, layer in enumerate(self.layers):
             hidden = hidden if idx == 0 else self.activation(hidden)
             if routing.counts is None:
-                hidden = layer.forward_tiled(hidden, routing.tile_heads)  # type: ignore[operator]
+                hidden = layer.forward_tiled(hidden, routing.heads)  # type: ignore[operator]
             else:
-                hidden = layer.forward_ragged(hidden, routing.counts, routing.tile_heads)  # type: ignore[operator]
+                hidden = layer.forward_ragged(hidden, routing.counts, routing.heads)  # type: ignore[operator]
         return hidden.flatten(0, -2).index_select(0, routing.slots)
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:

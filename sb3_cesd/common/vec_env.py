@@ -147,7 +147,8 @@ def last_observations(
     entries: dict[str, np.ndarray], dones: np.ndarray, infos: list[dict], convert: Callable[[Any], dict] = arrays_of
 ) -> dict[str, np.ndarray]:
     """Replace the first observation of a new episode by the last one of the episode before, where ``infos`` hold it."""
-    entries = {name: values.copy() for name, values in entries.items()}
+    if dones.any():
+        entries = {name: values.copy() for name, values in entries.items()}
     for idx in np.flatnonzero(dones).tolist():
         if infos[idx].get("terminal_observation") is not None:
             for name, value in convert(infos[idx]["terminal_observation"]).items():

@@ -35,8 +35,8 @@ class APTReward(IntrinsicReward):
     ) -> None:
         super().__init__(*sizes)
         self.encoder = make_encoder("encoder", encoder, encoder_kwargs, *sizes)
-        published = {"k": 8, "scale": "mean", "clip": 0.0001, "log1p": True}
-        self.entropy = build("entropy_kwargs", ParticleEntropy, {**published, **(entropy_kwargs or {})})
+        entropy_kwargs = {"k": 8, "scale": "mean", "clip": 0.0001, "log1p": True, **(entropy_kwargs or {})}
+        self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
         return self.encoder.loss(samples)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch as th
@@ -211,9 +210,8 @@ class SkillCritic(BaseModel):
         """Select the part of a parameter, or of a tensor of its shape, that belongs to a skill."""
         return value
 
-    @cached_property
     def own_parameters(self) -> list[nn.Parameter]:
-        """All parameters but those of a shared extractor; listing them takes as long as a layer."""
+        """List all parameters but those of a shared extractor."""
         shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
         return [parameter for parameter in self.parameters() if parameter not in shared]
 

@@ -120,7 +120,7 @@ class SkillPolicy(BasePolicy):
         self.critic_target.requires_grad_(False)
 
         self.actor.optimizer = self.make_optimizer(list(self.actor.parameters()), lr_schedule)
-        self.critic.optimizer = self.make_optimizer(self.critic.own_parameters, lr_schedule)
+        self.critic.optimizer = self.make_optimizer(self.critic.own_parameters(), lr_schedule)
         self.critic_target.set_training_mode(False)
 
     def make_optimizer(self, parameters: list[nn.Parameter], lr_schedule: Schedule) -> th.optim.Optimizer:

@@ -320,8 +320,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.actor = self.policy.actor
         self.critic = self.policy.critic
         self.critic_target = self.policy.critic_target
-        # Walking through the modules takes as long as a layer
-        self._critic_parameters = list(self.critic.parameters()), list(self.critic_target.parameters())
         # Running mean and running var
         self.batch_norm_stats = get_parameters_by_name(self.critic, ["running_"])
         self.batch_norm_stats_target = get_parameters_by_name(self.critic_target, ["running_"])
@@ -451,7 +449,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.critic.optimizer.step()
 
         # Actor: maximise the value of each skill (eq. 2). The gradient flows through the critic, but not into it
-        with frozen(self.critic.own_parameters):
+        with frozen(self.critic.own_parameters()):
             actor_loss = self.actor_loss(replay_data)
         self.actor.optimizer.zero_grad()  # type: ignore[operator, union-attr]
         actor_loss.backward()
@@ -461,7 +459,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.intrinsic.update_clusters(replay_data)
 
         # Update target network
-        polyak_update(*self._critic_parameters, self.tau)
+        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         # Copy running stats, see SB3's TD3
         polyak_update(self.batch_norm_stats, self.batch_norm_stats_target, 1.0)
 
@@ -1036,7 +1034,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Made anew when a model is loaded
         passing = [
             "intrinsic",
-            "_critic_parameters",
             "_mean_logs",
             "_skill_rewards",
             "_unit_noise",

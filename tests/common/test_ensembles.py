@@ -48,14 +48,14 @@ def test_head_without_rows_gets_zero_gradient(tile_size):
 def test_tiled_plan_has_shapes_that_do_not_depend_on_the_data():
     plans = [route(rows_of(layout), N_HEADS, 4) for layout in LAYOUTS if sum(layout) == 20]
     assert len(plans) == 3
-    assert len({(plan.n_slots, len(plan.tile_heads)) for plan in plans}) == 1
+    assert len({(plan.n_slots, len(plan.heads)) for plan in plans}) == 1
 
 
 def test_tiles_hold_rows_of_one_head():
     heads = rows_of([0, 7, 1, 12, 0])
     plan = route(heads, N_HEADS, 3)
     assert len(plan.slots.unique()) == len(heads)
-    assert (plan.tile_heads[plan.slots // 3] == heads).all()
+    assert (plan.heads[plan.slots // 3] == heads).all()
 
 
 def test_initial_fan_is_that_of_each_head():
