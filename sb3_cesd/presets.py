@@ -48,7 +48,8 @@ def preset(
         are the defaults of the constructor) or ``"published"`` for ``NAME_published.yml`` (2M steps, 100k for tasks, networks
         of width 1024); METRA's robots have 2M steps at both scales, and mazes the same settings
     :param env_id: id of the environment; ids that the files don't name get the default settings
-    :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``)
+    :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``,
+        ``"cesd_paper"``)
     :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
     :raises ValueError: if there is no such scale or method
     """

@@ -73,14 +73,15 @@ class CriticRelabelling:
 
     - ``"cluster"``: only the head of its cluster, target action by the skill that collected it (the released code).
       A head never sees a low reward for leaving its cluster.
+    - ``"paper"``: only the head of its cluster, target action by the skill of that head (eq. 1).
     - ``"union"``: the head of its cluster, and the head of the collecting skill with ``kappa`` times the entropy reward if
       that is another one (with ``kappa = 0``: a reward of 0 outside the cluster, as the paper's desired policy requires).
     - ``"hindsight"``: these two and ``n_random_heads`` heads drawn uniformly, which is possible because rewards are computed
       when sampling.
 
-    In the last two, the target action is that of the skill whose head learns.
+    In the last two, too, the target action is that of the skill whose head learns.
 
-    :param critic: one of the three
+    :param critic: one of these
     :param n_random_heads: random heads per transition in ``"hindsight"``
     :param kappa: fraction of the entropy reward for heads other than that of the cluster
     :param actor: skill for which the actor is improved: the ``"skill"`` that collected the state (the released code), a
@@ -91,7 +92,7 @@ class CriticRelabelling:
     @checked
     def __init__(
         self,
-        critic: Literal["cluster", "union", "hindsight"] = "hindsight",
+        critic: Literal["cluster", "paper", "union", "hindsight"] = "hindsight",
         n_random_heads: NonNegativeInt = 2,
         kappa: NonNegative = 0.0,
         actor: Literal["skill", "random", "cluster"] = "random",
@@ -115,8 +116,8 @@ class CriticRelabelling:
         :return: the critic's (transition, skill) pairs
         """
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
-        if self.critic == "cluster":
-            return SkillPairs.one_per_transition(clusters, skills, on_cluster)
+        if self.critic in ("cluster", "paper"):
+            return SkillPairs.one_per_transition(clusters, skills if self.critic == "cluster" else clusters, on_cluster)
 
         n_random = self.n_random_heads if self.critic == "hindsight" else 0
         batch_size = len(skills)

@@ -25,10 +25,11 @@ def test_paper_count_is_of_states_of_the_skill_outside_its_cluster():
     assert reward.tolist() == pytest.approx([1 / 2.5, 1 / 1.5, 1 / 1.5, 2.0])
 
 
-def test_cluster_trains_the_head_of_the_cluster_with_the_policy_of_the_skill():
-    pairs = pairs_of(critic="cluster")
+@pytest.mark.parametrize(("critic", "acting"), [("cluster", SKILLS), ("paper", CLUSTERS)])
+def test_the_head_of_the_cluster_alone_is_trained(critic, acting):
+    pairs = pairs_of(critic=critic)
     assert pairs.rows is None and pairs.weights is None, "each transition once"
-    assert (pairs.skills == CLUSTERS).all() and (pairs.target_skills == SKILLS).all()
+    assert (pairs.skills == CLUSTERS).all() and (pairs.target_skills == acting).all()
     assert pairs.rewards.squeeze(1).tolist() == pytest.approx((ENTROPY + BONUS).tolist())
 
 

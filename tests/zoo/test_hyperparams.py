@@ -28,7 +28,7 @@ def entries(config):
 
 
 def test_files():
-    assert set(FILES) == {*METHODS, *(f"{name}_published" for name in METHODS), "cesd_released"}
+    assert set(FILES) == {*METHODS, *(f"{name}_published" for name in METHODS), "cesd_paper", "cesd_released"}
 
 
 @pytest.mark.parametrize("config", FILES)
@@ -76,7 +76,7 @@ def test_entries_at_laptop_scale_state_what_differs_from_the_constructor(name):
             assert entry == published[env_id], "mazes have one scale"
 
 
-@pytest.mark.parametrize("config", ["cesd", "cesd_published", "cesd_released"])
+@pytest.mark.parametrize("config", ["cesd", "cesd_paper", "cesd_published", "cesd_released"])
 def test_rl_zoo_reads_the_files_without_us(config, tmp_path):
     of_rl_zoo = SkillExperimentManager.__base__
     for env_id, name in (("Walker-v0", "Walker-v0"), ("Pendulum-v1", "default")):
@@ -84,7 +84,7 @@ def test_rl_zoo_reads_the_files_without_us(config, tmp_path):
         assert manager.read_hyperparameters()[0] == entries(config)[name]
 
 
-@pytest.mark.parametrize("config", ["cesd", "cesd_published", "cesd_released"])
+@pytest.mark.parametrize("config", ["cesd", "cesd_paper", "cesd_published", "cesd_released"])
 @pytest.mark.parametrize("domain, alpha, iterations", [("Walker", 1.0, 6), ("Quadruped", 1.0, 5), ("Jaco", 0.1, 4)])
 def test_published_values_of_domains(config, domain, alpha, iterations):
     reward = build_reward(CeSD, entries(config)[f"{domain}-v0"])
@@ -101,7 +101,7 @@ def test_what_a_conf_file_means(tmp_path, monkeypatch):
     for name in ("cesd.yml", str(tmp_path / "cesd.yml"), "sb3_cesd.registry"):
         assert find_conf_file(name) == name
     for name in ("cesd_publshed.yml", "mine.py", "./cesd_laptop", "other/cesd.yml", "cesd_laptop.yml", "no_such.module"):
-        with pytest.raises(ValueError, match="cesd, cesd_published, cesd_released"):
+        with pytest.raises(ValueError, match="cesd, cesd_paper, cesd_published, cesd_released"):
             find_conf_file(name)
 
 
@@ -125,7 +125,8 @@ def test_params_change_nested_arguments_one_by_one(kept, given, expected):
     assert changed["gamma"] == 0.9 and changed["env_kwargs"] == {"b": 2}
 
 
-def test_released_setting_is_written_out():
+@pytest.mark.parametrize("config", ["cesd_paper", "cesd_released"])
+def test_settings_of_others_are_written_out(config):
     """Every choice is named, so that it does not follow the defaults of the constructor."""
 
     def names(function, *others):
@@ -146,13 +147,14 @@ def test_released_setting_is_written_out():
     sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim", "sizes"}
     torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images", "share_features_extractor"}
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
-    for env_id, entry in entries("cesd_released").items():
+    for env_id, entry in entries(config).items():
         assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
         policy_kwargs = names(CeSDPolicy, "args", "kwargs", "is_task", "skill", "ent_coef")
         policy_kwargs |= names(SkillPolicy, *sizes, *torch_defaults, "is_task", "skill", "ent_coef")
         assert set(entry["policy_kwargs"]) == policy_kwargs
         # One head per skill, whatever n_skills is
-        assert entry["policy_kwargs"]["task_ensemble_size"] is entry["policy_kwargs"]["ensemble_size"] is None
+        assert entry["policy_kwargs"]["ensemble_size"] is None
+        assert entry["policy_kwargs"]["task_ensemble_size"] == (1 if config == "cesd_paper" else None)
         own = entry["intrinsic_kwargs"]
         assert set(own) == names(CeSDReward, *sizes)
         assert set(own["encoder_kwargs"]) == names(ContrastiveEncoder, *sizes)
