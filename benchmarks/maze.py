@@ -12,6 +12,7 @@ command. Each run has one thread. Runs with another number of steps are other ru
 import argparse
 import json
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import torch as th
 from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
 from mine import mine_mutual_information
 from runs import Row, add_run_options, positive, ray_address, run_missing, visited_observations
+from scipy import stats
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import registry
@@ -44,20 +46,29 @@ HORIZON = 50
 N_ROLLOUTS, N_MINE_ROLLOUTS, N_ENTROPY_ROLLOUTS = 20, 100, 10
 #: Standard deviation of the white noise on actions in rollouts, the same for all methods
 ROLLOUT_NOISE = 0.2
-#: Points of the curve of total coverage
+#: Points of the curves over training
 N_CURVE = 20
+#: Side of the bins of the entropy of a skill, as of the mutual information
+ENTROPY_BIN = 0.25
 #: Side of the coarse bins; a short training can't visit all of the finer ones (0.05)
 COARSE_BIN = 0.1
 
 
-class CoverageCurve(BaseCallback):
-    """Total coverage of a maze during training."""
+class Curves(BaseCallback):
+    """
+    Total coverage of a maze, and the entropy of each skill, during training.
 
-    def __init__(self, layout: MazeLayout, every: int) -> None:
+    :param layout: the maze
+    :param every: environment steps between two points
+    :param play: plays the model, for the entropies
+    """
+
+    def __init__(self, layout: MazeLayout, every: int, play: Callable[..., SkillRollouts]) -> None:
         super().__init__()
-        self.layout, self.every = layout, every
+        self.layout, self.every, self.play = layout, every, play
         self.steps: list[int] = []
         self.coverage: list[float] = []
+        self.entropies: list[list[float]] = []
 
     def _on_step(self) -> bool:
         # The transitions of this step are not stored yet, so the first one has none
@@ -65,7 +76,14 @@ class CoverageCurve(BaseCallback):
             self.steps.append(self.num_timesteps)
             buffer: Any = self.model.replay_buffer  # type: ignore[attr-defined]
             self.coverage.append(coarse_coverage(visited_observations(buffer), self.layout))
+            self.entropies.append(skill_entropies(self.play(self.model)))
         return True
+
+
+def skill_entropies(rollouts: SkillRollouts) -> list[float]:
+    """Compute the entropy of the places of each skill [nats], from frequencies in bins of side :data:`ENTROPY_BIN`."""
+    bins = np.floor(rollouts.states.reshape(len(rollouts.states), -1, 2) / ENTROPY_BIN)
+    return [round(float(stats.entropy(np.unique(each, axis=0, return_counts=True)[1])), 3) for each in bins]
 
 
 def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
@@ -95,20 +113,22 @@ def run_one(run: Row, rollouts_folder: Path) -> Row:
     arguments["buffer_size"] = max(int(arguments["buffer_size"]), steps)
     env = MazeVecEnv(run["maze"], arguments.pop("n_envs"), max_episode_steps=HORIZON)
     model = registry.METHODS[method.algo]("MlpPolicy", env, seed=seed, device="cpu", **arguments)
-    curve = CoverageCurve(layout, steps // N_CURVE)
+    n_skills = arguments["n_skills"]
+    play_env = MazeVecEnv(run["maze"], N_ROLLOUTS * n_skills, max_episode_steps=HORIZON)
+    play = partial(collect_rollouts, env=play_env, n_rollouts=N_ROLLOUTS, n_steps=HORIZON, noise_std=ROLLOUT_NOISE, seed=seed)
+    curves = Curves(layout, steps // N_CURVE, play)
     start = time.perf_counter()
-    model.learn(steps, callback=curve, log_interval=None)  # type: ignore[arg-type]
+    model.learn(steps, callback=curves, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
 
-    env = MazeVecEnv(run["maze"], N_ROLLOUTS * model.n_skills, max_episode_steps=HORIZON)
-    play = partial(collect_rollouts, model, env, n_steps=HORIZON, noise_std=ROLLOUT_NOISE, seed=seed)
-    rollouts = play(n_rollouts=N_ROLLOUTS)
-    drawn = play(n_rollouts=N_ROLLOUTS, reset_options={"position": layout.start_cell}).states.astype(np.float16)
-    many = play(n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16)
+    rollouts = play(model)
+    drawn = play(model, reset_options={"position": layout.start_cell}).states.astype(np.float16)
+    many = play(model, n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16)
     with written_whole(rollouts_file(rollouts_folder, run)) as file:
-        np.savez_compressed(file, drawn=drawn, many=many, steps=curve.steps, coverage=curve.coverage)
+        np.savez_compressed(file, drawn=drawn, many=many, steps=curves.steps, coverage=curves.coverage)
     measures = measure(model, layout, rollouts)
-    return {"n_updates": model._n_updates, "seconds": round(seconds, 1), **measures, "arguments": used}
+    told = {"curve_steps": json.dumps(curves.steps), "skill_entropies": json.dumps(curves.entropies), "arguments": used}
+    return {"n_updates": model._n_updates, "seconds": round(seconds, 1), **measures, **told}
 
 
 def measure(model: SkillDDPG, layout: MazeLayout, rollouts: SkillRollouts) -> dict[str, float]:

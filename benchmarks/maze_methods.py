@@ -80,6 +80,24 @@ NUMBERS: dict[str, Method] = {
 }
 
 
+#: What the paper compares: its setting, also with InfoNCE for the encoder (whose loss it leaves open), and the weight of a
+#: constraint from the start
+PAPER: dict[str, Method] = {
+    "paper": Method("cesd", "cesd_paper"),
+    "paper, objective=infonce": Method(
+        "cesd", "cesd_paper", {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "infonce"}}}
+    ),
+    **{
+        f"{name}, alpha={alpha:g}": Method("cesd", config, {"intrinsic_kwargs": {**constraint, "alpha": alpha}})
+        for name, config, constraint in (
+            ("start=0", "cesd", {"constraint_kwargs": {"start": 0.0}}),
+            ("paper", "cesd_paper", {}),
+        )
+        for alpha in (0.1, 1.0, 2.0, 10.0)
+    },
+}
+
+
 def _with_continuous_skills() -> dict[str, Method]:
     """Find the methods with continuous skills by default; in mazes, the entries of all methods have discrete ones."""
     found = {}
@@ -92,4 +110,4 @@ def _with_continuous_skills() -> dict[str, Method]:
 
 
 CONTINUOUS = _with_continuous_skills()
-METHODS = {**MAIN, **ABLATIONS, **NUMBERS, **CONTINUOUS}
+METHODS = {**MAIN, **ABLATIONS, **NUMBERS, **PAPER, **CONTINUOUS}

@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, MAIN, NUMBERS, OF_MAZE
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, MAIN, NUMBERS, OF_MAZE, PAPER
 from runs import filled, made_with, save_figure_whole, write_text_whole
 from scipy import stats
 
@@ -71,7 +71,7 @@ def write(output: Path, n_timesteps: int) -> None:
         text = table(rows, [*methods, *(method for method in (BASE, APT_WITH_NOISE) if method in known)])
         write_text_whole(output / "table.md", text)
         print(text)
-    if ablations := [method for method in (*ABLATIONS, *NUMBERS, *CONTINUOUS) if method in known]:
+    if ablations := [method for method in (*ABLATIONS, *NUMBERS, *PAPER, *CONTINUOUS) if method in known]:
         write_text_whole(output / "ablations.md", table(rows, [*methods[: FIRST in methods], *ablations]))
     if known & VARYING:
         save_figure_whole(draw_trade_off(rows), output / "trade_off.png", dpi=110)
