@@ -30,6 +30,12 @@ ROBOTS = {
 #: Id -> domain of the robots of METRA and its successors, for pre-training, with Gymnasium's models
 LOCOMOTION: dict[str, str] = {"SkillAnt-v0": "ant", "SkillHalfCheetah-v0": "half_cheetah"}
 
+
+def pixels_id(env_id: str) -> str:
+    """Name the environment that observes pictures in place of vectors."""
+    return env_id.replace("-v0", "Pixels-v0")
+
+
 #: Id -> entry point, length of an episode, arguments
 ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
     **{
@@ -42,10 +48,16 @@ ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
     },
     **{env_id: ("sb3_cesd.envs.mazes.env:MazeEnv", HORIZON, {"layout": layout}) for env_id, layout in MAZES.items()},
 }
+#: The same for environments that observe pictures, e.g. ``MazeSquareAPixels-v0``
+PIXEL_ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    pixels_id(env_id): (entry_point, n_steps, {**kwargs, "image_size": 32})
+    for env_id, (entry_point, n_steps, kwargs) in ENVS.items()
+    if env_id in MAZES
+}
 
 
 def register_envs() -> None:
     """Register all ids with Gymnasium; calling it again is harmless."""
-    for env_id, (entry_point, n_steps, kwargs) in ENVS.items():
+    for env_id, (entry_point, n_steps, kwargs) in {**ENVS, **PIXEL_ENVS}.items():
         if env_id not in gym.registry:
             gym.register(env_id, entry_point, max_episode_steps=n_steps, kwargs=kwargs)

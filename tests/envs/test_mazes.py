@@ -13,7 +13,9 @@ from stable_baselines3.common.monitor import Monitor
 
 from sb3_cesd.envs.mazes.env import MazeEnv
 from sb3_cesd.envs.mazes.layouts import LAYOUTS, MAZES
+from sb3_cesd.envs.mazes.pictures import MazeObserver
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.registration import pixels_id
 from sb3_cesd.metrics import maze_coverage
 
 #: Published denominators: free cells, and the bounding box
@@ -42,12 +44,15 @@ def test_layouts(name):
     assert pickle.loads(pickle.dumps(layout)) is layout and copy.deepcopy(layout) is layout
 
 
-def test_checkers_have_nothing_to_say():
-    env = gym.make("MazeTree-v0", render_mode="rgb_array")
+@pytest.mark.parametrize("env_id", ["MazeTree-v0", "MazeTreePixels-v0"])
+def test_checkers_have_nothing_to_say(env_id):
+    env = gym.make(env_id, render_mode="rgb_array")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # The actions are those of the original; SB3 rescales them itself
         warnings.filterwarnings("ignore", message=".*symmetric and normalized Box action space")
+        # That size is of SB3's own convolutions
+        warnings.filterwarnings("ignore", message="The minimal resolution for an image is 36x36")
         gymnasium_check_env(env.unwrapped)
         check_env(env, skip_render_check=False)
     assert env.action_space == gym.spaces.Box(-0.95, 0.95, (2,), np.float32)
@@ -141,11 +146,11 @@ def test_image_shows_walls_trail_and_agent():
     assert MazeEnv("corridor").render() is None
 
 
-@pytest.mark.parametrize("reward", ["none", "coverage"])
+@pytest.mark.parametrize("arguments", [{"reward": "none"}, {"reward": "coverage"}, {"image_size": 16}])
 @pytest.mark.parametrize("env_id", MAZES)
-def test_one_env_does_what_sb3_makes_of_the_gymnasium_env(env_id, reward):
-    reference = make_vec_env(env_id, 1, env_kwargs={"reward": reward})
-    env = MazeVecEnv(MAZES[env_id], 1, reward=reward)
+def test_one_env_does_what_sb3_makes_of_the_gymnasium_env(env_id, arguments):
+    reference = make_vec_env(env_id, 1, env_kwargs=arguments)
+    env = MazeVecEnv(MAZES[env_id], 1, **arguments)
     assert env.observation_space == reference.observation_space and env.action_space == reference.action_space
     reference.seed(7)
     env.seed(7)
@@ -167,6 +172,29 @@ def test_one_env_does_what_sb3_makes_of_the_gymnasium_env(env_id, reward):
                 info["episode"]["r"] = round(info["episode"]["r"], 5)
         assert infos == expected[3]
         assert np.array_equal(env.get_attr("position"), reference.get_attr("position"))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_pictures_show_walls_and_where_the_point_is(name):
+    layout = LAYOUTS[name]
+    env = gym.make(pixels_id(f"Maze{name.title().replace('_', '')}-v0"))
+    assert env.observation_space == gym.spaces.Box(0, 255, (32, 32, 1), np.uint8)
+    centers = np.argwhere(layout.free_cells) + layout.origin
+    pictures = MazeObserver(layout, 32)(centers.astype(np.float64)).astype(float)[..., 0]
+    assert (env.reset(options={"position": centers[0]})[0][..., 0] == pictures[0]).all()
+    walls = pictures.min(axis=0)
+    assert walls.max() == 96 and 0.02 < (walls > 0).mean() < 0.5
+    # Cells are equal steps apart, x to the right, y upwards, and the middle of the maze is that of the picture
+    points = np.where(pictures > 97, pictures, 0)
+    brightness = points.sum(axis=(1, 2))
+    columns, rows = ((each @ np.arange(32)).sum(axis=1) / brightness for each in (points, points.transpose(0, 2, 1)))
+    expected = 15.5 + (centers - (layout.low + layout.high) / 2) * [1, -1] * 31 / max(layout.high - layout.low)
+    np.testing.assert_allclose(np.stack([columns, rows], axis=1), expected, atol=0.35)
+
+
+def test_pictures_show_steps_below_a_pixel():
+    moved = MazeObserver(LAYOUTS["square_a"], 32)(np.array([[0.1, 0.2], [0.11, 0.2], [0.1, 0.2]]))
+    assert (moved[0] == moved[2]).all() and np.abs(moved[0].astype(int) - moved[1]).max() > 3
 
 
 def test_episodes_of_many():

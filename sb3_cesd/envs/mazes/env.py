@@ -5,10 +5,13 @@ import numpy as np
 from gymnasium import spaces
 from PIL import Image, ImageDraw
 
-from sb3_cesd.common.arguments import checked, finite_actions
+from sb3_cesd.common.arguments import PositiveInt, checked, finite_actions
 from sb3_cesd.envs.mazes.dynamics import MAX_ACTION, move, place, sample_starts
 from sb3_cesd.envs.mazes.layouts import MazeLayout, get_layout
+from sb3_cesd.envs.mazes.pictures import MazeObserver
 
+#: (dx, dy)
+ACTION_SPACE = spaces.Box(-MAX_ACTION, MAX_ACTION, (2,), np.float32)
 WALL_COLOR, TRAIL_COLOR, AGENT_COLOR = (0, 0, 0), (31, 119, 180), (214, 39, 40)
 #: Size of a cell [pixels]
 PIXELS_PER_CELL = 48
@@ -16,12 +19,6 @@ PIXELS_PER_CELL = 48
 OVERSAMPLING = 3
 #: Margin around the maze, and sizes of what is drawn [cells]
 MARGIN, WALL_WIDTH, TRAIL_WIDTH, START_RADIUS, AGENT_RADIUS = 0.15, 0.06, 0.04, 0.06, 0.1
-
-
-def maze_spaces(layout: MazeLayout) -> tuple[spaces.Box, spaces.Box]:
-    """Return the observation space, (x, y) in the bounding box, and the action space, (dx, dy)."""
-    low, high = layout.low.astype(np.float32), layout.high.astype(np.float32)
-    return spaces.Box(low, high, dtype=np.float32), spaces.Box(-MAX_ACTION, MAX_ACTION, (2,), np.float32)
 
 
 class CoverageReward:
@@ -63,7 +60,8 @@ def draw_trail(layout: MazeLayout, trail: np.ndarray) -> np.ndarray:
 
 class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     """
-    A point in a maze (Campos et al., 2020). It observes its position (x, y) and moves by (dx, dy), each in ±0.95.
+    A point in a maze (Campos et al., 2020). It observes its position (x, y), or a picture, and moves by (dx, dy), each in
+    ±0.95.
 
     Episodes never terminate; the registered ids truncate them after 50 steps. They start at a random position in the start
     cell, or at the one passed as ``reset(options={"position": (x, y)})``. ``info["position"]`` is (x, y, 0) after a step.
@@ -76,20 +74,27 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
 
     :param layout: square_a, square_b, square_c, square_d, tree, bottleneck or corridor
     :param reward: ``"none"`` for 0, or ``"coverage"``
+    :param image_size: height and width of the pictures to observe [pixel]; ``None`` for positions
     :param render_mode: ``"rgb_array"`` for images of the maze and the trail of the episode, or ``None``
-    :raises ValueError: if the layout, reward or render mode is unknown
+    :raises ValueError: if the layout, reward or render mode is unknown, or pictures have no pixels
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     @checked
     def __init__(
-        self, layout: str, reward: Literal["none", "coverage"] = "none", render_mode: Literal["rgb_array"] | None = None
+        self,
+        layout: str,
+        reward: Literal["none", "coverage"] = "none",
+        image_size: PositiveInt | None = None,
+        render_mode: Literal["rgb_array"] | None = None,
     ) -> None:
         self.layout = get_layout(layout)
         self.reward = reward
         self.render_mode = render_mode
-        self.observation_space, self.action_space = maze_spaces(self.layout)
+        self.image_size = image_size
+        self._observe = MazeObserver(self.layout, image_size)
+        self.observation_space, self.action_space = self._observe.space, ACTION_SPACE
         self._coverage = CoverageReward(self.layout, n_envs=1) if reward == "coverage" else None
         # Positions in this episode, (1, 2) each
         self._trail = [np.array(self.layout.start_cell, dtype=np.float64)[None]]
@@ -106,13 +111,13 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         if self._coverage is not None and (seed is not None or len(self._trail) == 1):
             self._coverage.visited[:] = False
         self._trail = [start]
-        return start[0].astype(np.float32), {}
+        return self._observe(start)[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         positions = move(self.layout, self._trail[-1], finite_actions(action, (1, 2)), self.np_random)
         self._trail.append(positions)
         reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
-        return positions[0].astype(np.float32), reward, False, False, {"position": self.position}
+        return self._observe(positions)[0], reward, False, False, {"position": self.position}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         return None if self.render_mode is None else draw_trail(self.layout, np.concatenate(self._trail))

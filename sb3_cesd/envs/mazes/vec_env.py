@@ -9,13 +9,14 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from sb3_cesd.common.arguments import PositiveInt, checked, finite_actions
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
-from sb3_cesd.envs.mazes.env import CoverageReward, maze_spaces
+from sb3_cesd.envs.mazes.env import ACTION_SPACE, CoverageReward
 from sb3_cesd.envs.mazes.layouts import HORIZON, get_layout
+from sb3_cesd.envs.mazes.pictures import MazeObserver
 
 
 class MazeVecEnv(VecEnv):
     """
-    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, moved together by NumPy, without images.
+    A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, moved together by NumPy, without rendering.
 
     All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``,
     with positions at the ends of episodes only. All points share one random number generator. With ``reward="coverage"``, each
@@ -26,7 +27,8 @@ class MazeVecEnv(VecEnv):
     :param max_episode_steps: length of an episode, in steps
     :param reward: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`; ``"coverage"`` takes one byte per environment and bin (7 to
         12 KB per environment)
-    :raises ValueError: if the layout or reward is unknown, or ``n_envs`` or ``max_episode_steps`` is not positive
+    :param image_size: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
+    :raises ValueError: if the layout or reward is unknown, or a number is not positive
     """
 
     actions: np.ndarray
@@ -38,12 +40,15 @@ class MazeVecEnv(VecEnv):
         n_envs: PositiveInt,
         max_episode_steps: PositiveInt = HORIZON,
         reward: Literal["none", "coverage"] = "none",
+        image_size: PositiveInt | None = None,
     ) -> None:
         self.layout = get_layout(layout)
         self.reward = reward
+        self.image_size = image_size
         self.max_episode_steps = max_episode_steps
         self.render_mode = None  # read by VecEnv.__init__
-        super().__init__(n_envs, *maze_spaces(self.layout))
+        self._observe = MazeObserver(self.layout, image_size)
+        super().__init__(n_envs, self._observe.space, ACTION_SPACE)
         self._coverage = CoverageReward(self.layout, n_envs) if reward == "coverage" else None
         self._rng = np.random.default_rng()
         self._positions = np.tile(np.array(self.layout.start_cell, dtype=np.float64), (n_envs, 1))
@@ -65,7 +70,7 @@ class MazeVecEnv(VecEnv):
         # Seeds and options are only used once
         self._reset_seeds()
         self._reset_options()
-        return self._positions.astype(np.float32)
+        return self._observe(self._positions)
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
@@ -82,11 +87,12 @@ class MazeVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": done} for _ in range(self.num_envs)]
         if done:
             seconds = round(time.time() - self._start_time, 6)
-            for info, position, episode_return in zip(infos, self._positions, self._returns.tolist(), strict=True):
-                info["terminal_observation"], info["position"] = position.astype(np.float32), np.append(position, 0.0)
+            ends = zip(infos, self._observe(self._positions), self.position, self._returns.tolist(), strict=True)
+            for info, observation, position, episode_return in ends:
+                info["terminal_observation"], info["position"] = observation, position
                 info["episode"] = {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds}
             self._start_episodes()
-        return self._positions.astype(np.float32), rewards, np.full(self.num_envs, done), infos
+        return self._observe(self._positions), rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         pass
