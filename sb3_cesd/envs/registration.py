@@ -48,11 +48,17 @@ ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
     },
     **{env_id: ("sb3_cesd.envs.mazes.env:MazeEnv", HORIZON, {"layout": layout}) for env_id, layout in MAZES.items()},
 }
-#: The same for environments that observe pictures, e.g. ``MazeSquareAPixels-v0``
+#: The same for environments that observe pictures, e.g. ``MazeSquareAPixels-v0``; robots of URLB repeat each action
 PIXEL_ENVS: dict[str, tuple[str, int, dict[str, Any]]] = {
-    pixels_id(env_id): (entry_point, n_steps, {**kwargs, "image_size": 32})
-    for env_id, (entry_point, n_steps, kwargs) in ENVS.items()
-    if env_id in MAZES
+    **{
+        pixels_id(env_id): ("sb3_cesd.envs.robots.pixels:RobotPixelsEnv", ENVS[env_id][1] // 2, ENVS[env_id][2])
+        for env_id in ROBOTS
+    },
+    "SkillAntPixels-v0": ("sb3_cesd.envs.robots.pixels:SkillAntPixels", HORIZONS["ant"], {}),
+    **{
+        pixels_id(env_id): ("sb3_cesd.envs.mazes.env:MazeEnv", HORIZON, {"layout": layout, "image_size": 32})
+        for env_id, layout in MAZES.items()
+    },
 }
 
 

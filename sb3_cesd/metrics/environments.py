@@ -54,7 +54,7 @@ def make_play_env(env_id: str | EnvSpec, n_skills: int, n_rollouts: int, env_kwa
     if isinstance(plain, MazeEnv) and is_plain:
         horizon = HORIZON if spec is None else spec.max_episode_steps or NO_LIMIT
         return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, horizon, plain.reward, plain.image_size)
-    return (batch_envs if isinstance(plain, RobotEnv) and is_plain else DummyVecEnv)([make] * n_skills)
+    return (batch_envs if type(plain) is RobotEnv and is_plain else DummyVecEnv)([make] * n_skills)
 
 
 def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int) -> VecEnv:

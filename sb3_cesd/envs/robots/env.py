@@ -119,11 +119,15 @@ class RobotEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         return self._action_center + self._action_scale * np.clip(action, -1.0, 1.0)
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        # MuJoCo draws into a buffer of 640 x 480, unless the model asks for a larger one before the first image
-        buffer = self.physics.model.vis.global_
-        buffer.offwidth, buffer.offheight = max(buffer.offwidth, self.width), max(buffer.offheight, self.height)
+        self.fit_buffer()
         with explain_rendering():
             return self._shimmy_env.render()
+
+    def fit_buffer(self, size: int = 0) -> None:
+        """Let images fit: MuJoCo draws into a buffer of 640 x 480, unless a larger one is asked for before the first image."""
+        buffer = self.physics.model.vis.global_
+        buffer.offwidth = max(buffer.offwidth, self.width, size)
+        buffer.offheight = max(buffer.offheight, self.height, size)
 
     def close(self) -> None:
         """Release the window and the renderer. As with Gymnasium's robots, the simulation can go on."""

@@ -46,10 +46,10 @@ class RobotVecEnv(VecEnv):
         results_writers: Sequence[ResultsWriter] = (),
     ) -> None:
         robot = env.unwrapped
-        if not isinstance(robot, RobotEnv):
+        if type(robot) is not RobotEnv:
             raise ValueError(
-                f"{env} can't be batched, only walkers, quadrupeds and arms can: use DummyVecEnv or SubprocVecEnv "
-                "(in RL Zoo: leave 'batched' out)."
+                f"{env} can't be batched, only walkers, quadrupeds and arms can that observe vectors: use DummyVecEnv or "
+                "SubprocVecEnv (in RL Zoo: leave 'batched' out)."
             )
         if robot.render_mode == "human":
             raise ValueError("Batched environments have no windows: pass render_mode='rgb_array', or use DummyVecEnv.")
