@@ -60,7 +60,7 @@ def test_defaults():
     model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu")
     for name, value in DEFAULTS.items():
         assert getattr(model, name) == value, name
-    assert model.train_freq.frequency == 2 and model.gradient_steps == 1
+    assert model.train_freq.frequency == 4 and model.gradient_steps == 1
     intrinsic = model.intrinsic
     assert intrinsic.alpha == 1.0
     assert (intrinsic.entropy.k, intrinsic.entropy.scale, intrinsic.entropy.log1p) == (8, "std", False)
@@ -126,9 +126,9 @@ def test_same_seed_same_run(make_model, n_envs):
 
 
 @pytest.mark.parametrize("n_envs", [1, 4])
-def test_one_update_for_every_two_transitions_whatever_the_number_of_environments(make_model, n_envs):
+def test_one_update_for_every_four_transitions_whatever_the_number_of_environments(make_model, n_envs):
     model = make_model(make_vec_env("Pendulum-v1", n_envs)).learn(200)
-    assert model._n_updates == pytest.approx((200 - 40) / 2, abs=2 * n_envs)
+    assert model._n_updates == pytest.approx((200 - 40) / 4, abs=2 * n_envs)
 
 
 def test_the_user_can_set_another_ratio(make_model):

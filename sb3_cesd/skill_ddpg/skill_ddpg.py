@@ -195,7 +195,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         batch_size: PositiveInt = 256,
         tau: Share = 0.01,
         gamma: Share = 0.99,
-        train_freq: int | tuple[int, str] = 2,
+        train_freq: int | tuple[int, str] = 4,
         gradient_steps: Annotated[int, Range(-1)] | None = None,
         n_steps: PositiveInt = 3,
         action_noise: ActionNoise | None = None,
