@@ -198,12 +198,14 @@ def record(
     deterministic: bool = True,
     perturb: Callable[[np.ndarray], np.ndarray] | None = None,
     frame_steps: Collection[int] = (),
+    shrink: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> Recording:
     """
     Record one episode in each environment, of one skill or of one per environment.
 
     :param perturb: function that changes actions before they are executed
     :param frame_steps: steps after which to render each environment, 0 for the start
+    :param shrink: function that makes images smaller
     """
     seen: list[np.ndarray] = []
     positions: list[np.ndarray] = []
@@ -230,7 +232,7 @@ def record(
             if step in frame_steps and not left.all():
                 images = env.get_images()
                 for idx in np.flatnonzero(~left).tolist():
-                    frames[idx].append(np.asarray(images[idx]))
+                    frames[idx].append(shrink(np.asarray(images[idx])))
             returns += np.where(over, 0.0, moment.rewards)
             lengths += ~over & (step > 0)
             for idx in np.flatnonzero(~over).tolist():

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, 
 
 from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
 from sb3_cesd.common.observations import channels_first
-from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, env_name, env_spec
+from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attributes, env_name, env_spec
 from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
@@ -53,9 +53,9 @@ class PlayEnvs(NamedTuple):
 
 def draw_fast(env: VecEnv) -> None:
     """Let MuJoCo draw without shadows and smooth edges, which takes a quarter of the time where no GPU draws."""
-    for each in env.unwrapped.envs:  # type: ignore[attr-defined]
+    for owner in attributes(env, "physics") or attributes(env, "model"):
         with suppress(AttributeError):  # of other environments
-            quality = getattr(each.unwrapped, "physics", each.unwrapped).model.vis.quality
+            quality = getattr(owner, "model", owner).vis.quality
             quality.offsamples = quality.shadowsize = 0
 
 
@@ -107,7 +107,7 @@ def envs_of_id(env_id: str | EnvSpec, env_kwargs: dict[str, Any], statistics: Ve
 
     def make(n_skills: int, n_rollouts: int, **render: str) -> VecEnv:
         if n_skills * n_rollouts > 1:
-            return make_play_env(env_id, n_skills, n_rollouts, env_kwargs)
+            return make_play_env(env_id, n_skills, n_rollouts, {**env_kwargs, **render})
         return DummyVecEnv([partial(gym.make, env_id, **{**env_kwargs, **render})])
 
     return PlayEnvs(env_id if isinstance(env_id, str) else env_id.id, make, statistics)
@@ -172,7 +172,7 @@ def envs_of_run(path: Path, model: Any, env_id: str | None = None, vec_normalize
     env_kwargs = args.get("env_kwargs") or config.get("env_kwargs") or {}
 
     def make(n_skills: int, n_rollouts: int, **render: str) -> VecEnv:
-        play_env = partial(make_play_env, env_id, n_skills, n_rollouts, env_kwargs)
+        play_env = partial(make_play_env, env_id, n_skills, n_rollouts, {**env_kwargs, **render})
         is_fast = n_skills * n_rollouts > 1 and not config.get("env_wrapper")
         vec_env_cls: Any = (lambda env_fns: play_env()) if is_fast else None
         settings: dict[str, Any] = {"env_kwargs": {**env_kwargs, **render}, "hyperparams": {**config}}

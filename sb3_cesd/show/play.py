@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,24 +74,36 @@ class SkillRollout(NamedTuple):
 
 
 def play_all(
-    model: SkillModel, envs: PlayEnvs, labels: Sequence[str], n_steps: int, seed: int = 0, n_frames: int = 0
+    model: SkillModel,
+    envs: PlayEnvs,
+    labels: Sequence[str],
+    n_steps: int,
+    seed: int = 0,
+    n_frames: int = 0,
+    in_maze: bool = False,
 ) -> tuple[list[SkillRollout], str | None]:
     """Play skills, each from the same start: a rollout per skill, and why images are missing, if they are."""
     problem = why_no_images(envs) if n_frames > 0 else None
     n_frames = 0 if problem else n_frames
-    side = LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY
+    frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist())
+    shrink = partial(shrunk, side=LONGEST_SIDE if len(labels) <= MANY else LONGEST_SIDE_OF_MANY)
     rollouts = []
-    with envs.opened(render=n_frames > 0) as env:
-        for skill, label in enumerate(labels):
+    # Many mazes share one generator of starts, and draw nothing
+    with envs.opened(1 if in_maze else len(labels), render=n_frames > 0) as env:
+        n_together = 1 if in_maze else env.num_envs
+        for batch in np.array_split(np.arange(len(labels)), range(n_together, len(labels), n_together)):
+            # Surplus environments in the last batch are played, but not shown
+            skills = np.concatenate([batch, np.repeat(batch[-1:], env.num_envs - len(batch))])
             env.seed(seed)
-            frame_steps = set(np.linspace(0, n_steps, n_frames, dtype=int).tolist())
-            recording = record(model, env, skill, n_steps, frame_steps=frame_steps)
-            n_states, places = recording.lengths[0] + 1, recording.positions
-            # Positions in the plane have no height
-            positions = None if places is None else np.pad(places[0, :n_states], ((0, 0), (0, 3 - places.shape[2])))
-            observations = recording.observations[0, :n_states]
-            frames = [shrunk(frame, side) for frame in recording.frames[0]]
-            rollouts.append(SkillRollout(label, float(recording.returns[0]), observations, positions, frames))
+            # SB3 counts up from it
+            env.unwrapped._seeds = [seed] * env.num_envs
+            recording = record(model, env, skills, n_steps, frame_steps=frame_steps, shrink=shrink)
+            for idx, skill in enumerate(batch.tolist()):
+                n_states, places = recording.lengths[idx] + 1, recording.positions
+                # Positions in the plane have no height
+                positions = None if places is None else np.pad(places[idx, :n_states], ((0, 0), (0, 3 - places.shape[2])))
+                seen, episode_return = recording.observations[idx, :n_states], float(recording.returns[idx])
+                rollouts.append(SkillRollout(labels[skill], episode_return, seen, positions, recording.frames[idx]))
     return rollouts, problem
 
 

@@ -100,7 +100,7 @@ def show_skills(
     n_images = max(n_frames if layout is None else 0, N_VIDEO_FRAMES if video else 0)
     doing = "Playing and filming" if n_images else "Playing"
     logger.info("%s %d skills in %s, %d steps each", doing, len(names), envs.name, n_steps or usual_steps)
-    rollouts, problem = play_all(chosen, envs, labels, n_steps or usual_steps, seed, n_images)
+    rollouts, problem = play_all(chosen, envs, labels, n_steps or usual_steps, seed, n_images, in_maze=layout is not None)
     notes = [] if problem is None else [f"No images and no video: {problem}"]
     if getattr(model, "_n_updates", 1) == 0:
         notes.append(

@@ -151,9 +151,8 @@ def test_any_form_of_environment():
         PendulumEnv(),
         model().env,
     ):
-        assert all(
-            (ours == theirs).all() for ours, theirs in zip(seen(show_skills(model(), same, **QUICK)), by_id, strict=True)
-        )
+        # Skills act one by one in one environment, and together in several: sums may round differently
+        np.testing.assert_allclose(seen(show_skills(model(), same, **QUICK)), by_id, atol=1e-5)
     doubled = seen(show_skills(model(), Twice(gym.make("Pendulum-v1")), **QUICK))
     assert (doubled[0][0] == 2 * by_id[0][0]).all()
     with pytest.raises(ValueError, match="model observes"):
