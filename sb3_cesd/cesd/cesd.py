@@ -7,7 +7,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
-from sb3_cesd.cesd.policies import CeSDPolicy, EnsembleCritic, MlpPolicy
+from sb3_cesd.cesd.policies import CeSDCnnPolicy, CeSDPolicy, EnsembleCritic, MlpPolicy
 from sb3_cesd.common.arguments import NonNegative, PositiveInt, Range, build, check_value, checked
 from sb3_cesd.common.torch_layers import one_hot
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
@@ -223,6 +223,7 @@ class CeSD(SkillDDPG):
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": MlpPolicy,
         "MultiInputPolicy": MlpPolicy,
+        "CnnPolicy": CeSDCnnPolicy,
         "CeSDPolicy": CeSDPolicy,
     }
     policy: CeSDPolicy

@@ -156,4 +156,10 @@ class CeSDPolicy(SkillPolicy):
         return data
 
 
+class CeSDCnnPolicy(CeSDPolicy):
+    """As :class:`CeSDPolicy`, for images, see :class:`~sb3_cesd.skill_ddpg.policies.CnnPolicy`."""
+
+    takes_images = True
+
+
 MlpPolicy = CeSDPolicy

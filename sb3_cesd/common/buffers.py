@@ -1,5 +1,5 @@
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch as th
@@ -51,8 +51,9 @@ class SkillReplayBuffer(NStepReplayBuffer):
     #: Id of the environment of the task, as far as it was known when the buffer was saved
     task: str | None = None
 
-    # Arrays with one row per transition, except observations
-    ARRAYS = ("actions", "rewards", "dones", "timeouts", "skills", "last_slots")
+    # Arrays with one row per transition, except observations, and those of observations, by entry
+    ARRAYS: ClassVar[tuple[str, ...]] = ("actions", "rewards", "dones", "timeouts", "skills", "last_slots")
+    OBSERVATIONS: ClassVar[tuple[str, ...]] = ("observations", "last_observations", "newest_next")
 
     # By the name of the entry, as in SB3's DictReplayBuffer
     observations: dict[str, np.ndarray]  # type: ignore[assignment]
@@ -89,11 +90,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.reward = reward
         entries = {name: space for name, space in observation_space.spaces.items() if name != SKILL}
 
-        def observations_of(*shape: int) -> dict[str, np.ndarray]:
-            return {name: np.zeros((*shape, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore
-
         ring = (self.buffer_size, self.n_envs)
-        self.observations = observations_of(*ring)
+        #: Observation after the newest transition of each environment
+        self.newest_next = {name: np.zeros((n_envs, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore
+        self.observations = self._stored_zeros(*ring)
         self.actions = np.zeros((*ring, self.action_dim), dtype=np.float32)
         self.rewards = np.zeros(ring, dtype=np.float32)
         self.dones = np.zeros(ring, dtype=bool)
@@ -101,13 +101,19 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self.skills = np.zeros((*ring, *skill_space.stored_shape), dtype=skill_space.stored_dtype)
         #: Where an episode ends: index of its last observation in ``last_observations``
         self.last_slots = np.zeros(ring, dtype=np.int32)
-        self.last_observations = observations_of(1)
+        self.last_observations = self._stored_zeros(1)
         self._free_slots: list[int] = [0]
-        #: Observation after the newest transition of each environment
-        self.newest_next = observations_of(self.n_envs)
         #: Row of the newest transitions
         self.newest = np.zeros(1, dtype=np.int64)
         self._make_unsaved()
+
+    def _stored(self, observations: Any) -> Any:
+        """Take what is stored of observations, an array or a tensor of shape ``(n, *shape)``: here, all."""
+        return observations
+
+    def _stored_zeros(self, *shape: int) -> dict[str, np.ndarray]:
+        stored = {name: self._stored(values) for name, values in self.newest_next.items()}
+        return {name: np.zeros((*shape, *values.shape[1:]), values.dtype) for name, values in stored.items()}
 
     def _make_unsaved(self) -> None:
         #: Whether the ring is full, so that its last row precedes the first one
@@ -120,7 +126,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def _arrays(self) -> dict[str, np.ndarray]:
         """Collect all arrays by the name of their tensor."""
         arrays = {**{name: getattr(self, name) for name in (*self.ARRAYS, "newest")}, "wrapped": self._wrapped}
-        for group in ("observations", "last_observations", "newest_next"):
+        for group in self.OBSERVATIONS:
             arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})
         return arrays
 
@@ -133,7 +139,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
     def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
         following = self.next_observations_of(*np.indices((self.buffer_size, self.n_envs)).reshape(2, -1))
-        return {name: value.reshape(self.observations[name].shape) for name, value in following.items()}
+        return {name: value.reshape(self.buffer_size, self.n_envs, *value.shape[1:]) for name, value in following.items()}
+
+    def observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
+        """Look up the observations of n transitions, as they were stored, by their rows and environments."""
+        self._update_tensors()
+        observations = self._observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
+        return {name: value.cpu().numpy() for name, value in observations.items()}
 
     def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
         """Look up the next observations of n transitions, as they were stored, by their rows and environments."""
@@ -186,7 +198,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param done: end of episode, shape ``(n_envs,)``
         :param infos: ``TimeLimit.truncated`` distinguishes timeouts from terminations
         """
-        entries = {name: np.asarray(value, self.observations[name].dtype) for name, value in entries_of(obs).items()}
+        entries = {name: np.asarray(value, self.newest_next[name].dtype) for name, value in entries_of(obs).items()}
         if self.size() > 0:
             is_other = np.zeros(self.n_envs, dtype=bool)
             for name, value in entries.items():
@@ -195,8 +207,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         row = self.pos
         if self.full:
             self._free_slots.extend(self.last_slots[row, self._ends(row)].tolist())
-        for name, value in entries.items():
-            self.observations[name][row] = value
+        self._store(row, entries)
         self.actions[row] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[row] = reward
         self.dones[row] = done
@@ -213,6 +224,11 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._tensors.mark([*self.ARRAYS, *(f"observations {name}" for name in entries)], [row])
         self._tensors.mark([f"newest_next {name}" for name in entries], range(self.n_envs))
         self._tensors.mark(["newest", "wrapped"], [0])
+
+    def _store(self, row: int, entries: dict[str, np.ndarray]) -> None:
+        """Store the observations of the transitions that :meth:`add` adds, shape ``(n_envs, *shape)`` each."""
+        for name, value in entries.items():
+            self.observations[name][row] = self._stored(value)
 
     def reset(self) -> None:
         """Forget all transitions."""
@@ -247,7 +263,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
             slot = self._free_slots.pop()
             self.last_slots[row, env_idx] = slot
             for name, last in self.last_observations.items():
-                last[slot] = self.newest_next[name][env_idx]
+                last[slot] = self._stored(self.newest_next[name])[env_idx]
                 self._tensors.mark([f"last_observations {name}"], [slot])
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> SkillReplayBufferSamples:  # type: ignore[override]
@@ -263,7 +279,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Flatten the observations of a batch to state vectors, as intrinsic rewards take them.
+        Flatten the observations of a batch to state vectors, as intrinsic rewards take them; features of images are such.
 
         :param replay_data: a batch of transitions
         :return: the same, with observations of shape ``(batch_size, obs_dim)``
@@ -271,9 +287,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
         observations: dict[str, Any] = {
             name: to_states(value, self.observation_space)
             for name, value in replay_data._asdict().items()
-            if name.endswith("observations") and value is not None
+            if name.endswith("observations") and value is not None and not self._are_features(value)
         }
         return replay_data._replace(**observations)  # type: ignore[arg-type]
+
+    def _are_features(self, observations: Any) -> bool:
+        return isinstance(observations, th.Tensor) and observations.shape[1:] != self.observation_space.shape
 
     def relabel(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
@@ -339,21 +358,24 @@ class SkillReplayBuffer(NStepReplayBuffer):
         last_rows = (rows + window - 1) % self.buffer_size
         terminated = self._at("dones", last_rows, envs) & ~self._at("timeouts", last_rows, envs)
         skills = self._at("skills", rows, envs)
-        observations = {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
+        observations = self._observations(rows, envs)
         next_observations = self._next_observations(last_rows, envs)
         averages = {}
         if self.average_window > 1:
             averages["average_observations"] = self._averages(rows, envs)
             averages["average_next_observations"] = self._averages(last_rows, envs, next_observations)
+        normalized_next = one_step = self._normalized(next_observations)
+        if self.one_step and self.n_steps > 1:
+            one_step = self._normalized(self._next_observations(rows, envs))
         return SkillReplayBufferSamples(
             observations=self._normalized(observations),
             actions=self._at("actions", rows, envs),
-            next_observations=self._normalized(next_observations),
+            next_observations=normalized_next,
             dones=terminated[:, None].float(),
             rewards=self._returns(rows, envs, window),
             discounts=(self.gamma ** window[:, None].double()).float(),
             skills=skills.long() if self.skill_space.discrete else skills,
-            one_step_observations=self._normalized(self._next_observations(rows, envs)) if self.one_step else None,
+            one_step_observations=one_step if self.one_step else None,
             **averages,
         )
 
@@ -410,13 +432,17 @@ class SkillReplayBuffer(NStepReplayBuffer):
         if following is not None:
             counts = counts + 1
         averages = {}
-        for name in self.observations:
-            values = self._at(f"observations {name}", flat, flat_envs).float()
+        for name, stored in self._observations(flat, flat_envs).items():
+            values = stored.float()
             sums = th.einsum("ns,nsd->nd", within, values.view(len(rows), n_steps, -1))
             if following is not None:
                 sums = sums + following[name].float().flatten(1)
             averages[name] = (sums / counts[:, None]).view(-1, *values.shape[1:])
         return self._normalized(averages)
+
+    def _observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
+        """Read the observation of each transition, entries of shape ``(n, *shape)``."""
+        return {name: self._at(f"observations {name}", rows, envs) for name in self.observations}
 
     def _next_observations(self, rows: th.Tensor, envs: th.Tensor) -> dict[str, th.Tensor]:
         """Read the next observation of each transition, entries of shape ``(n, *shape)``."""
@@ -426,7 +452,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         for name, array in self.observations.items():
             to_shape = (-1, *(1,) * (array.ndim - 2))
             after = self._at(f"observations {name}", (rows + 1) % self.buffer_size, envs)
-            newest = self._tensors[f"newest_next {name}"].index_select(0, envs)
+            newest = self._stored(self._tensors[f"newest_next {name}"]).index_select(0, envs)
             # In a row without an end, the slot is outdated
             last = self._tensors[f"last_observations {name}"].index_select(0, slots)
             after = th.where(is_newest.view(to_shape), newest, after)

@@ -140,8 +140,8 @@ class APS(SkillDDPG):
         assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
         if not self._holds_warm_up(turns):
             return super()._choose_skill(turns)
-        samples = self.replay_buffer.as_states(self.replay_buffer.sample(self.n_regression, self._vec_normalize_env))
-        skill = self.intrinsic.pretrained.regress(samples)
+        samples = self.replay_buffer.sample(self.n_regression, self._vec_normalize_env)
+        skill = self.intrinsic.pretrained.regress(samples._replace(observations=self._states_of(samples.observations)))
         if skill is None:
             return super()._choose_skill(turns)
         turns.chosen_by = "features"

@@ -86,7 +86,9 @@ def make_task_model(
     arguments = {**constructor_arguments(pretrained), "buffer_size": buffer_size, **TASK_DEFAULTS}
     arguments["learning_starts"] = min(pretrained.learning_starts, LONGEST_WARM_UP)
     arguments.update({**kwargs, "reward": "extrinsic"})
-    arguments["policy_kwargs"] = merge(pretrained.policy_kwargs, kwargs.get("policy_kwargs") or {})
+    # As URLB's update_encoder=false
+    frozen = {"encoder_learns_from": "none"} if pretrained.policy.encoder is not None and _takes_encoder(parts) else {}
+    arguments["policy_kwargs"] = merge({**pretrained.policy_kwargs, **frozen}, kwargs.get("policy_kwargs") or {})
     wanted = kwargs.get("intrinsic_kwargs") or {}
     of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
     arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
@@ -158,9 +160,12 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
 
     The trunk is all of the critic but its heads; the head is that of the skill, or the value that skills share, where there is
     one. The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows
-    by Polyak averaging, as in the released code of CeSD.
+    by Polyak averaging, as in the released code of CeSD. An encoder of images goes along with actor and trunk.
     """
     with_moments = "optimizers" in parts
+    if pretrained.encoder is not None and policy.encoder is not None and _takes_encoder(parts):
+        names = policy.encoder.state_dict()
+        _copy(pretrained.encoder, policy.encoder, names, lambda name, value: value, with_moments)
     if "actor" in parts:
         _copy(pretrained.actor, policy.actor, policy.actor.state_dict(), lambda name, value: value, with_moments)
     heads = tuple(f"{name}." for name in policy.critic.head_modules)
@@ -176,6 +181,10 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     _copy(pretrained.critic, policy.critic, wanted, of_skill, with_moments)
     if "no_target" not in parts:
         policy.critic_target.load_state_dict(policy.critic.state_dict())
+
+
+def _takes_encoder(parts: Collection[str]) -> bool:
+    return not {"actor", "critic_trunk"}.isdisjoint(parts)
 
 
 @th.no_grad()

@@ -1,5 +1,5 @@
 import inspect
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -17,8 +17,17 @@ from stable_baselines3.common.utils import is_vectorized_observation
 from torch import nn
 
 from sb3_cesd.common.arguments import PositiveInt, build, checked
-from sb3_cesd.common.observations import SKILL, Observation, add_skill, entries_of, plain_space
+from sb3_cesd.common.observations import (
+    OBSERVATION,
+    SKILL,
+    Observation,
+    add_skill,
+    entries_of,
+    plain_space,
+    skill_observation_space,
+)
 from sb3_cesd.common.skills import SkillName, SkillSpace
+from sb3_cesd.skill_ddpg.images import ImageEncoder, LearnsFrom, check_images
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic, StochasticSkillActor, SuccessorCritic
 
 
@@ -50,6 +59,11 @@ class SkillPolicy(BasePolicy):
         :class:`~sb3_cesd.skill_ddpg.networks.StochasticSkillActor`; ``None`` for a deterministic one
     :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer in actor and critic, as in
         URLB
+    :param encoder_learns_from: for ``CnnPolicy``, whose losses train the encoder of images: ``"critic"`` (default),
+        ``"reward"``, ``"both"`` or ``"none"``
+    :param encoder_kwargs: for ``CnnPolicy``, arguments of :class:`~sb3_cesd.skill_ddpg.images.ImageEncoder`: ``features_dim``
+        (50), ``n_channels`` (32), ``strides`` and ``shift``
+    :raises ValueError: if the observations are not what the policy takes
     """
 
     actor: SkillActor
@@ -58,6 +72,9 @@ class SkillPolicy(BasePolicy):
 
     #: Class of both critics
     critic_class: ClassVar[type[SkillCritic]] = SkillCritic
+    #: Whether observations are images, which networks and rewards see as the features of one encoder
+    takes_images: bool = False
+    encoder: ImageEncoder | None
 
     @checked
     def __init__(
@@ -78,10 +95,20 @@ class SkillPolicy(BasePolicy):
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
         layer_norm: bool = True,
+        encoder_learns_from: LearnsFrom | None = None,
+        encoder_kwargs: Annotated[dict[str, Any] | None, ImageEncoder] = None,
     ) -> None:
         if optimizer_kwargs is None and optimizer_class in (th.optim.Adam, th.optim.AdamW):
             optimizer_kwargs = {"fused": True}
         self.plain_space = plain_space(observation_space)
+        if self.takes_images:
+            check_images(self.plain_space)
+        if self.takes_images and features_extractor_class not in (None, FlattenExtractor):
+            raise ValueError(
+                "CnnPolicy has an encoder of its own: leave features_extractor_class out, or pass encoder_kwargs."
+            )
+        if not self.takes_images and (encoder_learns_from is not None or encoder_kwargs):
+            raise ValueError("Only CnnPolicy has an encoder: leave encoder_learns_from and encoder_kwargs out.")
         if features_extractor_class is None:
             features_extractor_class = CombinedExtractor if isinstance(self.plain_space, spaces.Dict) else FlattenExtractor
         super().__init__(
@@ -102,6 +129,15 @@ class SkillPolicy(BasePolicy):
         self.share_features_extractor = share_features_extractor
         self.ent_coef = ent_coef
         self.layer_norm = layer_norm
+        self.encoder_learns_from = encoder_learns_from
+        self.encoder_kwargs = encoder_kwargs
+        self.encoder = None
+        #: What networks observe: features in place of images
+        self.network_space = observation_space
+        if self.takes_images:
+            given: dict[str, Any] = {"space": self.plain_space, "learns_from": encoder_learns_from or "critic"}
+            self.encoder = build("encoder_kwargs", ImageEncoder, encoder_kwargs, **given)
+            self.network_space = skill_observation_space(self.encoder.features_space, skill_space)
         self.skill: int | list[float] | None = None
         self.set_skill(skill)
         self._build(lr_schedule)
@@ -121,6 +157,8 @@ class SkillPolicy(BasePolicy):
 
         self.actor.optimizer = self.make_optimizer(list(self.actor.parameters()), lr_schedule)
         self.critic.optimizer = self.make_optimizer(self.critic.own_parameters(), lr_schedule)
+        if self.encoder is not None:
+            self.encoder.optimizer = self.make_optimizer(list(self.encoder.parameters()), lr_schedule)
         self.critic_target.set_training_mode(False)
 
     def make_optimizer(self, parameters: list[nn.Parameter], lr_schedule: Schedule) -> th.optim.Optimizer:
@@ -129,8 +167,8 @@ class SkillPolicy(BasePolicy):
 
     def make_plain_features_extractor(self) -> BaseFeaturesExtractor:
         """Make a features extractor for observations without skills."""
-        kwargs = self.features_extractor_kwargs
-        return build("features_extractor_kwargs", self.features_extractor_class, kwargs, observation_space=self.plain_space)
+        kwargs, space = self.features_extractor_kwargs, plain_space(self.network_space)
+        return build("features_extractor_kwargs", self.features_extractor_class, kwargs, observation_space=space)
 
     def make_actor(self) -> SkillActor:
         """Make the actor, with a features extractor of its own."""
@@ -147,7 +185,7 @@ class SkillPolicy(BasePolicy):
 
     @property
     def _spaces(self) -> tuple[Any, Any, SkillSpace]:
-        return self.observation_space, self.action_space, self.skill_space
+        return self.network_space, self.action_space, self.skill_space
 
     def _critic_kwargs(self) -> dict[str, Any]:
         names = ("activation_fn", "n_critics", "share_features_extractor", "normalize_images", "layer_norm")
@@ -162,6 +200,8 @@ class SkillPolicy(BasePolicy):
         return self._predict(observation, deterministic=deterministic)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
+        if self.encoder is not None:
+            observation = {**observation, OBSERVATION: self.encoder(observation[OBSERVATION])}  # type: ignore
         return self.actor._predict(observation, deterministic)  # type: ignore[arg-type]
 
     def set_training_mode(self, mode: bool) -> None:
@@ -264,8 +304,24 @@ class SuccessorPolicy(SkillPolicy):
     critic_class = SuccessorCritic
 
 
+class CnnPolicy(SkillPolicy):
+    """
+    Policy class for images: the encoder of DrQ-v2 (:class:`~sb3_cesd.skill_ddpg.images.ImageEncoder`), with its own optimizer,
+    then actor and critic of its features; otherwise as :class:`SkillPolicy`.
+    """
+
+    takes_images = True
+
+
+class SuccessorCnnPolicy(SuccessorPolicy):
+    """As :class:`CnnPolicy`, with critics that predict successor features."""
+
+    takes_images = True
+
+
 MlpPolicy = SkillPolicy
 #: Policies of a method with such critics
-SUCCESSOR_POLICIES: dict[str, type[BasePolicy]] = dict.fromkeys(
-    ("MlpPolicy", "MultiInputPolicy", "SuccessorPolicy"), SuccessorPolicy
-)
+SUCCESSOR_POLICIES: dict[str, type[BasePolicy]] = {
+    **dict.fromkeys(("MlpPolicy", "MultiInputPolicy", "SuccessorPolicy"), SuccessorPolicy),
+    "CnnPolicy": SuccessorCnnPolicy,
+}

@@ -109,7 +109,7 @@ def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> No
         "n_envs": (buffer.n_envs, model.n_envs),
         "buffer_size": (buffer.buffer_size * buffer.n_envs, max(model.buffer_size // model.n_envs, 1) * model.n_envs),
         "observations": (
-            {name: array.shape[2:] for name, array in buffer.observations.items()},
+            {name: array.shape[1:] for name, array in buffer.newest_next.items()},
             {name: space.shape for name, space in spaces.items() if name != SKILL},
         ),
         "action_dim": (buffer.action_dim, model.action_dim),

@@ -56,8 +56,9 @@ from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
 from sb3_cesd.skill_ddpg.arguments import check_changes, with_defaults
 from sb3_cesd.skill_ddpg.checks import TrainingDiverged
+from sb3_cesd.skill_ddpg.images import SharedFeatures
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
-from sb3_cesd.skill_ddpg.policies import MlpPolicy, SkillPolicy
+from sb3_cesd.skill_ddpg.policies import CnnPolicy, MlpPolicy, SkillPolicy
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, Space, nest
 
 SelfSkillDDPG = TypeVar("SelfSkillDDPG", bound="SkillDDPG")
@@ -72,7 +73,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     ``preset("published", ...)`` has those of the papers.
     The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
-    :param policy: The policy model to use (MlpPolicy or, which is the same here, MultiInputPolicy)
+    :param policy: The policy model to use (CnnPolicy for images; MlpPolicy or, which is the same here, MultiInputPolicy, which
+        flatten them)
     :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space, and a Box or a
         Dict of Boxes as observation space
     :param n_skills: number of skills, at least 2; for continuous skills, the number of representative skills, which have an
@@ -132,6 +134,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": MlpPolicy,
         "MultiInputPolicy": MlpPolicy,
+        "CnnPolicy": CnnPolicy,
         "SkillPolicy": SkillPolicy,
     }
     policy: SkillPolicy
@@ -218,11 +221,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        if policy == "CnnPolicy" or th.device("cpu" if device == "auto" else device).type == "mps":
-            raise ValueError(
-                "CnnPolicy and device='mps' are not supported: pass device='cpu', and images to 'MlpPolicy' with "
-                "policy_kwargs=dict(features_extractor_class=NatureCNN), the class of stable_baselines3.common.torch_layers."
-            )
+        if th.device("cpu" if device == "auto" else device).type == "mps":
+            raise ValueError("device='mps' is not supported: pass device='cpu'.")
         skill_space = make_skill_space(skill_type, n_skills, skill_dim)
         if not skill_space.discrete and self.discrete_because is not None:
             raise ValueError(
@@ -308,6 +308,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.gradient_steps = self.n_envs if self.train_freq.unit == TrainFrequencyUnit.STEP else -1
         # In training mode only within train()
         self.intrinsic = self._make_intrinsic().to(self.device).eval()
+        if self.policy.encoder is not None and self.cluster_window > 1:
+            raise ValueError("cluster_window averages observations, but these are images: leave it out of intrinsic_kwargs.")
         self._adopt_buffer(self.replay_buffer, "in the file of the model")
         if self.reward == "extrinsic" and self.num_timesteps == 0:
             # Also after loading, which may change both arguments
@@ -355,6 +357,8 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _optimizers(self) -> dict[str, th.optim.Optimizer]:
         optimizers = {"actor": self.actor.optimizer, "critic": self.critic.optimizer, **self.intrinsic.optimizers}
+        if self.policy.encoder is not None:
+            optimizers["image_encoder"] = self.policy.encoder.optimizer
         return optimizers  # type: ignore[return-value]
 
     @property
@@ -372,8 +376,8 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     @property
     def obs_dim(self) -> int:
-        """Number of entries of an observation without the skill."""
-        return get_flattened_obs_dim(self.plain_space)
+        """Number of entries of an observation without the skill, or of the features of an image."""
+        return get_flattened_obs_dim(plain_space(self.policy.network_space))
 
     @property
     def action_dim(self) -> int:
@@ -434,21 +438,24 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param batches: those that the intrinsic reward learns from; actor and critic learn from the last one
         """
         assert self.replay_buffer is not None
+        # Images are encoded once, for all losses
+        shared = SharedFeatures(self.policy.encoder, batches)
         # Encoder or discriminator of the intrinsic reward
-        for replay_data in batches:
-            self.intrinsic.update(self.replay_buffer.as_states(replay_data))
+        for replay_data in shared.batches:
+            self.intrinsic.update(self.replay_buffer.as_states(shared.seen_by("reward", replay_data)))
 
         # Rewards, and the skills that learn from each transition: for CeSD by clusters (eq. 3), entropy (eq. 5 and 6) and
         # constraint (eq. 9)
-        replay_data = self.replay_buffer.relabel(batches[-1])
+        replay_data = self.replay_buffer.relabel(shared.batches[-1])
 
         # Critic: minimise the TD errors (eq. 1)
-        critic_loss = self.critic_loss(replay_data)
+        critic_loss = self.critic_loss(shared.seen_by("critic", replay_data))
         self.critic.optimizer.zero_grad()
         critic_loss.backward()
         self.critic.optimizer.step()
 
         # Actor: maximise the value of each skill (eq. 2). The gradient flows through the critic, but not into it
+        replay_data = shared.seen_by("actor", replay_data)
         with frozen(self.critic.own_parameters()):
             actor_loss = self.actor_loss(replay_data)
         self.actor.optimizer.zero_grad()  # type: ignore[operator, union-attr]
@@ -457,6 +464,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         # Prototypes, by swapped prediction (eq. 4)
         self.intrinsic.update_clusters(replay_data)
+        shared.update_encoder()
 
         # Update target network
         polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
@@ -610,7 +618,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._logged_at = self.num_timesteps
         self._mean_logs.flush(self.logger)
         assert self.replay_buffer is not None
-        accuracy = skill_states.recent_accuracy(self.replay_buffer) if self.reward == "intrinsic" else None
+        accuracy = None
+        if self.reward == "intrinsic":
+            accuracy = skill_states.recent_accuracy(self.replay_buffer, self.policy.encoder)
         if accuracy is not None:
             self.logger.record("rollout/skill_accuracy", accuracy)
         if self.ep_info_buffer and self.skill_space.discrete:
@@ -827,16 +837,22 @@ class SkillDDPG(OffPolicyAlgorithm):
         space = self.plain_space
         shape = () if isinstance(observations, dict) else np.shape(observations)
         if shape != space.shape and len(shape) == 2 and shape[1] == self.obs_dim:
-            # Rollouts store images and dictionaries as vectors
+            # Rollouts store images and dictionaries as vectors, or as features
             states = th.as_tensor(np.array(observations, np.float32), device=self.device)
-            return to_states(states, space), states.shape[:1]  # type: ignore[return-value]
+            states = states if self.policy.encoder is not None else to_states(states, space)
+            return states, states.shape[:1]  # type: ignore[return-value]
         batch_shape = self.policy.batch_shape(observations, what)
         tensors = {}
         for name, value in entries_of(observations).items():
             entry_space = space[name] if isinstance(space, spaces.Dict) else space
             values = maybe_transpose(np.array(value, np.float32), entry_space)
             tensors[name] = th.as_tensor(values if batch_shape else values[None], device=self.device)
-        return to_states(plain_form(tensors), space), batch_shape  # type: ignore[arg-type]
+        return self._states_of(plain_form(tensors)), batch_shape  # type: ignore[arg-type]
+
+    def _states_of(self, observations: TensorObservation) -> th.Tensor:
+        """Convert tensors of observations to what the intrinsic reward takes: features of images, or vectors."""
+        encoder = self.policy.encoder
+        return to_states(observations, self.plain_space) if encoder is None else encoder.features(observations)  # type: ignore
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         checks.check_env_spaces(env.observation_space, env.action_space)
@@ -971,7 +987,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.env_spec = env_as_json(self.env)
         if self.num_timesteps == 0 and self.env is not None:
             self.trained_normalized = normalizes_observations(self.get_vec_normalize_env())
-        if self.replay_buffer is not None and self.replay_buffer.reward == "intrinsic":
+        is_vector = self.policy.encoder is None
+        if is_vector and self.replay_buffer is not None and self.replay_buffer.reward == "intrinsic":
             states = skill_states.recent_states(self.replay_buffer, self.skill_duration)
             if states is not None:
                 self.skill_states = th.from_numpy(states).to(self.device)
@@ -1045,6 +1062,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]
+        optimizers += [] if self.policy.encoder is None else ["policy.encoder.optimizer"]
         return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]
 
     @classmethod

@@ -4,7 +4,8 @@ import numpy as np
 import torch as th
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.observations import joined
+from sb3_cesd.common.observations import OBSERVATION, joined
+from sb3_cesd.skill_ddpg.images import ImageEncoder
 
 #: Number of newest transitions of each skill from which states are taken, and number of states to keep
 N_RECENT, N_KEPT = 8000, 1000
@@ -42,15 +43,14 @@ def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.n
         if len(recent) < N_KEPT:
             return None
         kept = recent[np.linspace(0, len(recent) - 1, n_kept).astype(np.int64)]
-        places = rows[kept // buffer.n_envs], kept % buffer.n_envs
-        states.append(joined({name: values[places] for name, values in buffer.observations.items()}))
+        states.append(joined(buffer.observations_of(rows[kept // buffer.n_envs], kept % buffer.n_envs)))
     return np.stack(states).astype(np.float32)
 
 
-def recent_accuracy(buffer: SkillReplayBuffer) -> float | None:
+def recent_accuracy(buffer: SkillReplayBuffer, encoder: ImageEncoder | None = None) -> float | None:
     """
     Measure how often the nearest of other states that training has visited recently is of the same skill. A continuous skill
-    counts as the nearest representative one.
+    counts as the nearest representative one. Images are compared by their features.
 
     Every other two runs are compared with the rest, so that no state is compared with those just before and after it.
     ``None`` before there are two runs per skill.
@@ -68,7 +68,8 @@ def recent_accuracy(buffer: SkillReplayBuffer) -> float | None:
     rows, skills, begins = rows[-n_rows:], skills[-n_rows:], begins[-n_rows:]
     compared = np.linspace(0, skills.size - 1, min(skills.size, N_COMPARED)).astype(np.int64)
     chosen = np.unravel_index(compared, skills.shape)
-    states = joined({name: values[rows[chosen[0]], chosen[1]] for name, values in buffer.observations.items()})
+    observations = buffer.observations_of(rows[chosen[0]], chosen[1])
+    states = joined(observations) if encoder is None else encoder.features(observations[OBSERVATION]).cpu().numpy()
     scaled, skills = th.from_numpy(states / (states.std(axis=0) + 1e-6)), skills[chosen]
     known = ((begins.cumsum(axis=0) // 2 + np.arange(buffer.n_envs)) % 2 == 0)[chosen]
     nearest = th.cdist(scaled[~known], scaled[known]).argmin(dim=1).numpy()

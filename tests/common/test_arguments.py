@@ -140,7 +140,6 @@ CALLS = {
     "square_a": lambda model: MazeVecEnv("squre_a", 2),
     "CartPole": lambda model: make_batched("CartPole-v1", 2),
     "CnPolicy": lambda model: CeSD("CnPolicy", "Pendulum-v1"),
-    "features_extractor_class=NatureCNN": lambda model: CeSD("CnnPolicy", "Pendulum-v1"),
     "mps": lambda model: CeSD("MlpPolicy", "Pendulum-v1", device="mps"),
     "action": lambda model: make_small(CeSD, Broken(action_space=spaces.Discrete(4))),
     "FlattenObservation": lambda model: make_small(CeSD, Broken(observation_space=spaces.Discrete(4))),

@@ -1,0 +1,127 @@
+"""``CnnPolicy``: one encoder of images that all networks and rewards share."""
+
+import numpy as np
+import pytest
+import torch as th
+from batches import make_samples
+from every_method import every_method
+from gymnasium import spaces
+from learned import differences
+from pictures import IMAGE, make_pictures, pixel_model
+from small import make_small
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import nn
+from tuning import saved
+
+from sb3_cesd import APS, APT, DIAYN, CeSD
+from sb3_cesd.skill_ddpg.images import ImageEncoder, shift_images
+
+
+def test_the_encoder_is_that_of_drq_v2():
+    encoder = ImageEncoder(spaces.Box(0, 255, (9, 84, 84), np.uint8))
+    *convolutions, _ = encoder.convolutions
+    sizes = [(each.in_channels, each.out_channels, each.kernel_size, each.stride) for each in convolutions[::2]]
+    first, others = (9, 32, (3, 3), (2, 2)), (32, 32, (3, 3), (1, 1))
+    assert sizes == [first, others, others, others] and all(isinstance(each, nn.ReLU) for each in convolutions[1::2])
+    linear, norm, last = encoder.trunk
+    assert (linear.in_features, linear.out_features, norm.normalized_shape) == (39_200, 50, (50,))
+    assert isinstance(last, nn.Tanh)
+    assert encoder.shift == 4 and encoder.learns_from == "critic"
+    weights = convolutions[2].weight.detach().flatten(1)
+    assert th.allclose(weights @ weights.T, 2 * th.eye(32), atol=1e-5), "orthogonal, with the gain of ReLU"
+    seen = []
+    convolutions[0].register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    encoder(th.tensor([0, 51, 255] * 3, dtype=th.uint8)[None, :, None, None].expand(1, 9, 84, 84))
+    assert th.allclose(seen[0][0, :3, 0, 0], th.tensor([-0.5, -0.3, 0.5]))
+    small = ImageEncoder(spaces.Box(0, 255, (3, 48, 48), np.uint8))
+    assert small.strides == (2, 2, 2) and small.shift == 2
+
+
+def test_images_are_shifted_and_their_border_repeated(monkeypatch):
+    image = th.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], dtype=th.uint8)
+    drawn = iter([th.tensor([[[1], [-2]], [[-1], [0]]])])  # rows, then columns, of two images
+    monkeypatch.setattr(th, "randint", lambda low, high, shape, **_: next(drawn))
+    first, second = shift_images(th.stack([image, image + 10]).unsqueeze(1).repeat(1, 2, 1, 1), 2)
+    assert first[0].tolist() == first[1].tolist() == [[4, 4, 5], [7, 7, 8], [7, 7, 8]]
+    assert second.tolist() == [[[11, 12, 13]] * 3] * 2
+
+
+def test_each_image_has_its_own_shift():
+    images = th.arange(25, dtype=th.uint8).view(1, 1, 5, 5).expand(400, 1, 5, 5)
+    centres = shift_images(images, 1)[:, 0, 2, 2]
+    assert set(centres.tolist()) == {6, 7, 8, 11, 12, 13, 16, 17, 18}
+    assert th.equal(shift_images(images, 0), images)
+
+
+@pytest.mark.parametrize("learns_from", ["critic", "reward", "both", "none"])
+@pytest.mark.parametrize("method", [APT, DIAYN])
+def test_gradients_are_those_through_the_whole_graph(method, learns_from):
+    """As in URLB with "reward": the losses of ICM and of the discriminator alone."""
+    kwargs = {"encoder_learns_from": learns_from, "encoder_kwargs": {"shift": 0, "n_channels": 4, "features_dim": 5}}
+    model = pixel_model(method, learning_rate=0.0, target_policy_noise=0.0, **kwargs)
+    model.policy.double(), model.intrinsic.double()
+    images = th.randint(256, (2, 20, *IMAGE[-1:], *IMAGE[:2]), dtype=th.uint8)
+    batch = make_samples(*images, th.arange(20) % 4, th.rand(20, 1) * 2 - 1)
+    batch = batch._replace(**{name: getattr(batch, name).double() for name in ("actions", "rewards", "dones", "discounts")})
+    encoder = model.policy.encoder
+    model._update([batch])
+    gradients = [parameter.grad for parameter in encoder.parameters()]
+    if learns_from == "none":
+        assert gradients == [None] * len(gradients)
+        return
+    whole = batch._replace(observations=encoder(images[0]), next_observations=encoder(images[1]))
+    losses = {"reward": model.intrinsic.loss(whole), "critic": model.critic_loss(model.replay_buffer.relabel(whole))}
+    loss = sum(losses.values()) if learns_from == "both" else losses[learns_from]
+    expected = th.autograd.grad(loss, list(encoder.parameters()))
+    assert all(th.allclose(ours, theirs, rtol=1e-9, atol=1e-12) for ours, theirs in zip(gradients, expected, strict=True))
+    assert all((gradient != 0).any() for gradient in gradients)
+
+
+@every_method
+def test_learns_predicts_saves_and_loads(method):
+    """Weights, moments of the encoder's optimizer, and what follows from them."""
+    model = pixel_model(method, encoder_learns_from="both").learn(60)
+    assert model._n_updates > 0 and model.obs_dim == 50 and model.policy.encoder.optimizer.state
+    loaded = method.load(saved(model), make_pictures(), device="cpu", buffer_size=100)
+    assert not differences(model, loaded)
+    observations = make_pictures(3).reset()
+    expected, _ = model.predict(observations, skill=[0, 3, 1], deterministic=True)
+    assert expected.shape == (3, 1) and len(np.unique(expected)) == 3
+    for images in (observations, observations.transpose(0, 3, 1, 2)):
+        assert (loaded.predict(images, skill=[0, 3, 1], deterministic=True)[0] == expected).all()
+    with_skill = {"observation": observations, "skill": model.skill_space.vectors[[0, 3, 1]]}
+    assert (loaded.predict(with_skill, deterministic=True)[0] == expected).all()
+    np.testing.assert_allclose(loaded.predict(observations[0], skill=0, deterministic=True)[0], expected[0], atol=1e-5)
+    goals = loaded.goal_skill(observations, observations[::-1])
+    assert goals is None or len(goals) == 3
+    assert loaded.learn(50)._n_updates > 0 and differences(model, loaded)
+
+
+def test_parameters_are_set(tmp_path):
+    first, second = (pixel_model(CeSD, seed=seed).learn(60) for seed in (1, 2))
+    assert {"policy.encoder.optimizer"} < first.get_parameters().keys()
+    second.set_parameters(first.get_parameters())
+    assert not differences(first, second)
+
+
+FLOAT = spaces.Box(0, 1, (3, 16, 16))
+MIXED = spaces.Dict({"camera": spaces.Box(0, 255, (3, 16, 16), np.uint8), "speed": spaces.Box(-1, 1, (2,))})
+
+
+@pytest.mark.parametrize(
+    ("remedy", "make"),
+    {
+        "MlpPolicy": lambda: make_small(CeSD, policy="CnnPolicy"),
+        "norm_obs=False": lambda: pixel_model(CeSD, VecNormalize(make_pictures())),
+        "leave images as they are": lambda: pixel_model(APS, make_pictures(space=FLOAT)),
+        "render_only=True.*MultiInputPolicy": lambda: pixel_model(CeSD, make_pictures(space=MIXED)),
+        "leave encoder_learns_from": lambda: make_small(CeSD, policy_kwargs={"encoder_learns_from": "both"}),
+        "leave features_extractor_class out": lambda: pixel_model(CeSD, features_extractor_class=nn.Identity),
+        "did you mean 'shift'": lambda: pixel_model(CeSD, encoder_kwargs={"shif": 1}),
+        "strides": lambda: pixel_model(CeSD, encoder_kwargs={"strides": [2] * 5}),
+        "leave it out of intrinsic_kwargs": lambda: pixel_model(CeSD, intrinsic_kwargs={"cluster_window": 5}),
+    }.items(),
+)
+def test_mistakes_end_in_the_remedy(remedy, make):
+    with pytest.raises(ValueError, match=remedy):
+        make()
