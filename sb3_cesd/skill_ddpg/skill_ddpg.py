@@ -26,6 +26,7 @@ from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
 from sb3_cesd.common.files import explained, installed_versions, with_suffix, written_whole
+from sb3_cesd.common.frame_buffer import FrameReplayBuffer, n_stacked
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import (
     SKILL,
@@ -111,7 +112,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         single skill (to fine-tune pre-trained skills instead, see :meth:`from_pretrained`)
     :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"`` or, when
         learning a task, ``"skills"`` (all skills in turn; in pre-training the same as ``"policy"``)
-    :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass
+    :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass; by
+        default :class:`~sb3_cesd.common.frame_buffer.FrameReplayBuffer` for ``CnnPolicy`` with ``VecFrameStack``
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
     :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Except for the learning rate, numbers
@@ -234,9 +236,15 @@ class SkillDDPG(OffPolicyAlgorithm):
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
             env = add_skill_observation(self._wrap_env(env, verbose), skill_space, skill_duration)  # type: ignore[arg-type]
 
+        # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
+        policy_class = self._get_policy_from_name(policy) if isinstance(policy, str) else policy
+        if replay_buffer_class is None:
+            takes_images = env is not None and getattr(policy_class, "takes_images", False)
+            replay_buffer_class = FrameReplayBuffer if takes_images and n_stacked(env) > 1 else SkillReplayBuffer  # type: ignore
+        if issubclass(replay_buffer_class, FrameReplayBuffer) and env is not None:
+            replay_buffer_kwargs = {"n_stack": n_stacked(env), **(replay_buffer_kwargs or {})}  # type: ignore[arg-type]
         super().__init__(
-            # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
-            self._get_policy_from_name(policy) if isinstance(policy, str) else policy,
+            policy_class,
             env,  # type: ignore[arg-type]
             learning_rate,
             buffer_size,
@@ -247,7 +255,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             train_freq,
             gradient_steps,  # type: ignore[arg-type]
             action_noise=action_noise,
-            replay_buffer_class=replay_buffer_class or SkillReplayBuffer,
+            replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
             optimize_memory_usage=optimize_memory_usage,
             n_steps=n_steps,
