@@ -10,6 +10,9 @@ from sb3_cesd.common.arguments import checked, instead_of
 from sb3_cesd.registry import METHODS
 from sb3_cesd.skill_ddpg import SkillDDPG
 
+#: Settings of an entry that are no arguments of the constructor
+OF_RL_ZOO = ("n_timesteps", "n_envs", "policy", "env_kwargs", "frame_stack")
+
 
 class Preset(dict[str, Any]):
     """
@@ -18,12 +21,23 @@ class Preset(dict[str, Any]):
     :param arguments: arguments by name
     :param n_timesteps: environment steps to learn for
     :param n_envs: number of parallel environments
+    :param policy: name of the policy
+    :param env_kwargs: arguments of the environments
+    :param frame_stack: number of pictures that ``VecFrameStack`` is to stack, 1 without it
     """
 
-    def __init__(self, arguments: dict[str, Any], n_timesteps: int, n_envs: int) -> None:
+    def __init__(
+        self,
+        arguments: dict[str, Any],
+        n_timesteps: float,
+        n_envs: int = 1,
+        policy: str = "MlpPolicy",
+        env_kwargs: dict[str, Any] | None = None,
+        frame_stack: int = 1,
+    ) -> None:
         super().__init__(arguments)
-        self.n_timesteps = n_timesteps
-        self.n_envs = n_envs
+        self.n_timesteps, self.n_envs, self.policy = int(n_timesteps), n_envs, policy
+        self.env_kwargs, self.frame_stack = env_kwargs or {}, frame_stack
 
 
 def hyperparams_folder() -> Path:
@@ -46,11 +60,11 @@ def preset(
 
     :param scale: ``"laptop"`` for ``NAME.yml`` (300k steps for robots, 50k for their tasks, 200k for other environments; sizes
         are the defaults of the constructor) or ``"published"`` for ``NAME_published.yml`` (2M steps, 100k for tasks, networks
-        of width 1024); METRA's robots have 2M steps at both scales, and mazes the same settings
+        of width 1024); METRA's robots have 2M steps at both scales, mazes the same settings, and pictures fewer steps
     :param env_id: id of the environment; ids that the files don't name get the default settings
     :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``,
         ``"cesd_paper"``)
-    :return: constructor arguments without policy and environment, with ``n_timesteps`` and ``n_envs`` as attributes
+    :return: constructor arguments without policy and environment, which are among the attributes of :class:`Preset`
     :raises ValueError: if there is no such scale or method
     """
     name = method.__name__.lower() if isinstance(method, type) else method
@@ -60,8 +74,7 @@ def preset(
         raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(name, files)}")
     entries = yaml.safe_load(files[name].read_text(encoding="utf-8"))
     entry = entries.get(env_id.removeprefix("sb3_cesd:"), entries["default"])
-    entry.pop("policy")
-    result = Preset({}, int(entry.pop("n_timesteps")), int(entry.pop("n_envs", 1)))
+    result = Preset({}, **{key: entry.pop(key) for key in OF_RL_ZOO if key in entry})
     unknown = entry.keys() - inspect.signature(METHODS[name.partition("_")[0]]).parameters
     if unknown:
         raise ValueError(f"{files[name].name} sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")

@@ -9,11 +9,12 @@ from sb3_cesd import METHODS, CeSD
 from sb3_cesd.cesd.cesd import CeSDReward
 from sb3_cesd.cesd.constraint import ClusterConstraint, CriticRelabelling
 from sb3_cesd.cesd.policies import CeSDPolicy
-from sb3_cesd.envs.registration import ENVS, LOCOMOTION
+from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.registration import ENVS, LOCOMOTION, PIXEL_ENVS, ROBOTS, TASK_IDS, pixels_id
 from sb3_cesd.intrinsic.encoders import ContrastiveEncoder
 from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
-from sb3_cesd.presets import hyperparams_folder
+from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.zoo.entries import find_conf_file, with_params
 from sb3_cesd.zoo.manager import SkillExperimentManager
@@ -23,8 +24,13 @@ FILES = {path.stem: path for path in sorted(hyperparams_folder().glob("*.yml"))}
 DOMAINS = ("Walker", "Quadruped", "Jaco")
 
 
-def entries(config):
+def all_entries(config):
     return yaml.safe_load(FILES[config].read_text())
+
+
+def entries(config):
+    """Entries of environments that observe vectors."""
+    return {env_id: entry for env_id, entry in all_entries(config).items() if env_id not in PIXEL_ENVS}
 
 
 def test_files():
@@ -52,6 +58,28 @@ def test_files_have_entries_for_every_environment(config):
         assert entry.get("reward", "intrinsic") == ("extrinsic" if is_task else "intrinsic"), env_id
         if is_task:
             assert "n_envs" not in entry and entry.get("train_freq", 2) == 2, "a task is learned in one environment"
+
+
+@pytest.mark.parametrize("config", [name for name in FILES if name not in ("cesd_paper", "cesd_released")])
+def test_entries_for_pictures(config):
+    of_pictures, is_laptop = {k: v for k, v in all_entries(config).items() if k in PIXEL_ENVS}, config in METHODS
+    assert set(of_pictures) == set(PIXEL_ENVS) and {entry["policy"] for entry in of_pictures.values()} == {"CnnPolicy"}
+    for env_id in ROBOTS:
+        entry, is_task = of_pictures[pixels_id(env_id)], env_id in TASK_IDS
+        n_timesteps = (2.5e4 if is_task else 1e5) if is_laptop else 5e4 if is_task else 1e6
+        assert (entry["n_timesteps"], entry["frame_stack"]) == (n_timesteps, 3)
+        assert (entry["batch_size"], entry.get("env_kwargs")) == ((128, {"image_size": 48}) if is_laptop else (256, None))
+        assert entry.get("n_envs", 1) == (8 if is_laptop and not is_task else 1)
+        assert entry.get("reward", "intrinsic") == ("extrinsic" if is_task else "intrinsic")
+    env = MazeVecEnv("tree", 1, image_size=32)
+    for entry in {str(entry): entry for entry in of_pictures.values()}.values():
+        kwargs = {name: value for name, value in entry.items() if name not in OF_RL_ZOO}
+        METHODS[config.partition("_")[0]]("CnnPolicy", env, device="cpu", **{**kwargs, "buffer_size": 100})
+    # Those of mazes differ in what depends on positions alone
+    of_maze = {**of_pictures["MazeTreePixels-v0"], "policy": "MlpPolicy"}
+    assert of_maze.pop("batch_size") == 128 and "encoder" not in of_maze["intrinsic_kwargs"]
+    kept = set(of_maze) - {"intrinsic_kwargs"}
+    assert {name: of_maze[name] for name in kept} == {name: entries(config)["MazeTree-v0"][name] for name in kept}
 
 
 @pytest.mark.parametrize("config", FILES)
@@ -146,7 +174,7 @@ def test_settings_of_others_are_written_out(config):
     not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage"}
     sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim", "sizes"}
     torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images", "share_features_extractor"}
-    torch_defaults |= {"features_extractor_class", "features_extractor_kwargs"}
+    torch_defaults |= {"features_extractor_class", "features_extractor_kwargs", "encoder_learns_from", "encoder_kwargs"}
     for env_id, entry in entries(config).items():
         assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
         policy_kwargs = names(CeSDPolicy, "args", "kwargs", "is_task", "skill", "ent_coef")

@@ -6,9 +6,7 @@ from rl_zoo import run
 from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_cesd import METHODS, CeSD, preset, presets
-from sb3_cesd.presets import hyperparams_folder
-
-NOT_IN_A_PRESET = ("policy", "n_timesteps", "n_envs")
+from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
 
 
 @pytest.mark.parametrize("path", sorted(hyperparams_folder().glob("*.yml")), ids=lambda path: path.stem)
@@ -18,9 +16,10 @@ def test_presets_are_the_entries_of_the_yml_files(path):
     entries = yaml.safe_load(path.read_text())
     for env_id, entry in entries.items():
         settings = preset(scale, env_id, method)
-        assert settings == {name: value for name, value in entry.items() if name not in NOT_IN_A_PRESET}, env_id
+        assert settings == {name: value for name, value in entry.items() if name not in OF_RL_ZOO}, env_id
         assert settings.n_timesteps == entry["n_timesteps"] and settings.n_envs == entry.get("n_envs", 1)
-        assert isinstance(settings.n_timesteps, int)
+        assert isinstance(settings.n_timesteps, int) and settings.policy == entry["policy"]
+        assert settings.frame_stack == entry.get("frame_stack", 1) and settings.env_kwargs == entry.get("env_kwargs", {})
     assert preset(scale, "sb3_cesd:Walker-v0", method) == preset(scale, "Walker-v0", method)
     # Of a class, and of an environment that the files don't name
     if method in METHODS:
