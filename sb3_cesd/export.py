@@ -72,6 +72,7 @@ class ExportedPolicy(SkillPolicy):
         #: Steps for which a skill was followed in training; ``None`` for whole episodes
         self.skill_duration: int | None = description["skill_duration"]
         self.statistics = statistics
+        self.takes_images = description.get("takes_images", False)
         self._clip_obs, self._epsilon = description["clip_obs"], description["epsilon"]
         super().__init__(
             observation_space,
@@ -85,6 +86,7 @@ class ExportedPolicy(SkillPolicy):
             normalize_images=description["normalize_images"],
             skill=description["skill"],
             layer_norm=description["layer_norm"],
+            encoder_kwargs=description.get("encoder_kwargs"),
         )
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -145,7 +147,9 @@ def export_policy(model: SkillDDPG, path: AnyPath, vec_normalize: VecNormalize |
     vec_normalize = statistics_of_training(model, vec_normalize)
     description = _describe(model, vec_normalize)
     actor = model.actor.mean_state_dict() if isinstance(model.actor, StochasticSkillActor) else model.actor.state_dict()
-    tensors = {f"actor.{name}": value.detach().cpu().contiguous() for name, value in actor.items()}
+    encoder = {} if model.policy.encoder is None else model.policy.encoder.state_dict()
+    weights = {f"{part}.{name}": value for part, of in (("actor", actor), ("encoder", encoder)) for name, value in of.items()}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
     description["observation_space"] = _space_to_json("observation_space", model.plain_space, tensors)
     description["action_space"] = _space_to_json("action_space", model.action_space, tensors)
     if vec_normalize is not None:
@@ -183,6 +187,8 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
         "features_extractor_kwargs": policy.features_extractor_kwargs,
         "normalize_images": policy.normalize_images,
         "layer_norm": policy.layer_norm,
+        "takes_images": policy.takes_images,
+        "encoder_kwargs": policy.encoder_kwargs,
         "clip_obs": None if vec_normalize is None else float(vec_normalize.clip_obs),
         "epsilon": None if vec_normalize is None else float(vec_normalize.epsilon),
     }
@@ -243,6 +249,9 @@ def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> 
     with th.device("meta"):
         policy = ExportedPolicy(space, action_space, description, statistics)  # type: ignore[arg-type]
     policy.actor.load_state_dict(actor, strict=True, assign=True)
+    if policy.encoder is not None:
+        encoder = {name.removeprefix("encoder."): value for name, value in tensors.items() if name.startswith("encoder.")}
+        policy.encoder.load_state_dict(encoder, strict=True, assign=True)
     policy.set_training_mode(False)
     return policy
 

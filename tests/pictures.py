@@ -15,10 +15,10 @@ class Pictures(gym.Env):
     """A bright square in a picture of noise, at a place that the action moves; episodes of 5 to 24 steps."""
 
     action_space = spaces.Box(-1, 1, (1,))
-    render_mode = "rgb_array"
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
-    def __init__(self, space=PICTURES):
-        self.observation_space = space
+    def __init__(self, space=PICTURES, render_mode=None):
+        self.observation_space, self.render_mode = space, render_mode
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -46,9 +46,12 @@ class Pictures(gym.Env):
         return picture
 
 
+gym.register("Pictures-v0", Pictures)
+
+
 def make_pictures(n_envs=1, n_stack=1, space=PICTURES, seed=0):
     """Environments of pictures, stacked if ``n_stack`` is above 1."""
-    env = DummyVecEnv([lambda: Pictures(space)] * n_envs)
+    env = DummyVecEnv([lambda: gym.make("Pictures-v0", space=space)] * n_envs)
     env.seed(seed)
     return env if n_stack == 1 else VecFrameStack(env, n_stack)
 

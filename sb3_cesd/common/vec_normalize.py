@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
 from sb3_cesd.common.cuda import DeviceArrays
 from sb3_cesd.common.files import AnyPath, load_pickle
@@ -63,7 +64,14 @@ def frozen_statistics(env: VecEnv) -> Iterator[None]:
 
 
 def transpose_like_training(env: VecEnv, space: spaces.Space) -> VecEnv:
-    """Put the channels of images first where the model observes them so, as SB3 does with environments of training only."""
+    """
+    Stack frames of images as in training, and put their channels first where the model observes them so, as SB3 does with
+    environments of training only.
+    """
+    frame = channels_first(env.observation_space)
+    if is_image_space(frame) and is_image_space(space) and frame.shape[1:] == space.shape[1:]:  # type: ignore[index]
+        n_stack, rest = divmod(space.shape[0], frame.shape[0])  # type: ignore[index]
+        env = VecFrameStack(env, n_stack) if n_stack > 1 and rest == 0 else env
     given, observed = shapes_of(env.observation_space), shapes_of(space)
     if given == observed or shapes_of(channels_first(env.observation_space)) != observed:
         return env

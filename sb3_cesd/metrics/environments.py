@@ -10,10 +10,12 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import AddRenderObservation, HumanRendering, NormalizeObservation, RecordVideo, RenderCollection
 from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     VecEnv,
     VecEnvWrapper,
+    VecFrameStack,
     VecMonitor,
     VecNormalize,
     VecTransposeImage,
@@ -94,7 +96,9 @@ def has_wrappers(env: VecEnv) -> bool:
 
 def _changing_vec_wrapper(env: VecEnv) -> str | None:
     while isinstance(env, VecEnvWrapper):
-        if not isinstance(env, KNOWN_VEC_WRAPPERS):
+        # Frames of images are stacked again where they are to be observed
+        stacks_images = isinstance(env, VecFrameStack) and is_image_space(env.observation_space)
+        if not stacks_images and not isinstance(env, KNOWN_VEC_WRAPPERS):
             return type(env).__name__
         env = env.venv
     return None

@@ -36,7 +36,8 @@ class SkillRollouts(NamedTuple):
     :param skills: index of the skill of each rollout, shape ``(n_skills, n_rollouts)``
     :param returns: sums of the rewards of the environment, shape ``(n_skills, n_rollouts)``
     :param lengths: number of steps until the end of the episode or the recording, shape ``(n_skills, n_rollouts)``
-    :param observations: observations of the model, shape ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
+    :param observations: observations of the model, of images their features, shape
+        ``(n_skills, n_rollouts, n_steps + 1, obs_dim)``
     :param positions: positions in the world [m], shape ``(n_skills, n_rollouts, n_steps + 1, 3)``, or 2 in the plane; ``None``
         if the environments have none
     :param successes: ``info["is_success"]`` at the end, false where it is missing, shape ``(n_skills, n_rollouts)``; ``None``
@@ -71,14 +72,14 @@ class SkillRollouts(NamedTuple):
 
 
 class RandomActions:
-    """A model with two skills that both draw actions uniformly."""
+    """A model with two skills that both draw actions uniformly; of images, it has the features of a policy."""
 
     #: Arbitrary, but metrics need at least two
     n_skills = 2
 
-    def __init__(self, action_space: spaces.Space, seed: int = 0) -> None:
+    def __init__(self, action_space: spaces.Space, seed: int = 0, policy: Any = None) -> None:
         assert isinstance(action_space, spaces.Box)
-        self._space = action_space
+        self._space, self.policy = action_space, policy
         self._rng = np.random.default_rng(seed)
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, None]:
@@ -186,8 +187,18 @@ def prepare_to_play(model: SkillModel, env: VecEnv) -> VecEnv:
 
 
 def as_model_observes(env: VecEnv, model: SkillModel) -> VecEnv:
-    """Put the channels of images first, if the model was trained on such images."""
-    return transpose_like_training(env, getattr(model, "plain_space", env.observation_space))
+    """Stack images and put their channels first, if the model was trained on such images."""
+    return transpose_like_training(env, getattr(policy_of(model), "plain_space", env.observation_space))
+
+
+def policy_of(model: SkillModel) -> Any:
+    """Find the policy of a model, which may be the model itself."""
+    return getattr(model, "policy", model)
+
+
+def encoder_of(model: SkillModel) -> Any:
+    """Find the encoder by whose features metrics compare images; ``None`` for observations that are compared as they are."""
+    return getattr(policy_of(model), "encoder", None)
 
 
 def record(
@@ -214,9 +225,13 @@ def record(
     returns, lengths = np.zeros(env.num_envs), np.zeros(env.num_envs, dtype=np.int64)
     successes = np.full(env.num_envs, np.nan)
     over = np.zeros(env.num_envs, dtype=bool)
+    encoder = encoder_of(model)
     with frozen_statistics(env):
         for step, moment in enumerate(islice(play(model, env, skill, deterministic, perturb), n_steps + 1)):
-            rows = _as_rows(moment.observations, env.observation_space)
+            if encoder is None:
+                rows = _as_rows(moment.observations, env.observation_space)
+            else:
+                rows = encoder.features(moment.observations).cpu().numpy()
             seen.append(np.where(over[:, None], seen[-1], rows) if step > 0 else rows)
             # At the end of an episode, position and image already belong to the next one
             left = over | moment.dones

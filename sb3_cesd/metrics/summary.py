@@ -23,7 +23,15 @@ from sb3_cesd.metrics.measures import (
     scales,
     torso_coverage,
 )
-from sb3_cesd.metrics.rollouts import RandomActions, SkillRollouts, as_model_observes, collect_rollouts, play_places
+from sb3_cesd.metrics.rollouts import (
+    RandomActions,
+    SkillRollouts,
+    as_model_observes,
+    collect_rollouts,
+    encoder_of,
+    play_places,
+    policy_of,
+)
 
 #: Side of the bins of the mutual information in a maze, in cells
 MAZE_BIN = 0.25
@@ -111,7 +119,7 @@ def skill_motion(
     return SkillMotion(speeds, random_speeds, np.logical_and.reduce(fast) & (sum(speeds.values()) > 0))
 
 
-def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> SkillMotion:
+def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0, policy: Any = None) -> SkillMotion:
     """
     Determine which skills move, compared with random actions that are played for as many steps.
 
@@ -122,11 +130,12 @@ def measure_motion(env: VecEnv, rollouts: SkillRollouts, seed: int = 0) -> Skill
     :param env: environments that the skills were played in
     :param rollouts: rollouts of all skills
     :param seed: seed of the random actions and their starts
+    :param policy: the policy, if it observes images, by whose features they are compared
     :return: speeds, and which skills move
     """
+    model, n_steps = RandomActions(env.action_space, seed, policy), rollouts.states.shape[2] - 1
     # Wrappers may change observations in unknown ways
-    robot = None if has_wrappers(env) else robot_name(env)
-    model, n_steps = RandomActions(env.action_space, seed), rollouts.states.shape[2] - 1
+    robot = None if has_wrappers(env) or encoder_of(model) is not None else robot_name(env)
     random = collect_rollouts(model, env, N_RANDOM // model.n_skills, n_steps, seed=seed)
     raw, raw_random = (each._replace(observations=unnormalize(env, each.observations)) for each in (rollouts, random))
     return skill_motion(raw, raw_random, robot, 1.0 if robot is None else float(attribute(env, "dt")))
@@ -143,7 +152,8 @@ def play_and_measure(
     :param env: environments without skill observations, normalised as the model expects
     :param seed: seed of the rollouts
     :param kwargs: more arguments of :func:`~sb3_cesd.metrics.rollouts.collect_rollouts`
-    :return: metrics by name, and the rollouts. Metrics are ``knn_accuracy`` and ``particle_entropy`` of observations; where
+    :return: metrics by name, and the rollouts. Metrics are ``knn_accuracy`` and ``particle_entropy`` of observations (with
+        ``CnnPolicy`` of positions, or of features where there are none); where
         there are positions ``policy_coverage`` (share of the free bins of a maze, or number of bins of 1 m, for an arm 0.1 m),
         ``mutual_information`` [nats] and, outside mazes, ``knn_accuracy_places``; for a model with clusters
         ``on_cluster_share`` and ``cluster_size_entropy`` [nats]; outside mazes ``knn_accuracy_standardized`` and
@@ -158,9 +168,9 @@ def play_and_measure(
         clusters = model.predict_clusters(rollouts._replace(states=averages).per_state()[0])
     layout = env_layout(env)
     bin_size = ARM_BIN if robot_name(env) == "jaco" else ROBOT_BIN
-    metrics = skill_metrics(rollouts, clusters, layout, bin_size)
+    metrics = skill_metrics(rollouts, clusters, layout, bin_size, sees_places=encoder_of(model) is not None)
     if layout is None:
-        motion = measure_motion(env, rollouts, seed=seed or 0)
+        motion = measure_motion(env, rollouts, seed or 0, policy_of(model))
         metrics["moving_share"] = float(motion.moves.mean())
         parts = [part for part in ("torso", "hand") if part in motion.speeds]
         metrics |= {f"{part}_speed": float(np.median(motion.speeds[part])) for part in parts}
@@ -168,16 +178,21 @@ def play_and_measure(
 
 
 def skill_metrics(
-    rollouts: SkillRollouts, clusters: np.ndarray | None, layout: MazeLayout | None, bin_size: float = ROBOT_BIN
+    rollouts: SkillRollouts,
+    clusters: np.ndarray | None,
+    layout: MazeLayout | None,
+    bin_size: float = ROBOT_BIN,
+    sees_places: bool = False,
 ) -> dict[str, float]:
     """
     Compute the metrics of rollouts, see :func:`play_and_measure`. If they have ``positions``, their states are positions.
 
     Clusters are those of the states of ``rollouts.per_state()``, if the model has any; bins are for positions outside mazes.
+    With ``sees_places`` positions replace observations, where there are some.
     """
     states, skills = rollouts.per_state()
     thinned = rollouts.thinned(N_STATES)
-    seen, lengths = thinned.as_seen(), thinned.lengths
+    seen, lengths = thinned if sees_places and rollouts.positions is not None else thinned.as_seen(), thinned.lengths
     metrics = {"knn_accuracy": knn_accuracy(seen.states, lengths), "particle_entropy": particle_entropy(seen.per_state()[0])}
     if layout is None:
         metrics["knn_accuracy_standardized"] = knn_accuracy(seen.states, lengths, standardize=True)
@@ -244,7 +259,7 @@ def play_and_score(
     if layout is not None:
         coverage = cell_coverage(rollouts.per_state()[0], layout)
     else:
-        actions = RandomActions(env.action_space, seed)
+        actions = RandomActions(env.action_space, seed, policy_of(model))
         random = collect_rollouts(actions, env, N_RANDOM_EPISODES // actions.n_skills, **play)
         coverage = observation_coverage(rollouts.as_seen().per_state()[0], random.per_state()[0])
     score = skill_score(metrics["knn_accuracy"], coverage, model.n_skills)

@@ -13,7 +13,7 @@ from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.export import ExportedPolicy
-from sb3_cesd.metrics.rollouts import record
+from sb3_cesd.metrics.rollouts import as_model_observes, policy_of, record
 from sb3_cesd.show.environments import PlayEnvs
 from sb3_cesd.skill_ddpg import SkillDDPG
 
@@ -25,7 +25,7 @@ class ChosenSkills:
     """Some skills of a model, renumbered from 0."""
 
     def __init__(self, model: Any, skills: Sequence[SkillName]) -> None:
-        self.model, self.n_skills = model, len(skills)
+        self.model, self.n_skills, self.policy = model, len(skills), policy_of(model)
         self._names = np.asarray([model.skill_space.name_of(skill) for skill in skills])
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
@@ -90,6 +90,7 @@ def play_all(
     rollouts = []
     # Many mazes share one generator of starts, and draw nothing
     with envs.opened(1 if in_maze else len(labels), render=n_frames > 0) as env:
+        env = as_model_observes(env, model)
         n_together = 1 if in_maze else env.num_envs
         for batch in np.array_split(np.arange(len(labels)), range(n_together, len(labels), n_together)):
             # Surplus environments in the last batch are played, but not shown

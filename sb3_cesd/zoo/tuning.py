@@ -59,6 +59,9 @@ class SearchSpace:
         if entry.get("normalize") and "freeze_clusters" in all_paths:
             # Frozen clusters would follow the statistics, which go on to change
             self.fixed.setdefault("freeze_clusters", False)
+        if entry.get("policy") == "CnnPolicy" and "cluster_window" in all_paths:
+            # Images are not averaged
+            self.fixed.setdefault("cluster_window", 1)
         #: What is searched, by name: choices or intervals
         self.searched: dict[str, Any] = {}
         #: Draws of the first trial, which trains with the entry as it is

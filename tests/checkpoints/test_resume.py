@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch as th
 from learned import differences
+from pictures import make_pictures
 from small import make_small
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback, EveryNTimesteps
 from stable_baselines3.common.env_util import make_vec_env
@@ -122,6 +123,11 @@ def test_environments(tmp_path, make):
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(tmp_path, method):
     compare(tmp_path, partial(make_maze, 2), METHODS[method])
+
+
+def test_stacks_of_pictures(tmp_path):
+    model, _ = compare(tmp_path, lambda seed=0: make_pictures(2, 2, seed=seed), policy="CnnPolicy", buffer_size=180)
+    assert model.replay_buffer.full and model.replay_buffer.overwritten["observation"].any()
 
 
 class MyMethod(CeSD):

@@ -13,8 +13,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 from tuning import saved
 
-from sb3_cesd import APS, APT, DIAYN, CeSD
+from sb3_cesd import APS, APT, DIAYN, CeSD, show_skills
+from sb3_cesd.export import export_policy, import_policy
+from sb3_cesd.metrics import play_and_measure, play_and_score
 from sb3_cesd.skill_ddpg.images import ImageEncoder, shift_images
+from sb3_cesd.skill_ddpg.skill_states import recent_accuracy, recent_states
 
 
 def test_the_encoder_is_that_of_drq_v2():
@@ -125,3 +128,68 @@ MIXED = spaces.Dict({"camera": spaces.Box(0, 255, (3, 16, 16), np.uint8), "speed
 def test_mistakes_end_in_the_remedy(remedy, make):
     with pytest.raises(ValueError, match=remedy):
         make()
+
+
+def stacked_model(method=CeSD, **kwargs):
+    """A model of two frames in two environments, which has learned a little."""
+    return pixel_model(method, make_pictures(2, 2), **{"encoder_learns_from": "both", **kwargs}).learn(120)
+
+
+def encoder_weights(model):
+    return [parameter.detach().clone() for parameter in model.policy.encoder.parameters()]
+
+
+def same(first, second):
+    return all(th.equal(ours, theirs) for ours, theirs in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("method", [CeSD, APS])
+def test_a_task_takes_the_encoder_over(method):
+    """Frozen by default, as in URLB; with its moments on request; from scratch without actor and trunk."""
+    pretrained = stacked_model(method)
+    task = {"env": make_pictures(2, 2), "learning_starts": 40, "seed": 0, "device": "cpu"}
+    model = method.from_pretrained(saved(pretrained), skill="best", **task)
+    assert model.policy.encoder.learns_from == "none" and same(encoder_weights(model), encoder_weights(pretrained))
+    model.learn(80)
+    assert model._n_updates > 0 and model.skill is not None and same(encoder_weights(model), encoder_weights(pretrained))
+    learns = {"policy_kwargs": {"encoder_learns_from": "critic"}, "skill": 1, "transfer": ["actor", "optimizers"]}
+    model = method.from_pretrained(saved(pretrained), **learns, **task)
+    moments = (list(each.policy.encoder.optimizer.state_dict()["state"].values()) for each in (model, pretrained))
+    assert all(th.equal(ours["exp_avg"], theirs["exp_avg"]) for ours, theirs in zip(*moments, strict=True))
+    assert not same(encoder_weights(model.learn(80)), encoder_weights(pretrained))
+    scratch = method.from_pretrained(saved(pretrained), skill=1, transfer=[], **task)
+    assert scratch.policy.encoder.learns_from == "both" and not same(encoder_weights(scratch), encoder_weights(pretrained))
+
+
+def test_an_exported_policy_takes_images(tmp_path):
+    model = stacked_model(encoder_kwargs={"features_dim": 7})
+    policy = import_policy(export_policy(model, tmp_path))
+    observations = make_pictures(3, 2).reset()
+    for images in (observations, observations[0], observations.transpose(0, 3, 1, 2)):
+        assert (policy.predict(images, skill=2)[0] == model.predict(images, skill=2)[0]).all()
+    ours, theirs = (play_and_measure(each, make_pictures(4, 2), n_rollouts=2, n_steps=5)[1] for each in (policy, model))
+    assert (ours.observations == theirs.observations).all()
+
+
+def test_metrics_are_of_places_and_features():
+    """In environments without the stack, too; never of pixels."""
+    model = stacked_model()
+    results = [play_and_score(model, make_pictures(4, n_stack), n_episodes=8, n_steps=6, seed=0) for n_stack in (1, 2)]
+    (metrics, rollouts), (expected, _) = results
+    assert metrics == expected and rollouts.observations.shape == (4, 2, 7, 50) and np.abs(rollouts.observations).max() <= 1
+    assert metrics["knn_accuracy"] == metrics["knn_accuracy_places"] and "on_cluster_share" in metrics
+    images = make_pictures(3, 2).reset()
+    features = model.policy.encoder.features(images.transpose(0, 3, 1, 2)).numpy()
+    assert (model.predict_clusters(features) == model.predict_clusters(images)).all()
+
+
+def test_show_draws_them():
+    shown = show_skills(stacked_model(), n_steps=4, n_rollouts=2, n_frames=2, video=True)
+    assert shown.rollouts[0].observations.shape[1] == 50 and len(shown.film) > 0 and "untrained" in shown.columns
+
+
+def test_the_accuracy_while_learning_is_of_features():
+    model = stacked_model(skill_duration=5)
+    buffer = model.replay_buffer
+    accuracy = recent_accuracy(buffer, model.policy.encoder)
+    assert 0 <= accuracy <= 1 and recent_states(buffer, None) is None and len(model.skill_states) == 0
