@@ -15,7 +15,7 @@ class Pictures(gym.Env):
     """A bright square in a picture of noise, at a place that the action moves; episodes of 5 to 24 steps."""
 
     action_space = spaces.Box(-1, 1, (1,))
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, space=PICTURES, render_mode=None):
         self.observation_space, self.render_mode = space, render_mode

@@ -10,7 +10,10 @@ import pytest
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RemoteEntryNotFoundError
 from requests.exceptions import HTTPError
-from rl_zoo import MAZE, model_of, run
+from rl_zoo import MAZE, model_of, run, train
+
+from sb3_cesd import CeSD
+from sb3_cesd.common.frame_buffer import FrameReplayBuffer
 
 
 @pytest.fixture
@@ -46,3 +49,19 @@ def test_a_model_is_pushed_with_its_statistics_and_loaded(zoo_run, hub, tmp_path
 def test_missing_file_is_told_as_rl_zoo_expects(hub):
     with pytest.raises(HTTPError, match="is not there"):
         huggingface_sb3.load_from_hub("me/model", "vec_normalize.pkl")
+
+
+def test_a_model_of_pictures(hub, tmp_path):
+    """Trained, pushed, loaded and played: RL Zoo stacks its frames."""
+    env = "MazeSquareCPixels-v0"
+    params = ["policy:'CnnPolicy'", "frame_stack:2", "buffer_size:300"]
+    train(tmp_path, "-n", 150, "--env-kwargs", "image_size:16", params=params, env=env)
+    model = model_of(tmp_path, env=env)
+    assert isinstance(model, CeSD) and model.replay_buffer_class is FrameReplayBuffer and model._n_updates > 0
+    run(tmp_path, "-orga", "me", "-f", "logs", "-n", 20, module="rl_zoo3.push_to_hub", env=env)
+    run(tmp_path, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub", env=env)
+    loaded = model_of(tmp_path, env=env, logs="loaded")
+    observations = np.stack([model.plain_space.sample() for _ in range(8)])
+    assert observations.shape[1:] == (2, 16, 16)
+    assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
+    assert "Skill 0 acts" in run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy", env=env)

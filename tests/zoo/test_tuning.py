@@ -43,6 +43,12 @@ def test_laptop_scale_stays_at_laptop_scale(name):
     METHODS[name]("MlpPolicy", "Pendulum-v1", buffer_size=100, device="cpu", **arguments)
 
 
+def test_images_are_not_averaged():
+    assert "cluster_window" in space().searched or space().fixed["cluster_window"] == 50
+    searched = space(given={"policy": "CnnPolicy"})
+    assert searched.fixed["cluster_window"] == 1 and "cluster_window" not in searched.searched
+
+
 def draws_of(searched, trial=None):
     """Any draws."""
     trial = trial or ask()
