@@ -12,6 +12,7 @@ command. Steps are those of the environment, 25 per choice.
 
 import argparse
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,17 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from urlb_methods import METHODS, SCALES, entry_steps
+from urlb import costs_of
+from urlb_methods import DOMAINS, HORIZONS, METHODS, OF_GOALS, SCALES, entry_steps
 from urlb_run import OF_EVALUATION, model_file, random_returns, returns_of
 
 from sb3_cesd import SkillOptions, registry
 from sb3_cesd.envs.goals import GOAL_TASKS, make_goal_task
 from sb3_cesd.skill_ddpg import SkillDDPG
 
+#: Task -> robot: goals, and the tasks of URLB, in which the algorithm is the gate of a mixture of experts
+ROBOT_OF = {name: task.env_id for name, task in GOAL_TASKS.items()}
+ROBOT_OF |= {task: domain for domain, tasks in DOMAINS.items() for task in tasks}
 #: Methods without skills: the same algorithm acts in every step, or random actions
 WITHOUT_SKILLS = ("scratch", "random")
 #: Steps for which a skill is followed
@@ -63,12 +68,12 @@ def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
     """
     Create a task for a controller.
 
-    :param name: one of ``GOAL_TASKS``
+    :param name: one of ``GOAL_TASKS``, or a task of a robot
     :param model: a pre-trained model whose skills are the actions; ``None`` for the actions of the robot
     :param controller: one of ``CONTROLLERS``
     :return: the task; an algorithm without continuous actions chooses continuous skills by index
     """
-    task = make_goal_task(name)  # type: ignore[arg-type]
+    task = make_goal_task(name) if name in GOAL_TASKS else gym.make(name)  # type: ignore[arg-type]
     if model is None:
         return task
     options = SkillOptions(task, model, DURATION)
@@ -101,7 +106,8 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
         # As many episodes per update as with skills
         arguments = {**arguments, **{name: arguments[name] * DURATION for name in ("n_steps", "batch_size")}}
     env = make_envs(seed=run["seed"])
-    controller = algorithm("MultiInputPolicy", env, seed=run["seed"], device="cpu", **arguments)
+    policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
+    controller = algorithm(policy, env, seed=run["seed"], device="cpu", **arguments)
     callback = EvalCallback(
         eval_env,
         n_eval_episodes=run["n_eval_episodes"],
@@ -119,11 +125,18 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
     return {"seconds": round(seconds, 1), "n_skills": n_skills, **returns_of(callback, duration)}
 
 
-def main() -> None:
+def seconds_of(run: Row) -> float:
+    """Estimate how long a run takes: its steps, and those of its evaluations."""
+    n_evaluated = run["n_timesteps"] // (run["eval_freq"] or run["n_timesteps"]) * run["n_eval_episodes"]
+    n_steps = run["n_timesteps"] * (run["method"] != "random") + n_evaluated * HORIZONS.get(run["domain"], 200)
+    return n_steps * costs_of(run["method"] if METHODS[run["method"]].algo else "cesd", run["scale"], run["domain"], 1).step
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     methods = [name for name, method in METHODS.items() if method.pretrained or name in WITHOUT_SKILLS]
     parser.add_argument("--methods", nargs="+", choices=methods, default=["metra", "scratch", "random"])
-    parser.add_argument("--tasks", nargs="+", choices=list(GOAL_TASKS), default=["AntMultiGoal"])
+    parser.add_argument("--tasks", nargs="+", choices=list(ROBOT_OF), default=["AntMultiGoal"])
     add_seeds(parser, 3)
     parser.add_argument("--scale", choices=SCALES, default="laptop", help="scale of the pre-trained models")
     parser.add_argument("--pretrain-steps", type=positive, help="steps of the pre-trained models (default: as in urlb.py)")
@@ -133,7 +146,7 @@ def main() -> None:
     parser.add_argument("--n-eval-episodes", type=positive, default=20, help="episodes per evaluation")
     parser.add_argument("--models", type=Path, help="folder of the pre-trained models (default: models in --output)")
     add_run_options(parser, "results/urlb")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     check_eval_freq(parser, args.eval_freq, args.steps)
     if args.eval_freq % DURATION:
         parser.error(f"--eval-freq {args.eval_freq}: a skill takes {DURATION} steps, pass a multiple of that")
@@ -143,19 +156,15 @@ def main() -> None:
     runs: list[Row] = []
     for seed in seeds_of(parser, args.seeds):
         for task in args.tasks:
-            domain = GOAL_TASKS[task].env_id
+            domain = ROBOT_OF[task]
             for method in args.methods:
-                run: Row = {"method": method, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
                 steps = args.pretrain_steps or entry_steps(args.scale, domain)
-                run["pretrain_steps"] = 0 if method in WITHOUT_SKILLS else steps
-                run["controller"] = args.controller if method != "random" else 0
-                run["n_timesteps"] = args.steps
-                run["eval_freq"] = args.eval_freq if method != "random" else 0
-                run["n_eval_episodes"] = args.n_eval_episodes
-                runs.append(run)
+                learning = (args.controller, args.steps, args.eval_freq) if method != "random" else (0, args.steps, 0)
+                of_model = (method, domain, task, args.scale, seed, 0 if method in WITHOUT_SKILLS else steps)
+                runs.append(dict(zip(OF_GOALS, (*of_model, *learning, args.n_eval_episodes), strict=True)))
     models = output / "models" if args.models is None else args.models.resolve()
     learn = partial(learn_goals, models=models, evaluations=output / "hierarchical_evaluations")
-    run_missing(runs, learn, output / "hierarchical.csv", args.jobs, args.dry_run, ray_address(args))
+    run_missing(runs, learn, output / "hierarchical.csv", args.jobs, args.dry_run, ray_address(args), seconds_of)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ command. Each run has one thread. Runs with another number of steps are other ru
 import argparse
 import json
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import maze_report
 import numpy as np
 import torch as th
+from costs import Costs, measure_costs
 from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
 from mine import mine_mutual_information
 from runs import Row, add_run_options, positive, ray_address, run_missing, visited_observations
@@ -54,28 +54,23 @@ ENTROPY_BIN = 0.25
 COARSE_BIN = 0.1
 
 
-class Curves(BaseCallback):
+class Entropies(BaseCallback):
     """
-    Total coverage of a maze, and the entropy of each skill, during training.
+    The entropy of each skill during training.
 
-    :param layout: the maze
     :param every: environment steps between two points
-    :param play: plays the model, for the entropies
+    :param play: plays the model
     """
 
-    def __init__(self, layout: MazeLayout, every: int, play: Callable[..., SkillRollouts]) -> None:
+    def __init__(self, every: int, play: Callable[..., SkillRollouts]) -> None:
         super().__init__()
-        self.layout, self.every, self.play = layout, every, play
+        self.every, self.play = every, play
         self.steps: list[int] = []
-        self.coverage: list[float] = []
         self.entropies: list[list[float]] = []
 
     def _on_step(self) -> bool:
-        # The transitions of this step are not stored yet, so the first one has none
-        if self.n_calls > 1 and self.num_timesteps // self.every > len(self.steps):
+        if self.num_timesteps // self.every > len(self.steps):
             self.steps.append(self.num_timesteps)
-            buffer: Any = self.model.replay_buffer  # type: ignore[attr-defined]
-            self.coverage.append(coarse_coverage(visited_observations(buffer), self.layout))
             self.entropies.append(skill_entropies(self.play(self.model)))
         return True
 
@@ -103,7 +98,7 @@ def rollouts_file(folder: Path, run: Row) -> Path:
 
 
 def run_one(run: Row, rollouts_folder: Path) -> Row:
-    """Train a method in a maze, then measure its skills; their rollouts and the curve of coverage become a file."""
+    """Train a method in a maze, then measure its skills; their rollouts become a file."""
     th.set_num_threads(1)
     layout, seed, steps = LAYOUTS[run["maze"]], run["seed"], run["n_timesteps"]
     method = METHODS[run["method"]]
@@ -116,7 +111,7 @@ def run_one(run: Row, rollouts_folder: Path) -> Row:
     n_skills = arguments["n_skills"]
     play_env = MazeVecEnv(run["maze"], N_ROLLOUTS * n_skills, max_episode_steps=HORIZON)
     play = partial(collect_rollouts, env=play_env, n_rollouts=N_ROLLOUTS, n_steps=HORIZON, noise_std=ROLLOUT_NOISE, seed=seed)
-    curves = Curves(layout, steps // N_CURVE, play)
+    curves = Entropies(steps // N_CURVE, play)
     start = time.perf_counter()
     model.learn(steps, callback=curves, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
@@ -125,7 +120,7 @@ def run_one(run: Row, rollouts_folder: Path) -> Row:
     drawn = play(model, reset_options={"position": layout.start_cell}).states.astype(np.float16)
     many = play(model, n_rollouts=N_MINE_ROLLOUTS).states.astype(np.float16)
     with written_whole(rollouts_file(rollouts_folder, run)) as file:
-        np.savez_compressed(file, drawn=drawn, many=many, steps=curves.steps, coverage=curves.coverage)
+        np.savez_compressed(file, drawn=drawn, many=many)
     measures = measure(model, layout, rollouts)
     told = {"curve_steps": json.dumps(curves.steps), "skill_entropies": json.dumps(curves.entropies), "arguments": used}
     return {"n_updates": model._n_updates, "seconds": round(seconds, 1), **measures, **told}
@@ -172,12 +167,20 @@ def mine_one(run: Row, rollouts_folder: Path) -> Row:
     shuffled = np.random.default_rng(run["seed"]).permutation(skills)
     estimate = partial(mine_mutual_information, paths, n_iterations=run["n_iterations"], seed=run["seed"])
     return {
-        "mi_mine": estimate(skills=skills).mutual_information,
-        "mi_mine_shuffled": estimate(skills=shuffled).mutual_information,
+        "mi_mine": estimate(skills=skills),
+        "mi_mine_shuffled": estimate(skills=shuffled),
     }
 
 
-def main() -> None:
+@cache
+def costs_of(name: str) -> Costs:
+    """Measure the costs of a method, the same in all mazes."""
+    arguments = METHODS[name].arguments()
+    env = MazeVecEnv("square_a", arguments.pop("n_envs"), max_episode_steps=HORIZON)
+    return measure_costs(registry.METHODS[METHODS[name].algo], env, arguments, N_TIMESTEPS)[1]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), metavar="METHOD", help="default: all but the ablations")
     parser.add_argument("--ablations", action="store_true", help=f"also run the ablations: {', '.join(ABLATIONS)}")
@@ -189,7 +192,7 @@ def main() -> None:
     parser.add_argument("--mine-iterations", type=positive, default=20_000, help="iterations of MINE")
     parser.add_argument("--report-only", action="store_true", help="only write figures and tables of the finished runs")
     add_run_options(parser, "results/maze")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     methods = [*(args.methods or MAIN), *(ABLATIONS if args.ablations else [])]
     rollouts = args.output.resolve() / "rollouts"
     if not args.report_only:
@@ -201,7 +204,9 @@ def main() -> None:
             for method in methods
         ]
         how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "address": ray_address(args)}
-        run_missing(runs, partial(run_one, rollouts_folder=rollouts), args.output / "runs.csv", **how)
+        do = partial(run_one, rollouts_folder=rollouts)
+        cost = lambda run: costs_of(run["method"]).of_training(run["n_timesteps"])  # noqa: E731
+        run_missing(runs, do, args.output / "runs.csv", seconds_of=cost, **how)
         if args.mine:
             estimates = [{**run, "n_iterations": args.mine_iterations} for run in runs]
             run_missing(estimates, partial(mine_one, rollouts_folder=rollouts), args.output / "mine.csv", **how)

@@ -78,36 +78,15 @@ NUMBERS: dict[str, Method] = {
     for name, numbers in {"n_envs": (1, 32), "n_skills": (5, 20, 40)}.items()
     for n in numbers
 }
-
-
-#: What the paper compares: its setting, also with InfoNCE for the encoder (whose loss it leaves open), and the weight of a
-#: constraint from the start
+#: The paper's setting, also with InfoNCE for the encoder (a loss it leaves open), and weights of a constraint from the start
 PAPER: dict[str, Method] = {
     "paper": Method("cesd", "cesd_paper"),
     "paper, objective=infonce": Method(
         "cesd", "cesd_paper", {"intrinsic_kwargs": {"encoder_kwargs": {"objective": "infonce"}}}
     ),
     **{
-        f"{name}, alpha={alpha:g}": Method("cesd", config, {"intrinsic_kwargs": {**constraint, "alpha": alpha}})
-        for name, config, constraint in (
-            ("start=0", "cesd", {"constraint_kwargs": {"start": 0.0}}),
-            ("paper", "cesd_paper", {}),
-        )
+        f"start=0, alpha={alpha:g}": Method("cesd", "cesd", merge(UNDONE["start=0"], {"intrinsic_kwargs": {"alpha": alpha}}))
         for alpha in (0.1, 1.0, 2.0, 10.0)
     },
 }
-
-
-def _with_continuous_skills() -> dict[str, Method]:
-    """Find the methods with continuous skills by default; in mazes, the entries of all methods have discrete ones."""
-    found = {}
-    for name, method in registry.METHODS.items():
-        defaults = {key: each.default for key, each in inspect.signature(method.__init__).parameters.items()}
-        if defaults["skill_type"] != "discrete":
-            own = {key: defaults[key] for key in ("skill_type", "skill_dim")}
-            found[f"{name}, skills={own['skill_type']}"] = Method(name, name, own)
-    return found
-
-
-CONTINUOUS = _with_continuous_skills()
-METHODS = {**MAIN, **ABLATIONS, **NUMBERS, **PAPER, **CONTINUOUS}
+METHODS = {**MAIN, **ABLATIONS, **NUMBERS, **PAPER}

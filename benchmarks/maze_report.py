@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from estimates import cell, draw_band, interval
+from estimates import cell, interval
 from join import join
-from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
-from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, CONTINUOUS, MAIN, NUMBERS, OF_MAZE, PAPER
+from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, MAIN, NUMBERS, OF_MAZE, PAPER
 from runs import filled, made_with, save_figure_whole, write_text_whole
 from scipy import stats
 
@@ -38,13 +36,6 @@ SUMMARISED = {"policy_coverage": ("coverage", 2), ACCURACY: ("k-NN accuracy", 2)
 #: Columns by which methods are compared, and minimum number of seeds
 COMPARED = ("policy_coverage", "total_coverage", COVERAGE, "on_cluster_share", "mi_late", ACCURACY)
 MIN_SEEDS = 4
-#: Arguments that trade off clusters and coverage: method -> value
-VARIED = {
-    "alpha": {"alpha=0.1": "0.1", BASE: "1", "alpha=2": "2", "alpha=10": "10"},
-    "kappa": {BASE: "0", "kappa=0.25": "0.25", "kappa=0.5": "0.5", "kappa=1": "1"},
-    "ensemble_size": {f"ensemble_size={size}": str(size) for size in (1, 2, 5)} | {BASE: "10"},
-}
-VARYING = {method for methods in VARIED.values() for method in methods} - {BASE}
 #: Methods that come first and last
 FIRST, LAST = "cesd", "released"
 
@@ -71,20 +62,22 @@ def write(output: Path, n_timesteps: int) -> None:
         text = table(rows, [*methods, *(method for method in (BASE, APT_WITH_NOISE) if method in known)])
         write_text_whole(output / "table.md", text)
         print(text)
-    if ablations := [method for method in (*ABLATIONS, *NUMBERS, *PAPER, *CONTINUOUS) if method in known]:
+    if ablations := [method for method in (*ABLATIONS, *NUMBERS, *PAPER) if method in known]:
         write_text_whole(output / "ablations.md", table(rows, [*methods[: FIRST in methods], *ablations]))
-    if known & VARYING:
-        save_figure_whole(draw_trade_off(rows), output / "trade_off.png", dpi=110)
-    rollouts: dict[str, dict[str, list[Path]]] = {}
     for maze in rows.maze.unique():
-        found = {method: sorted((output / "rollouts").glob(f"{method}_{maze}_*_{n_timesteps}.npz")) for method in methods}
-        if any(found.values()):
-            rollouts[maze] = {method: files for method, files in found.items() if files}
-            panels = {name_of(method): np.load(files[0])["drawn"].astype(float) for method, files in rollouts[maze].items()}
-            figure = draw_maze_panels(LAYOUTS[maze], panels, legend=True)
+        if (figure := draw_skills(output / "rollouts", maze, methods)) is not None:
             save_figure_whole(figure, output / f"skills_{maze}.png", dpi=110)
-    if rollouts:
-        save_figure_whole(draw_curves(rollouts), output / "coverage.png", dpi=110)
+
+
+def draw_skills(folder: Path, maze: str, methods: list[str], kept: Path | None = None) -> Figure | None:
+    """Draw the skills of methods, by the rollouts of their first seed in a folder, or in a file by method and maze."""
+    panels, others = {}, {} if kept is None else np.load(kept)
+    for method in methods:
+        files = sorted(folder.glob(f"{method}_{maze}_*.npz"))
+        states = np.load(files[0])["drawn"] if files else others.get(f"{method}_{maze}")
+        if states is not None:
+            panels[name_of(method)] = states.astype(float)
+    return draw_maze_panels(LAYOUTS[maze], panels, legend=True) if panels else None
 
 
 def with_mine(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
@@ -105,14 +98,8 @@ def in_order(rows: pd.DataFrame, methods: list[str]) -> list[str]:
 
 def name_of(method: str) -> str:
     """Return the name of a method in its paper, e.g. ``"DIAYN"``."""
-    names = {LAST: "CeSD, released setting", **{name: kind.__name__ for name, kind in registry.METHODS.items()}}
-    return names.get(method, method)
-
-
-def method_colors() -> dict[str, str]:
-    """Choose a colour for each method, whatever methods have runs."""
-    methods = [*registry.METHODS, LAST]
-    return dict(zip(methods, skill_colors(len(methods)), strict=True))
+    names = {LAST: "CeSD, released setting", "paper": "CeSD, setting of the paper", "scratch": "DDPG"}
+    return names.get(method) or (registry.METHODS[method].__name__ if method in registry.METHODS else method)
 
 
 def summary(rows: pd.DataFrame, methods: list[str]) -> str:
@@ -198,68 +185,23 @@ def comparison(rows: pd.DataFrame, methods: list[str]) -> list[str]:
     return [title, "", heading, "|---" * (len(columns) + 3) + "|", *lines, ""]
 
 
-def draw_ranking(rows: pd.DataFrame, methods: list[str]) -> Figure:
-    """Draw k-NN accuracy against coverage of the policy: a point per method with t-intervals over seeds, a panel per maze."""
+def draw_ranking(rows: pd.DataFrame, methods: list[str], x: str = "policy_coverage", y: str = ACCURACY) -> Figure:
+    """Draw one column against another: a point per method with t-intervals over seeds, a panel per maze."""
     mazes = sorted(rows.maze.unique())
     figure = Figure(figsize=(4.6 * len(mazes) + 1.5, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     all_axes = figure.subplots(1, len(mazes), squeeze=False, sharex=True, sharey=True)[0]
-    colors, points = method_colors(), {}
+    colors, points = dict(zip(methods, skill_colors(len(methods)), strict=True)), {}
     for axes, maze in zip(all_axes, mazes, strict=True):
         for method in methods:
             of_method = rows[(rows.maze == maze) & (rows.method == method)]
             if len(of_method):
-                (x, x_half), (y, y_half) = (interval(of_method[column]) for column in SUMMARISED)
-                points[name_of(method)] = axes.errorbar(x, y, y_half, x_half, "o", color=colors[method], alpha=0.8)
-        axes.set(title=maze, xlabel="policy coverage (bins of 0.05)")
+                (mean_x, half_x), (mean_y, half_y) = (interval(of_method[column].dropna()) for column in (x, y))
+                points[name_of(method)] = axes.errorbar(mean_x, mean_y, half_y, half_x, "o", color=colors[method], alpha=0.8)
+        axes.set(title=maze, xlabel=COLUMNS[x][0])
         axes.grid(alpha=0.2)
-    all_axes[0].set(ylabel="k-NN accuracy", ylim=(None, 1.05))  # intervals may exceed 1
+    all_axes[0].set_ylabel(COLUMNS[y][0])
+    if y == ACCURACY:
+        all_axes[0].set_ylim(None, 1.05)  # intervals may exceed 1
     figure.legend(list(points.values()), list(points), loc="outside right center", fontsize=8)
-    return figure
-
-
-def draw_curves(files: dict[str, dict[str, list[Path]]]) -> Figure:
-    """Draw total coverage over steps, a panel per maze, from the files of rollouts by maze and method."""
-    figure = Figure(figsize=(4 * len(files) + 1.5, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    colors, lines = method_colors(), {}
-    all_axes = figure.subplots(1, len(files), squeeze=False, sharey=True)[0]
-    for axes, (maze, of_maze) in zip(all_axes, files.items(), strict=True):
-        for method, paths in of_maze.items():
-            curves = [np.load(path) for path in paths]
-            coverage = [curve["coverage"] for curve in curves]
-            lines[name_of(method)] = draw_band(axes, curves[0]["steps"], coverage, colors[method])
-        axes.set(title=maze, xlabel="environment step", ylim=(0, 1.02))
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        axes.label_outer()
-    figure.legend(list(lines.values()), list(lines), loc="outside right center", fontsize=8)
-    figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
-    return figure
-
-
-def draw_trade_off(rows: pd.DataFrame) -> Figure:
-    """Draw on-cluster share against total coverage of CeSD: a row per argument that varies, a column per maze."""
-    mazes = list(rows.maze.unique())
-    figure = Figure(figsize=(4 * len(mazes), 2.6 * len(VARIED)), layout="constrained")
-    FigureCanvasAgg(figure)
-    all_axes = figure.subplots(len(VARIED), len(mazes), squeeze=False, sharex=True, sharey="col")
-    for column, maze in enumerate(mazes):
-        of_maze = rows[rows.maze == maze]
-        # The same seeds for all methods: differences between seeds would hide the effect of an argument
-        drawn = of_maze[of_maze.method.isin(VARYING)].groupby("method").seed
-        of_maze = of_maze[of_maze.seed.isin(set.intersection(*(set(seeds) for _, seeds in drawn)) if len(drawn) else ())]
-        means = of_maze.groupby("method")[["on_cluster_share", COVERAGE]].mean()
-        for axes, (name, methods) in zip(all_axes[:, column], VARIED.items(), strict=True):
-            known = [method for method in methods if method in means.index]
-            axes.plot(*means.loc[known].to_numpy().T, color="lightgrey", zorder=1)
-            for method in known:
-                color = colormaps["viridis"](0.9 * list(methods).index(method) / (len(methods) - 1))
-                axes.scatter(*means.loc[method], color=color, s=45, label=methods[method], zorder=2)
-            if "apt" in means.index:
-                axes.axhline(means[COVERAGE]["apt"], color="grey", linestyle="--", linewidth=1, label="APT")
-            if known and column == len(mazes) - 1:
-                axes.legend(title=name, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-        all_axes[0, column].set(title=maze, xlim=(-0.03, 1.03))
-    figure.supxlabel("on-cluster share", fontsize=10)
-    figure.supylabel("total coverage (bins of 0.1)", fontsize=10)
     return figure

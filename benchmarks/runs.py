@@ -92,6 +92,7 @@ def run_missing(
     n_jobs: int,
     dry_run: bool = False,
     address: str | None = None,
+    seconds_of: Callable[[Row], float] | None = None,
 ) -> pd.DataFrame:
     """
     Do the runs that are not in the CSV file yet.
@@ -102,6 +103,7 @@ def run_missing(
     :param n_jobs: number of parallel runs, each in its own process (in this one if there is a single one)
     :param dry_run: only print what would be done
     :param address: address of a Ray cluster (``"local"`` starts one here); ``None`` for processes of this machine
+    :param seconds_of: estimates how long a run takes, for a dry run
     :return: all rows of the file
     :raises RuntimeError: after all runs, if some failed, which the next call repeats; immediately, if another process is
         writing the file
@@ -112,10 +114,9 @@ def run_missing(
     if dry_run:
         for run in missing:
             print("  " + " ".join(f"{name}={value}" for name, value in run.items()))
-    if missing and "seconds" in rows:
-        usual = rows.groupby("method").seconds.median()
-        hours = sum(usual.get(run["method"], rows.seconds.median()) for run in missing) / 3600
-        print(f"about {hours:.1f} hours of one core, if they take as long as those in {path}")
+    if missing and dry_run and seconds_of is not None:
+        hours = sum(map(seconds_of, missing)) / 3600
+        print(f"about {hours:.2g} hours of one core, from the time of a few steps and updates here")
     if dry_run or not missing:
         return rows
     failures = []

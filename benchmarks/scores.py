@@ -28,7 +28,7 @@ def published() -> pd.DataFrame:
     """
     Read the published returns.
 
-    :return: published returns after 2M + 100k steps (means over 10 seeds) and those of experts: ``task`` (an id),
+    :return: published returns after 2M + 100k steps, with their table, and those of experts: ``task`` (an id),
         ``method``, ``return_mean``, ``return_spread``, ``expert_return``
     """
     rows = pd.read_csv(PUBLISHED)

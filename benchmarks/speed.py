@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 import torch as th
 from compare_commits import PHASES, ROBOTS, SIZES, RandomWalk
+from costs import measure_costs as measure_training_costs
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
 from maze_methods import with_defaults
@@ -38,6 +39,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.vec_env import VecEnv
+from urlb_methods import HORIZONS
 
 from sb3_cesd import METHODS, CeSD, make_batched, preset
 from sb3_cesd.common.arguments import merge
@@ -48,7 +50,6 @@ from sb3_cesd.common.skills import DiscreteSkills
 #: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
 #: better (faster, smaller) it is than the ``reference``
 Figure = dict[str, Any]
-HORIZONS = {"Walker-v0": 1000, "Quadruped-v0": 1000, "Jaco-v0": 250}
 #: Calls before those that are timed: a CUDA graph is captured in the last of them
 N_WARM_UP = 4
 #: Transitions in the replay buffer, and environment steps before training is timed
@@ -287,20 +288,10 @@ def measure_costs(args: argparse.Namespace) -> list[Figure]:
         name, scale, env_id = training.split("/", 2)
         settings = preset(scale, env_id, name)  # type: ignore[arg-type]
         settings.update(with_defaults(name, settings))
-        own = {"buffer_size": 4000, "learning_starts": 40_000, "warm_up": "policy"}
         env = make_vec_env(env_id, settings.n_envs, seed=0)
-        model = METHODS[name]("MlpPolicy", env, seed=0, device="cpu", **{**settings, **own})
-        model.learn(500, log_interval=None)  # type: ignore[arg-type]
-        start = time.process_time()
-        model.learn(500, log_interval=None)  # type: ignore[arg-type]
-        costs = {"a step [ms]": 2 * (time.process_time() - start)}
-        model._total_timesteps = settings.n_timesteps
-        for when, step in {"first": settings["learning_starts"], "last": settings.n_timesteps - 1}.items():
-            model.num_timesteps = step
-            model._update_current_progress_remaining(step, settings.n_timesteps)
-            costs[f"the {when} update [ms]"] = (
-                1000 * medians_in_turn({"": update_of(model)}, args.repeats, time.process_time)[""]
-            )
+        model, seconds = measure_training_costs(METHODS[name], env, settings, settings.n_timesteps, 500, args.repeats)
+        timed = {"a step": seconds.step, "the first update": seconds.first, "the last update": seconds.last}
+        costs = {f"{what} [ms]": 1000 * value for what, value in timed.items()}
         assert model.replay_buffer is not None
         costs["replay buffer [MB]"] = model.replay_buffer.nbytes / 4000 * settings["buffer_size"] / 1e6
         file = io.BytesIO()

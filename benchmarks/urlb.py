@@ -13,9 +13,11 @@ evaluations are other runs.
 
 import argparse
 import json
-from functools import partial
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import get_args
 
+from costs import Costs, measure_costs
 from rl_zoo3.utils import StoreDict
 from runs import (
     Row,
@@ -27,8 +29,8 @@ from runs import (
     run_missing,
     seeds_of,
 )
-from urlb_methods import DOMAINS, METHODS, SCALES, entry_steps
-from urlb_run import FIXED, learn_task, model_file, pretrain
+from urlb_methods import DOMAINS, HORIZONS, METHODS, SCALES, entry_steps
+from urlb_run import FIXED, learn_task, make_envs, model_file, pretrain
 
 from sb3_cesd import registry
 from sb3_cesd.skill_ddpg.finetuning import Part
@@ -136,14 +138,32 @@ def tasks_of(args: argparse.Namespace, seeds: range) -> list[Row]:
     return runs
 
 
-def main() -> None:
+@cache
+def costs_of(name: str, scale: str, env_id: str, n_envs: int) -> Costs:
+    """Measure the costs of a method with a robot, or with a task if there is a single environment."""
+    kind, arguments = registry.METHODS[METHODS[name].algo], METHODS[name].arguments(scale, env_id)
+    return measure_costs(kind, make_envs(env_id, n_envs, 1), arguments, entry_steps(scale, env_id))[1]
+
+
+def seconds_of(run: Row) -> float:
+    """Estimate how long a run takes, with the evaluations of a task; all tasks of a robot take as long."""
+    if "task" not in run:
+        return costs_of(run["method"], run["scale"], run["domain"], run["n_envs"]).of_training(run["pretrain_steps"])
+    if not run["eval_freq"]:
+        return 0.0
+    costs = costs_of(run["method"], run["scale"], DOMAINS[run["domain"]][0], 1)
+    n_evaluated = run["finetune_steps"] // run["eval_freq"] * run["n_eval_episodes"] * HORIZONS[run["domain"]]
+    return costs.of_training(run["finetune_steps"]) + n_evaluated * costs.step
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser()
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     seeds = seeds_of(parser, args.seeds)
     check(parser, args)
     output = args.output.resolve()
     pretraining, learning = pretraining_of(args, seeds), tasks_of(args, seeds)
-    how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "address": ray_address(args)}
+    how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "address": ray_address(args), "seconds_of": seconds_of}
     where = {"models": output / "models", "device": args.device, "n_env_threads": args.env_threads}
     failure = None
     if pretraining:

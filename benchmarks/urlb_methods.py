@@ -100,6 +100,7 @@ METHODS: dict[str, Method] = {
     "scratch": Method("cesd", pretrained=False),
     "random": Method("", pretrained=False),
     **{name: Method("cesd", overrides) for name, overrides in UNDONE.items()},
+    **{f"ensemble_size={size}": Method("cesd", {"policy_kwargs": {"ensemble_size": size}}) for size in (1, 2, 4)},
     "distance=contrastive": Method("cesd", CONTRASTIVE_DISTANCE),
     "objective=released": Method("cesd", RELEASED_OBJECTIVE),
 }
@@ -117,6 +118,10 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     # METRA's robots have goals instead of tasks, see hierarchical.py
     **{env_id: () for env_id in LOCOMOTION},
 }
+
+
+#: Steps of an episode
+HORIZONS = {"Walker-v0": 1000, "Quadruped-v0": 1000, "Jaco-v0": 250}
 
 
 def entry_steps(scale: str, env_id: str) -> int:

@@ -157,3 +157,13 @@ def test_the_report_of_skills_that_ship(call, tmp_path):
     assert "## SkillAnt-v0" in text and f"| metra | {len(rows)} |" in text and f"| {rows.mean():.0f} ± " in text
     assert "Times the coverage of diayn" in text and "### AntMultiGoal" in text and "| cic |" not in text
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("coverage.png", "goals.png"))
+
+
+def test_the_paper_beside_our_rows(call, tmp_path):
+    where = ("--output", tmp_path, "--report-only")
+    text = call("paper", "--table", "lsd_csd_metra", *where).out
+    stood = pd.read_csv(RESULTS / "urlb" / "runs.csv").query("task == 'WalkerStand-v0' and method == 'cesd'").final_return
+    assert f"| WalkerStand | 837 ± 3 / - | 942 ± 8 / - | 943 ± 13 / - | 960 ± 3 / {stood.mean():.0f} ± " in text
+    assert "| 339 ± 48 / - | 341 ± 16 / - |" in call("paper", "--table", "moe", *where).out
+    call("paper", "--figure", "urlb", *where)
+    assert (tmp_path / "urlb.png").stat().st_size > 5000

@@ -40,9 +40,9 @@ def test_dry_run_lists_what_is_missing_and_how_long_it_takes(tmp_path, capsys):
     path = tmp_path / "runs.csv"
     run_missing(RUNS, pytest.fail, path, n_jobs=1, dry_run=True)
     assert "4 runs, 0 of them done already\n  method=a seed=0" in capsys.readouterr().out and not path.exists()
-    run_missing(RUNS[:1], lambda run: {"seconds": 3600.0}, path, n_jobs=1)
-    run_missing(RUNS, pytest.fail, path, n_jobs=1, dry_run=True)
-    assert "about 3.0 hours" in capsys.readouterr().out
+    run_missing(RUNS[:1], lambda run: {"score": 1.0}, path, n_jobs=1)
+    run_missing(RUNS, pytest.fail, path, n_jobs=1, dry_run=True, seconds_of=lambda run: 1800.0 * (1 + run["seed"]))
+    assert "about 2.5 hours" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_pages_link_to_the_files_of_their_commit(environment, base, monkeypatch)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     app = SimpleNamespace(srcdir=DOCS)
-    text = "[a](../LICENSE) [b](cesd.md) [c](../../sb3_cesd/cesd/cesd.py) ![d](../../benchmarks/results/maze/coverage.png)"
+    text = "[a](../LICENSE) [b](cesd.md) [c](../../sb3_cesd/cesd/cesd.py) ![d](../../benchmarks/results/maze/ranking.png)"
     source = [text]
     rewrite(app, "methods/page", source)
     file = f'<a class="reference external" href="{base}/sb3_cesd/cesd/cesd.py">c</a>'
