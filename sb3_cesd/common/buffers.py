@@ -92,7 +92,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
         ring = (self.buffer_size, self.n_envs)
         #: Observation after the newest transition of each environment
-        self.newest_next = {name: np.zeros((n_envs, *space.shape), space.dtype) for name, space in entries.items()}  # type: ignore
+        self.newest_next = {
+            name: np.zeros((n_envs, *space.shape), space.dtype)  # type: ignore[misc]
+            for name, space in entries.items()
+        }
         self.observations = self._stored_zeros(*ring)
         self.actions = np.zeros((*ring, self.action_dim), dtype=np.float32)
         self.rewards = np.zeros(ring, dtype=np.float32)

@@ -42,7 +42,9 @@ class FrameReplayBuffer(SkillReplayBuffer):
     def _stored(self, observations: Any) -> Any:
         return observations[:, -(observations.shape[1] // self.n_stack) :]
 
-    def add(self, obs: dict[str, np.ndarray], next_obs: dict[str, np.ndarray], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    def add(  # type: ignore[override]
+        self, obs: dict[str, np.ndarray], next_obs: dict[str, np.ndarray], *args: Any, **kwargs: Any
+    ) -> None:
         """Store one transition of every environment, see :meth:`SkillReplayBuffer.add`, if its frames are stacked."""
         stack, next_stack = obs[OBSERVATION], next_obs[OBSERVATION]
         n_channels = stack.shape[1] // self.n_stack

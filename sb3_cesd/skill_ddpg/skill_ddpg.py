@@ -238,11 +238,12 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
         policy_class = self._get_policy_from_name(policy) if isinstance(policy, str) else policy
+        n_stack = n_stacked(env)  # type: ignore[arg-type]
         if replay_buffer_class is None:
-            takes_images = env is not None and getattr(policy_class, "takes_images", False)
-            replay_buffer_class = FrameReplayBuffer if takes_images and n_stacked(env) > 1 else SkillReplayBuffer  # type: ignore
-        if issubclass(replay_buffer_class, FrameReplayBuffer) and env is not None:
-            replay_buffer_kwargs = {"n_stack": n_stacked(env), **(replay_buffer_kwargs or {})}  # type: ignore[arg-type]
+            keeps_frames = n_stack > 1 and getattr(policy_class, "takes_images", False)
+            replay_buffer_class = FrameReplayBuffer if keeps_frames else SkillReplayBuffer
+        if env is not None and issubclass(replay_buffer_class, FrameReplayBuffer):
+            replay_buffer_kwargs = {"n_stack": n_stack, **(replay_buffer_kwargs or {})}
         super().__init__(
             policy_class,
             env,  # type: ignore[arg-type]
