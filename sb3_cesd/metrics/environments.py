@@ -109,16 +109,20 @@ def _copy_env(env: gym.Env) -> gym.Env:
     *layers, base = _layers(env)
     if base.spec is None:
         raise ValueError(NOT_REMADE.format("it has no id"))
-    copied = gym.make(base.spec.id, **arguments_of(base.spec)).unwrapped
+    renders = any(isinstance(layer, AddRenderObservation) for layer in layers)
+    render: dict[str, Any] = {"render_mode": base.render_mode} if renders else {}
+    copied = gym.make(base.spec.id, **arguments_of(base.spec), **render).unwrapped
     # References of the wrappers to the original are replaced by the new environment
     memo: dict[int, Any] = {id(base): copied}
     for layer in reversed(layers):
         if isinstance(layer, RECORDERS):
             memo[id(layer)] = copied
             continue
+        if isinstance(layer, AddRenderObservation):
+            # A copy of its function would render the training environment
+            copied = memo[id(layer)] = AddRenderObservation(copied, **layer._saved_kwargs)
+            continue
         try:
-            # A copy of the function of AddRenderObservation would render the training environment
-            assert not isinstance(layer, AddRenderObservation), "its images are those of training"
             copied = copy.deepcopy(layer, memo)
         except Exception as error:  # wrappers may have any attributes
             raise ValueError(NOT_REMADE.format(f"{type(layer).__name__}: {error}")) from error

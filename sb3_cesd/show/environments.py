@@ -89,7 +89,8 @@ def saved_spec(model: Any) -> EnvSpec:
     if getattr(model, "env_spec", None) is None:
         raise ValueError(f"The model does not tell in which environment it was trained: {remedy}")
     spec = EnvSpec.from_json(model.env_spec)
-    spec.kwargs.pop("render_mode", None)
+    if "AddRenderObservation" not in [wrapper.name for wrapper in spec.additional_wrappers]:
+        spec.kwargs.pop("render_mode", None)
     spec.additional_wrappers = tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.name not in RECORDER_NAMES)
     if spec.id in gym.registry:
         spec.entry_point = gym.registry[spec.id].entry_point
