@@ -9,6 +9,8 @@ import pandas as pd
 from runs import filled, plain, read_rows
 from urlb_methods import METHODS, OF_TASK
 
+from sb3_cesd.envs.registration import pixels_id
+
 PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Settings of a run that become part of a method's name where its runs differ in them, and how its skill was chosen
 SETTINGS = (
@@ -37,9 +39,10 @@ def published() -> pd.DataFrame:
 
 
 def expert_returns() -> dict[str, float]:
-    """Return the return of an expert, which is a score of 1, for each task."""
+    """Return the return of an expert, which is a score of 1, for each task, from pictures as from vectors."""
     rows = published()
-    return dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
+    returns = dict(zip(rows.task, rows.expert_return.astype(float), strict=True))
+    return {**returns, **{pixels_id(task): expert for task, expert in returns.items()}}
 
 
 def read_runs(paths: Iterable[Path], where: Mapping[str, str] | None = None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.arguments import Positive, PositiveInt, checked
@@ -154,7 +155,7 @@ def zero_shot_goals(
 def _goal_observations(model: Any, env: VecEnv, goals: np.ndarray) -> np.ndarray | None:
     """Compute the observations of goals, shape ``(n_goals, obs_dim)``; ``None`` if the model can't infer skills for them."""
     places = [0, 1] if env_layout(env) is not None else PLACES.get(robot_name(env) or "")
-    if places is None or len(places) != goals.shape[1] or has_wrappers(env):
+    if places is None or len(places) != goals.shape[1] or has_wrappers(env) or is_image_space(env.observation_space):
         return None
     with frozen_statistics(env):
         # Also for a model that can't, so that others with the same weights have the same starts

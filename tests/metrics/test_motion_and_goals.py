@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNorm
 
 from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
+from sb3_cesd.envs.registration import pixels_id
 from sb3_cesd.envs.robots.locomotion import SCALES
 from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import (
@@ -167,6 +168,15 @@ def test_a_method_that_knows_the_way_is_asked_at_each_step(normalized):
     assert (results.distances == again).all() and (again != other).any()
 
 
+def test_goals_are_no_pictures():
+    class Asked(Leaping):
+        def goal_skill(self, observations, goals):
+            raise AssertionError
+
+    results = zero_shot_goals(Asked(), MazeVecEnv("square_a", 3, image_size=8), np.array([[0.2, 0.1]]), n_steps=3)
+    assert results.skills is not None, "the skill that ends nearest"
+
+
 def test_goals_of_robots():
     ant, cheetah = (make_vec_env(robot) for robot in ("SkillAnt-v0", "SkillHalfCheetah-v0"))
     goals = draw_goals(ant)
@@ -201,7 +211,7 @@ def test_an_exported_policy_starts_where_its_model_does(tmp_path):
 def test_tasks_and_their_experts():
     from scores import expert_returns
 
-    assert expert_returns() == EXPERT_RETURNS
+    assert expert_returns() == {**EXPERT_RETURNS, **{pixels_id(task): best for task, best in EXPERT_RETURNS.items()}}
     assert tasks_of("sb3_cesd:Walker-v0") == {name: f"Walker{name.title()}-v0" for name in ("stand", "walk", "run", "flip")}
     with pytest.raises(ValueError, match="pass one of Walker-v0, Quadruped-v0, Jaco-v0"):
         task_returns(Compass(), "SkillAnt-v0")

@@ -114,7 +114,7 @@ class SkillAntPixels(Pixels, SkillAnt):  # type: ignore[misc]
     @checked
     def __init__(self, image_size: PositiveInt = 64, action_repeat: PositiveInt = 1, **kwargs: Any) -> None:
         self.image_size, self.action_repeat = image_size, action_repeat
-        super().__init__(**{**kwargs, "width": image_size, "height": image_size})
+        super().__init__(**{**kwargs, "normalize": False, "width": image_size, "height": image_size})
         EzPickle.__init__(self, image_size, action_repeat, **kwargs)
         self.observation_space = spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
         draw_plainly(self.model)
