@@ -682,9 +682,10 @@ class SkillDDPG(OffPolicyAlgorithm):
         vectors = self._last_obs[SKILL]
         obs, original_obs = self._last_obs, new_obs
         if self._vec_normalize_env is not None:
+            reward = self._vec_normalize_env.get_original_reward()
+        if normalizes_observations(self._vec_normalize_env):
             obs, original_obs = self._last_original_obs, self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
             self._last_original_obs = original_obs  # type: ignore[assignment]
-            reward = self._vec_normalize_env.get_original_reward()
         # Wrappers around VecSkillObservation may return other types, too
         next_obs, reward, dones, infos = as_arrays(original_obs, reward, dones, infos)
         terminal_obs = last_observations(next_obs, dones, infos, self._unnormalized)

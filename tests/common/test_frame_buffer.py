@@ -7,7 +7,7 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from pictures import make_pictures, pixel_model
-from stable_baselines3.common.vec_env import VecTransposeImage
+from stable_baselines3.common.vec_env import VecNormalize, VecTransposeImage
 
 from sb3_cesd import CeSD, VecSkillObservation
 from sb3_cesd.common.buffers import SkillReplayBuffer
@@ -90,8 +90,8 @@ def test_models_of_stacks_store_frames():
     model = pixel_model(CeSD, make_pictures(N_ENVS, N_STACK)).learn(100)
     assert isinstance(model.replay_buffer, FrameReplayBuffer) and model._n_updates > 0
     assert model.replay_buffer.observations["observation"].shape == (100, 2, 3, 16, 16)
-    kwargs = {"replay_buffer_class": SkillReplayBuffer}
-    other = pixel_model(CeSD, make_pictures(N_ENVS, N_STACK), **kwargs).learn(100)
+    env = VecNormalize(make_pictures(N_ENVS, N_STACK), norm_obs=False, norm_reward=False)
+    other = pixel_model(CeSD, env, replay_buffer_class=SkillReplayBuffer).learn(100)
     assert all(th.equal(a, b) for a, b in zip(model.policy.parameters(), other.policy.parameters(), strict=True))
 
 
