@@ -11,6 +11,7 @@ TINY = {
     "learning_starts": 40,
     "batch_size": 32,
     "buffer_size": 1000,
+    "train_freq": 2,
     "policy_kwargs": {"net_arch": [16, 16]},
     "intrinsic_kwargs": {"encoder_kwargs": {"net_arch": [16], "features_dim": 4}, "entropy_kwargs": {"k": 3}},
     "device": "cpu",

@@ -127,7 +127,7 @@ def test_same_seed_same_run(make_model, n_envs):
 
 @pytest.mark.parametrize("n_envs", [1, 4])
 def test_one_update_for_every_four_transitions_whatever_the_number_of_environments(make_model, n_envs):
-    model = make_model(make_vec_env("Pendulum-v1", n_envs)).learn(200)
+    model = make_model(make_vec_env("Pendulum-v1", n_envs), train_freq=4).learn(200)
     assert model._n_updates == pytest.approx((200 - 40) / 4, abs=2 * n_envs)
 
 
