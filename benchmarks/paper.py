@@ -120,6 +120,8 @@ def draw(name: str, is_figure: bool, output: Path) -> tuple[Figure | None, str]:
         maze, folders = words[words.index("--mazes") + 1], (RESULTS / "maze", output / "maze")
         rows = pd.concat([join([folder / "runs.csv"]) for folder in folders], ignore_index=True)
         rows = rows[(rows.maze == maze) & rows.method.isin(methods)]
+        if rows.empty:
+            raise SystemExit(f"There are no runs of {name} yet: leave out --report-only.")
         if name == "entropy":
             return draw_entropies(rows[rows.skill_entropies.notna()], methods)
         if name == "mine":
