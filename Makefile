@@ -48,7 +48,7 @@ $(INSTALLED): setup.py pyproject.toml constraints.txt build_backend/build_backen
 	# From Python 3.13 on: dm_control by itself, as labmaze has no wheel (see setup.py)
 	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
 		$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt dm_control; fi
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks,docs]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[tests,benchmarks,docs,dreamer]
 	touch $(INSTALLED)
 
 clean:

@@ -104,6 +104,8 @@ setup(
         ],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
         "cluster": ["ray", "joblib"],
+        # Networks of world models. Each release asks for its own tensordict
+        "dreamer": ["torchrl>=0.14,<0.15"],
         "tensorboard": ["tensorboard"],
         # SB3's VecVideoRecorder, and so RL Zoo's record_video
         "video": ["moviepy"],

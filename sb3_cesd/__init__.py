@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sb3_cesd.cesd import CeSD
 from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.dreamer import APTDreamer, CeSDDreamer, DIAYNDreamer, SkillDreamer
 from sb3_cesd.envs import make_batched, register_envs
 from sb3_cesd.options import SkillOptions
 from sb3_cesd.presets import preset
@@ -23,8 +24,12 @@ _CLASSES = {method.__name__: method for method in METHODS.values()}
 
 __all__ = [
     "METHODS",
+    "APTDreamer",
     "CeSD",
+    "CeSDDreamer",
+    "DIAYNDreamer",
     "SkillDDPG",
+    "SkillDreamer",
     "SkillOptions",
     "VecSkillObservation",
     "__version__",

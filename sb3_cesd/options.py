@@ -83,9 +83,12 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         self.action_space = spaces.Discrete(model.n_skills) if self.skill_space.discrete else self.skill_space.box
         self._seen = tuple(known)
         self._observation: Observation | None = None
+        # Of a model that remembers
+        self._memory: dict[str, Any] = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._observation, info = self.env.reset(seed=seed, options=options)
+        self._memory = {}
         return self._observation, info
 
     def step(self, action: int | np.ndarray) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -102,7 +105,9 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         terminated = truncated = False
         info: dict[str, Any] = {}
         while n_steps < self.duration and not (terminated or truncated):
-            primitive_action, _ = self.model.predict(self._shown(self._observation), deterministic=True, skill=skill)
+            shown = self._shown(self._observation)
+            primitive_action, state = self.model.predict(shown, deterministic=True, skill=skill, **self._memory)
+            self._memory = {} if state is None else {"state": state}
             self._observation, reward, terminated, truncated, info = self.env.step(primitive_action)
             total_reward += discount * float(reward)
             discount *= self.gamma

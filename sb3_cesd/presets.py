@@ -7,7 +7,7 @@ from typing import Any, Literal
 import yaml
 
 from sb3_cesd.common.arguments import checked, instead_of
-from sb3_cesd.registry import METHODS
+from sb3_cesd.registry import ALGORITHMS, name_of
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Settings of an entry that are no arguments of the constructor
@@ -67,15 +67,16 @@ def preset(
     :return: constructor arguments without policy and environment, which are among the attributes of :class:`Preset`
     :raises ValueError: if there is no such scale or method
     """
-    name = method.__name__.lower() if isinstance(method, type) else method
+    name = name_of(method.__name__) or method.__name__ if isinstance(method, type) else method
     paths = hyperparams_folder().glob("*.yml")
-    files = {path.stem.removesuffix("_published"): path for path in paths if (path.stem in METHODS) == (scale == "laptop")}
+    files = {path.stem.removesuffix("_published"): path for path in paths if (path.stem in ALGORITHMS) == (scale == "laptop")}
     if name not in files:
         raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(name, files)}")
     entries = yaml.safe_load(files[name].read_text(encoding="utf-8"))
     entry = entries.get(env_id.removeprefix("sb3_cesd:"), entries["default"])
     result = Preset({}, **{key: entry.pop(key) for key in OF_RL_ZOO if key in entry})
-    unknown = entry.keys() - inspect.signature(METHODS[name.partition("_")[0]]).parameters
+    algorithm = ALGORITHMS.get(name) or ALGORITHMS[name.partition("_")[0]]
+    unknown = entry.keys() - inspect.signature(algorithm).parameters
     if unknown:
         raise ValueError(f"{files[name].name} sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")
     result.update(entry)

@@ -1,10 +1,11 @@
-"""The methods of this package, by the name that RL Zoo's ``--algo`` takes."""
+"""The algorithms of this package, by the name that RL Zoo's ``--algo`` takes."""
 
 import pkgutil
 from importlib import import_module
 
 from sb3_cesd import methods
 from sb3_cesd.cesd import CeSD
+from sb3_cesd.dreamer import APTDreamer, CeSDDreamer, DIAYNDreamer
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 
@@ -26,3 +27,15 @@ def find_methods() -> dict[str, type[SkillDDPG]]:
 
 #: Class of each method, CeSD first
 METHODS: dict[str, type[SkillDDPG]] = find_methods()
+#: These, and those that learn in the imagination of a world model
+ALGORITHMS: dict[str, type[SkillDDPG]] = {
+    **METHODS,
+    "cesd_dreamer": CeSDDreamer,
+    "apt_dreamer": APTDreamer,
+    "diayn_dreamer": DIAYNDreamer,
+}
+
+
+def name_of(wanted: str) -> str | None:
+    """Find the name of the algorithm whose class has this name, or which has it itself."""
+    return next((name for name, algorithm in ALGORITHMS.items() if wanted in (name, algorithm.__name__)), None)

@@ -204,7 +204,42 @@ class CeSDReward(IntrinsicReward):
         self.logs["skills/share"] = skill_shares
 
 
-class CeSD(SkillDDPG):
+class ConstrainedSkills(SkillDDPG):
+    """What is learned with :class:`CeSDReward`, and an ensemble of critics: when the constraint starts, and heads with it."""
+
+    critic: EnsembleCritic
+    critic_target: EnsembleCritic
+    intrinsic: CeSDReward | ExtrinsicReward
+    #: Whether the constraint has started; it stays on when training continues, whatever the progress of the next ``learn``
+    is_constrained: bool = False
+
+    reward_class = CeSDReward
+    discrete_because = "as each has a cluster and a critic head of its own"
+
+    def _own_policy_kwargs(self) -> dict[str, Any]:
+        return {**super()._own_policy_kwargs(), "is_task": self.reward == "extrinsic"}
+
+    def train(self, gradient_steps: int, batch_size: int = 256) -> None:
+        if isinstance(self.intrinsic, CeSDReward):
+            if self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps):
+                self.is_constrained = True
+            if self.is_constrained != self.intrinsic.is_constrained:
+                self.intrinsic.is_constrained = self.is_constrained
+                # A captured graph would go on as before
+                self._update_runner.forget()
+            # Skills explore with the shared value; heads learn to differ from it once the constraint has started
+            for critic in (self.critic, self.critic_target):
+                critic.use_heads = self.is_constrained or not critic.shared_value
+        super().train(gradient_steps, batch_size)
+
+    def _setup_learn(  # type: ignore[override]
+        self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *args: Any
+    ) -> tuple[int, BaseCallback]:
+        self.is_constrained = self.is_constrained and not reset_num_timesteps
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
+
+
+class CeSD(ConstrainedSkills):
     """
     Constrained Ensemble exploration for Skill Discovery (CeSD).
 
@@ -227,14 +262,6 @@ class CeSD(SkillDDPG):
         "CeSDPolicy": CeSDPolicy,
     }
     policy: CeSDPolicy
-    critic: EnsembleCritic
-    critic_target: EnsembleCritic
-    intrinsic: CeSDReward | ExtrinsicReward
-    #: Whether the constraint has started; it stays on when training continues, whatever the progress of the next ``learn``
-    is_constrained: bool = False
-
-    reward_class = CeSDReward
-    discrete_because = "as each has a cluster and a critic head of its own"
     search_space = {  # noqa: RUF012
         "intrinsic_kwargs": {
             **ENCODER,
@@ -257,9 +284,6 @@ class CeSD(SkillDDPG):
         }
     }
 
-    def _own_policy_kwargs(self) -> dict[str, Any]:
-        return {**super()._own_policy_kwargs(), "is_task": self.reward == "extrinsic"}
-
     def _make_intrinsic(self) -> IntrinsicReward:
         intrinsic = super()._make_intrinsic()
         if isinstance(intrinsic, CeSDReward) and intrinsic.entropy.k * self.n_skills >= self.batch_size:
@@ -268,25 +292,6 @@ class CeSD(SkillDDPG):
                 f"{self.batch_size // self.n_skills}: raise batch_size, or lower n_skills, or k in entropy_kwargs."
             )
         return intrinsic
-
-    def train(self, gradient_steps: int, batch_size: int = 256) -> None:
-        if isinstance(self.intrinsic, CeSDReward):
-            if self.intrinsic.constraint.is_on(self._current_progress_remaining, self.num_timesteps):
-                self.is_constrained = True
-            if self.is_constrained != self.intrinsic.is_constrained:
-                self.intrinsic.is_constrained = self.is_constrained
-                # A captured graph would go on as before
-                self._update_runner.forget()
-            # Skills explore with the shared value; heads learn to differ from it once the constraint has started
-            for critic in (self.critic, self.critic_target):
-                critic.use_heads = self.is_constrained or not critic.shared_value
-        super().train(gradient_steps, batch_size)
-
-    def _setup_learn(  # type: ignore[override]
-        self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *args: Any
-    ) -> tuple[int, BaseCallback]:
-        self.is_constrained = self.is_constrained and not reset_num_timesteps
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args)
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from stable_baselines3.common.type_aliases import GymEnv
 
 from sb3_cesd.common.files import AnyPath, load_pickle
 from sb3_cesd.common.vec_normalize import load_statistics
-from sb3_cesd.registry import METHODS
+from sb3_cesd.registry import ALGORITHMS, name_of
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
@@ -106,10 +106,11 @@ def resume(
     """
     folder = find_checkpoint(path)
     if model_class is None:
-        name = read_saved_data(folder / MODEL)["lineage"][0]
-        if name.lower() not in METHODS:
-            raise ValueError(f"{folder} is of {name}, which is not a method of this package: pass it as model_class.")
-        model_class = METHODS[name.lower()]
+        class_name = read_saved_data(folder / MODEL)["lineage"][0]
+        name = name_of(class_name)
+        if name is None:
+            raise ValueError(f"{folder} is of {class_name}, which is not a method of this package: pass it as model_class.")
+        model_class = ALGORITHMS[name]
     model = model_class.load(folder / MODEL, env, device, **kwargs)
     model.load_replay_buffer(folder / BUFFER)
     normalize, has_statistics = model.get_vec_normalize_env(), (folder / STATISTICS).is_file()

@@ -20,7 +20,10 @@ class SkillModel(Protocol):
         """Number of skills that an index stands for."""
 
     def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
-        """Get the actions of a skill for all environments, or of one per environment, and anything."""
+        """
+        Get the actions of a skill for all environments, or of one per environment; and ``None`` or, of a model that remembers,
+        the ``state`` that its next call takes, together with ``episode_start``.
+        """
 
 
 class Moment(NamedTuple):
@@ -58,14 +61,15 @@ def play(
     """
     normalize = unwrap_vec_normalize(env)
     entries = arrays_of(ask(env, env.reset))
-    nothing = np.zeros(env.num_envs)
+    nothing, memory = np.zeros(env.num_envs), {}  # type: tuple[np.ndarray, dict[str, Any]]
     yield Moment(plain_form(entries), nothing, nothing.astype(bool), list(env.unwrapped.reset_infos))  # type: ignore[arg-type]
     while True:
-        actions, _ = model.predict(plain_form(entries), deterministic=deterministic, skill=skill)
+        actions, state = model.predict(plain_form(entries), deterministic=deterministic, skill=skill, **memory)
         ask(env, partial(env.step_async, actions if perturb is None else perturb(actions)))
         entries, rewards, dones, infos = as_arrays(*ask(env, env.step_wait))
         if normalize is not None:
             rewards = normalize.get_original_reward()
+        memory = {} if state is None else {"state": state, "episode_start": dones}
         yield Moment(plain_form(last_observations(entries, dones, infos)), rewards, dones, infos)  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_traini
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
 from sb3_cesd.metrics.environments import RECORDER_NAMES, has_wrappers
-from sb3_cesd.registry import METHODS
+from sb3_cesd.registry import ALGORITHMS, name_of
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
@@ -131,10 +131,10 @@ def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
     if path.suffix == SUFFIX:
         return import_policy(path)
     saved_by = read_saved_data(path).get("lineage") or [folder.name for folder in path.resolve().parents]
-    method = next((name.lower() for name in saved_by if name.lower() in METHODS), None)
+    method = next(filter(None, map(name_of, saved_by)), None)
     if method is None:
         raise ValueError(f"{path} is of no method of this package: load it in Python, and call show_skills(model, env).")
-    return METHODS[method].load(path, device="cpu", buffer_size=1)
+    return ALGORITHMS[method].load(path, device="cpu", buffer_size=1)
 
 
 def read_run(path: Path) -> tuple[Path | None, dict[str, Any]]:

@@ -28,8 +28,8 @@ class ChosenSkills:
         self.model, self.n_skills, self.policy = model, len(skills), policy_of(model)
         self._names = np.asarray([model.skill_space.name_of(skill) for skill in skills])
 
-    def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
-        return self.model.predict(observation, deterministic=deterministic, skill=self._names[skill])
+    def predict(self, observation: Any, *, deterministic: bool, skill: Any, **memory: Any) -> tuple[np.ndarray, Any]:
+        return self.model.predict(observation, deterministic=deterministic, skill=self._names[skill], **memory)
 
 
 class UntrainedSkills:
@@ -45,8 +45,8 @@ class UntrainedSkills:
         self.policy.actor.set_training_mode(False)
         self.n_skills, self.skill_space = policy.n_skills, policy.skill_space
 
-    def predict(self, observation: Any, *, deterministic: bool, skill: Any) -> tuple[np.ndarray, Any]:
-        return self.policy.predict(observation, deterministic=deterministic, skill=skill)
+    def predict(self, observation: Any, *, deterministic: bool, skill: Any, **memory: Any) -> tuple[np.ndarray, Any]:
+        return self.policy.predict(observation, deterministic=deterministic, skill=skill, **memory)
 
 
 class SkillRollout(NamedTuple):

@@ -652,7 +652,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if at_random:
             action = np.array([self.action_space.sample() for _ in range(n_envs)])
         else:
-            action, _ = self.policy.predict(self._last_obs)
+            action = self._act(self._last_obs)
         buffer_action = self.policy.scale_action(action)
         if not np.isfinite(buffer_action).all():
             raise TrainingDiverged(
@@ -667,6 +667,10 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Scaled actions are floats even if the bounds are integers
         buffer_action = np.asarray(buffer_action, action.dtype if action.dtype.kind == "f" else np.float32)
         return self.policy.unscale_action(buffer_action), buffer_action
+
+    def _act(self, observations: dict[str, np.ndarray]) -> np.ndarray:
+        """Choose the actions of the training environments, without exploration noise."""
+        return self.policy.predict(observations)[0]
 
     def _store_transition(
         self,

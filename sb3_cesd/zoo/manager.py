@@ -29,7 +29,7 @@ from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
-from sb3_cesd.registry import METHODS
+from sb3_cesd.registry import ALGORITHMS
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.arguments import parts_of_model
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
@@ -64,7 +64,7 @@ class SkillExperimentManager(ExperimentManager):
     resumes = False
 
     def __new__(cls, args: argparse.Namespace, algo: str, *others: Any, **kwargs: Any) -> Any:
-        if algo in METHODS:
+        if algo in ALGORITHMS:
             return super().__new__(cls)
         # What the user has set on this class, in place of RL Zoo's
         ExperimentManager.default_vec_env_cls = cls.default_vec_env_cls
@@ -75,7 +75,7 @@ class SkillExperimentManager(ExperimentManager):
         super().__init__(args, algo, *others, config=config, **kwargs)  # type: ignore[misc]
         if self.storage is not None and self.storage.endswith(".log"):
             mend_journal(Path(self.storage))
-        self.method: type[SkillDDPG] = METHODS[algo]
+        self.method: type[SkillDDPG] = ALGORITHMS[algo]
         self.given: Params = self.custom_hyperparams or {}
         #: What is saved in the model of -i
         self.pretrained: Params = read_saved_data(self.trained_agent) if self.trained_agent else {}

@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 from sb3_cesd.common.skills import SkillName, SkillSpace, make_skill_space
 from sb3_cesd.common.vec_env import VecSkillObservation
 from sb3_cesd.envs.robots.gl import choose_gl_backend
-from sb3_cesd.registry import METHODS
+from sb3_cesd.registry import ALGORITHMS
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 
 #: Argument of an environment that chooses the skill, for ``--env-kwargs``
@@ -42,7 +42,7 @@ def show_skills(utils: Any) -> None:
     def get_and_note(exp_id: int, folder: str, algo: str, *args: Any, **kwargs: Any) -> tuple[str, str, str]:
         nonlocal played
         found = get_model_path(exp_id, folder, algo, *args, **kwargs)
-        played = Path(found[1]) if algo in METHODS else None
+        played = Path(found[1]) if algo in ALGORITHMS else None
         for file in played.parent.glob("*/args.yml") if played else ():
             # record_video has no argument for them. RL Zoo reads the file in the same way
             for package in yaml.unsafe_load(file.read_text()).get("gym_packages") or []:
@@ -152,9 +152,9 @@ def add_methods(utils: Any) -> None:
 
     :param utils: ``rl_zoo3.utils``
     """
-    if METHODS.keys() <= utils.ALGOS.keys():
+    if ALGORITHMS.keys() <= utils.ALGOS.keys():
         return
-    utils.ALGOS.update(METHODS)
+    utils.ALGOS.update(ALGORITHMS)
     show_skills(utils)
     # Without the start-up hook, RL Zoo has imported the functions already
     for name in ("rl_zoo3", "rl_zoo3.enjoy"):

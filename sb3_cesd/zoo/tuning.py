@@ -11,6 +11,7 @@ from stable_baselines3.common.utils import ConstantSchedule
 from sb3_cesd.common.arguments import build
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import make_skill_space
+from sb3_cesd.dreamer import SkillDreamer
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, NET_ARCHS, TASK_ARGUMENTS, Interval, Params, draw, nest
@@ -42,6 +43,8 @@ class SearchSpace:
     def __init__(
         self, method: type[SkillDDPG], entry: Params, given: Params, is_task: bool = False, is_pretrained: bool = False
     ) -> None:
+        if issubclass(method, SkillDreamer):
+            raise ValueError(f"{method.__name__} has no search space: leave -optimize out, and vary arguments with -params.")
         self.method, self.entry, self.given = method, entry, given
         self._of_backbone = is_task or is_pretrained
         space = BACKBONE if self._of_backbone else {**BACKBONE, **method.search_space}

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from sb3_cesd import METHODS
+from sb3_cesd.registry import ALGORITHMS
 from sb3_cesd.zoo import register
 
 register()
@@ -50,4 +50,4 @@ def folder_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
 
 
 def model_of(folder, number=1, algo="cesd", env=MAZE, logs="logs"):
-    return METHODS[algo].load(folder_of(folder, number, algo, env, logs) / f"{env}.zip", device="cpu")
+    return ALGORITHMS[algo].load(folder_of(folder, number, algo, env, logs) / f"{env}.zip", device="cpu")

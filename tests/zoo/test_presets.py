@@ -5,13 +5,14 @@ import yaml
 from rl_zoo import run
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import METHODS, CeSD, preset, presets
+from sb3_cesd import CeSD, preset, presets
 from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
+from sb3_cesd.registry import ALGORITHMS
 
 
 @pytest.mark.parametrize("path", sorted(hyperparams_folder().glob("*.yml")), ids=lambda path: path.stem)
 def test_presets_are_the_entries_of_the_yml_files(path):
-    scale = "laptop" if path.stem in METHODS else "published"
+    scale = "laptop" if path.stem in ALGORITHMS else "published"
     method = path.stem.removesuffix("_published")
     entries = yaml.safe_load(path.read_text())
     for env_id, entry in entries.items():
@@ -22,8 +23,8 @@ def test_presets_are_the_entries_of_the_yml_files(path):
         assert settings.frame_stack == entry.get("frame_stack", 1) and settings.env_kwargs == entry.get("env_kwargs", {})
     assert preset(scale, "sb3_cesd:Walker-v0", method) == preset(scale, "Walker-v0", method)
     # Of a class, and of an environment that the files don't name
-    if method in METHODS:
-        assert preset(scale, "Pendulum-v1", METHODS[method]) == preset(scale, method=method)
+    if method in ALGORITHMS:
+        assert preset(scale, "Pendulum-v1", ALGORITHMS[method]) == preset(scale, method=method)
 
 
 def test_a_preset_is_what_rl_zoo_passes_to_the_constructor(tmp_path):

@@ -137,6 +137,16 @@ def test_every_method_trains_by_its_entry_and_is_enjoyed(tmp_path, algo):
     assert "10 Episodes" in enjoyed
 
 
+@pytest.mark.slow
+def test_dreamers_train_by_their_entry_and_are_enjoyed(tmp_path):
+    env = "MazeSquareAPixels-v0"
+    run(tmp_path, "-n", 1200, "--eval-freq", -1, algo="cesd_dreamer", env=env)
+    model = model_of(tmp_path, algo="cesd_dreamer", env=env)
+    assert model.n_skills == 10 and model._n_updates == 20
+    enjoyed = run(tmp_path, "-f", "logs", "-n", 60, "--no-render", module="rl_zoo3.enjoy", algo="cesd_dreamer", env=env)
+    assert "10 Episodes" in enjoyed
+
+
 def test_other_algorithms_are_left_to_rl_zoo(tmp_path):
     output = run(
         tmp_path, "-n", 64, "--eval-freq", 32, "--eval-episodes", 1, "-params", "n_envs:1", "n_steps:32",
