@@ -60,4 +60,4 @@ def measure_costs(
         updates.append(statistics.median(seconds[1:]))
     constraint = getattr(model.intrinsic, "constraint", None)
     share = 1.0 if constraint is None else constraint.start / (1 if constraint.start <= 1 else n_timesteps)
-    return model, Costs(step, updates[0], updates[1], min(1.0, share), learning_starts, settings.get("train_freq", 2))
+    return model, Costs(step, updates[0], updates[1], min(1.0, share), learning_starts, model.train_freq.frequency)

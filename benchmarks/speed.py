@@ -6,6 +6,7 @@ yml files.
     python benchmarks/speed.py --parts update --sizes published --threads 1 --repeats 9
     python benchmarks/speed.py --parts update --sizes 4x1024x1024 16x1024x1024 64x1024x1024   # skills x batch x width
     python benchmarks/speed.py --parts costs --trainings cesd/laptop/Walker-v0
+    python benchmarks/speed.py --parts pictures --threads 1           # beside SB3's SAC
     python benchmarks/speed.py --parts update training memory --device cuda
 
 Compared variants take turns in one process, so that a slow moment of the machine affects all alike; medians are reported.
@@ -19,7 +20,9 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +36,13 @@ from gymnasium import spaces
 from maze_methods import with_defaults
 from runs import positive, processor, read_rows, versions, write_rows, write_text_whole
 from sb3_contrib import TQC
-from stable_baselines3 import TD3
+from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.preprocessing import get_action_dim
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack
 from urlb_methods import HORIZONS
 
 from sb3_cesd import METHODS, CeSD, make_batched, preset
@@ -46,6 +50,7 @@ from sb3_cesd.common.arguments import merge
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills
+from sb3_cesd.skill_ddpg.images import ImageEncoder
 
 #: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
 #: better (faster, smaller) it is than the ``reference``
@@ -54,6 +59,8 @@ Figure = dict[str, Any]
 N_WARM_UP = 4
 #: Transitions in the replay buffer, and environment steps before training is timed
 N_TRANSITIONS, WARM_UP = 5000, 300
+#: Sides of pictures [pixel] and sizes of batches
+PICTURES = ((48, 128), (84, 256))
 TRAININGS = (
     "cesd/laptop/MazeSquareA-v0", "cesd/laptop/Walker-v0", "cesd/laptop/Quadruped-v0", "cesd/laptop/Jaco-v0",
     "cesd/laptop/WalkerRun-v0", "diayn/laptop/Walker-v0", "apt/laptop/Walker-v0",
@@ -302,6 +309,44 @@ def measure_costs(args: argparse.Namespace) -> list[Figure]:
     return found
 
 
+class SameConvolutions(BaseFeaturesExtractor):
+    """The encoder of ``CnnPolicy`` for SB3's algorithms."""
+
+    def __init__(self, observation_space: spaces.Box) -> None:
+        encoder = ImageEncoder(observation_space)
+        super().__init__(observation_space, encoder.features_dim)
+        self.forward = encoder.forward  # type: ignore[method-assign]
+        self.encoder = encoder
+
+
+def measure_pictures(args: argparse.Namespace) -> list[Figure]:
+    """Compare updates from pictures of a walker with those of SB3's SAC, in processor time."""
+    th.set_num_threads(args.threads[0])
+    found, reference = [], "SAC, the same convolutions"
+    same = {"features_extractor_class": SameConvolutions, "normalize_images": False}
+    for side, batch_size in PICTURES:
+        env = VecFrameStack(make_vec_env("WalkerPixels-v0", env_kwargs={"image_size": side}), 3)
+        common: dict[str, Any] = {"buffer_size": 1000, "learning_starts": 40_000, "batch_size": batch_size, "device": "cpu"}
+        models: dict[str, Any] = {
+            reference: SAC("CnnPolicy", env, policy_kwargs=same, **common),
+            "SAC, NatureCNN": SAC("CnnPolicy", env, **common),
+            "DIAYN": METHODS["diayn"]("CnnPolicy", env, **common),
+            "APT": METHODS["apt"]("CnnPolicy", env, **common),
+        }
+        for phase, start in PHASES.items():
+            own = {"constraint_kwargs": {"start": start}}
+            models[f"CeSD, {phase}"] = CeSD("CnnPolicy", env, intrinsic_kwargs=own, **common)
+        for model in models.values():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # nothing is learned
+                model.learn(WARM_UP)
+        updates: dict[str, Any] = {name: partial(model.train, 1, batch_size) for name, model in models.items()}
+        milliseconds = {k: 1000 * v for k, v in medians_in_turn(updates, args.repeats, time.process_time).items()}
+        setting = f"3 x {side}x{side}x3, batch {batch_size}"
+        found += figures("pictures", setting, args.threads[0], milliseconds, "ms", reference)
+    return found
+
+
 PARTS: dict[str, tuple[str, Callable[[argparse.Namespace], list[Figure]]]] = {
     "update": ("A whole update", measure_updates),
     "methods": ("Updates of all methods", measure_methods),
@@ -309,6 +354,7 @@ PARTS: dict[str, tuple[str, Callable[[argparse.Namespace], list[Figure]]]] = {
     "training": ("Training from end to end", measure_training),
     "memory": ("Memory", measure_memory),
     "costs": ("Costs of trainings", measure_costs),
+    "pictures": ("Updates from pictures", measure_pictures),
 }
 #: Titles of parts, with those that only older rows have
 TITLES = {

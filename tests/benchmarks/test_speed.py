@@ -38,6 +38,8 @@ def test_rows_that_ship_are_tabulated():
 def test_every_part_in_small(call, monkeypatch, tmp_path):
     monkeypatch.setattr("speed.N_TRANSITIONS", 200)
     monkeypatch.setattr("speed.HORIZONS", {"Walker-v0": 1000})
+    monkeypatch.setattr("speed.PICTURES", ((36, 16),))
+    monkeypatch.setattr("speed.WARM_UP", 20)
     arguments = [
         "--robot", "walker", "--sizes", "3x32x16", "--threads", 1, "--repeats", 1, "--env-steps", 16, "--training-steps", 4,
         "--n-envs", 2, "--methods", "cesd", "diayn", "--trainings", "cesd/laptop/MazeSquareA-v0", "--output", tmp_path,
