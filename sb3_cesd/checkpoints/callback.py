@@ -116,7 +116,10 @@ class ResumableCheckpoint(BaseCallback):
         if n_due > self._n_due or self._received is not None:
             self._n_due = n_due
             self.write()
-            self._begin_episodes()
+            # All episodes end, as in a resumed run
+            self.model.set_random_seed(self._seed())
+            self.model._restart()
+            self._seed_generators()
         self._end_if_asked()
 
     def _on_step(self) -> bool:
@@ -155,12 +158,6 @@ class ResumableCheckpoint(BaseCallback):
             dump_whole(get_callback_states(self.locals["callback"]), folder / CALLBACKS)
         if self.verbose >= 1:
             print(f"Wrote the checkpoint {target}")
-
-    def _begin_episodes(self) -> None:
-        """End all episodes and begin new ones, as a resumed run does."""
-        self.model.set_random_seed(self._seed())
-        self.model._restart()
-        self._seed_generators()
 
     def _seed(self) -> int | None:
         """Seed of all random numbers from here on."""

@@ -287,15 +287,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param replay_data: a batch of transitions
         :return: the same, with observations of shape ``(batch_size, obs_dim)``
         """
+        space = self.observation_space
         observations: dict[str, Any] = {
-            name: to_states(value, self.observation_space)
-            for name, value in replay_data._asdict().items()
-            if name.endswith("observations") and value is not None and not self._are_features(value)
+            name: to_states(value, space)
+            for name, value in replay_data.all_observations().items()
+            if isinstance(value, dict) or value.shape[1:] == space.shape
         }
-        return replay_data._replace(**observations)  # type: ignore[arg-type]
-
-    def _are_features(self, observations: Any) -> bool:
-        return isinstance(observations, th.Tensor) and observations.shape[1:] != self.observation_space.shape
+        return replay_data._replace(**observations)
 
     def relabel(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """

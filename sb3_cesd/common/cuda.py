@@ -19,9 +19,6 @@ class DeviceArrays:
     copies the rows that changed, without waiting for the device.
 
     Addresses of tensors stay the same until ``generation`` changes, so that a captured CUDA graph may read them.
-
-    :param device: where the tensors are
-    :param shared: whether they share the memory of the arrays; ``None`` to do so where possible
     """
 
     def __init__(self, device: th.device, shared: bool | None = None) -> None:
@@ -82,10 +79,8 @@ class GraphedFunction:
     A function that a GPU replays as one CUDA graph, so that the host does not launch each operation.
 
     The first calls run it without a graph, as optimizers and libraries set themselves up in them; the next one captures it. A
-    call with another key starts anew. Each call runs the function exactly once.
-
-    :param function: takes a tensor, works on tensors whose addresses and shapes do not change, and returns nothing; Python
-        numbers in it are those of the capture
+    call with another key starts anew. Each call runs the function exactly once. It works on tensors whose addresses and
+    shapes do not change; Python numbers in it are those of the capture.
     """
 
     #: Calls before the capture
@@ -158,13 +153,7 @@ def set_learning_rate(optimizer: th.optim.Optimizer, learning_rate: float) -> No
 
 
 class UpdateRunner:
-    """
-    Run updates one by one, or replay them on a GPU as one CUDA graph.
-
-    :param update: learns from a list of batches of the replay buffer; in a graph, no part of it may need the host
-    :param device: where it is computed
-    :param cuda_graph: replay the update as one CUDA graph where the device supports it
-    """
+    """Run updates on lists of batches one by one, or replay them as one CUDA graph, which must not need the host."""
 
     def __init__(self, update: Callable[[list[Any]], None], device: th.device, cuda_graph: bool) -> None:
         self.update = update

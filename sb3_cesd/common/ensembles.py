@@ -38,12 +38,8 @@ class HeadRouting(NamedTuple):
 
 def route(heads: th.Tensor, n_heads: int, tile_size: int | None = None) -> HeadRouting:
     """
-    Plan the evaluation of row j by head ``heads[j]``.
-
-    :param heads: shape ``(n_rows,)``, integers from 0 to ``n_heads - 1``
-    :param n_heads: number of heads
-    :param tile_size: rows per tile; ``None``: ragged where shapes may depend on data, else tiles of ``TILE_SIZE`` rows
-    :return: the plan
+    Plan the evaluation of row j by head ``heads[j]``: ragged where shapes may depend on data, else (or with ``tile_size``) in
+    tiles.
     """
     if tile_size is None and not shapes_may_vary(heads.device):
         tile_size = TILE_SIZE
@@ -108,10 +104,6 @@ class EnsembleLinear(nn.Module):
     ``n_heads`` independent linear layers in one tensor.
 
     The released code initialises them with the fan of the wrong axis; here it is the fan-in of each head.
-
-    :param n_heads: number of layers
-    :param input_dim: input size of each
-    :param output_dim: output size of each
     """
 
     def __init__(self, n_heads: int, input_dim: int, output_dim: int) -> None:
@@ -137,15 +129,7 @@ class EnsembleLinear(nn.Module):
 
 
 class RoutedEnsembleMLP(nn.Module):
-    """
-    ``n_heads`` independent MLPs, where each row of a batch is evaluated by one of them only.
-
-    :param n_heads: number of MLPs
-    :param input_dim: input size
-    :param output_dim: output size
-    :param net_arch: sizes of the hidden layers
-    :param activation_fn: activation after each hidden layer
-    """
+    """``n_heads`` independent MLPs, where each row of a batch is evaluated by one of them only."""
 
     def __init__(
         self, n_heads: int, input_dim: int, output_dim: int, net_arch: Sequence[int], activation_fn: type[nn.Module] = nn.ReLU

@@ -18,11 +18,7 @@ class MeanLogs:
         self._sums: dict[tuple[str, ...], tuple[list[int], th.Tensor]] = {}
 
     def add(self, values: dict[str, th.Tensor]) -> None:
-        """
-        Add the values of an update.
-
-        :param values: detached scalars, or vectors with one entry per skill, by name
-        """
+        """Add the values of an update by name: detached scalars, or vectors with one entry per skill."""
         entries = [value.reshape(-1).float() for value in values.values()]
         entries.append(th.ones_like(entries[0][:1]))
         names = tuple(values)
@@ -60,11 +56,7 @@ class MeanLogs:
 
 
 class SkillRewards:
-    """
-    Extrinsic reward of each skill during training, where a skill may be followed for only part of an episode.
-
-    :param n_skills: number of skills
-    """
+    """Extrinsic reward of each skill during training, where a skill may be followed for only part of an episode."""
 
     def __init__(self, n_skills: int) -> None:
         self.rewards = np.zeros(n_skills)

@@ -1,6 +1,6 @@
 """Types shared by replay buffer, intrinsic rewards and losses."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch as th
 
@@ -95,3 +95,7 @@ class SkillReplayBufferSamples(NamedTuple):
     clusters: th.Tensor | None = None
     features: th.Tensor | None = None
     next_features: th.Tensor | None = None
+
+    def all_observations(self) -> dict[str, Any]:
+        """List the observations that the batch holds, by name."""
+        return {name: value for name, value in self._asdict().items() if name.endswith("observations") and value is not None}

@@ -1,6 +1,5 @@
 """Checks of what users pass and environments return."""
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +9,6 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_cesd.common.observations import SKILL, check_plain_space, plain_space
-from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import env_name
 
 
@@ -43,21 +41,6 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
         )
 
 
-def check_task_skill(skill: SkillName | None, own: SkillName | None) -> None:
-    """Check that the skill that learned a task is to be followed."""
-    if skill != own:
-        raise ValueError(
-            f"{'One skill' if own is None else f'Skill {own}'} learns the task, the others do not: for another one, fine-tune "
-            "the pre-trained model again with from_pretrained(path, env, skill=...)."
-        )
-
-
-def warn_of_untrained_skill(skill_space: SkillSpace, followed: Any, own: Any, batch_shape: tuple[int, ...]) -> None:
-    """Warn if another skill is followed than that which learned the task."""
-    if (skill_space.encode(followed, batch_shape) != skill_space.encode(own)).any():
-        warnings.warn(f"Skill {own} learned the task, the others did not: leave skill out to follow that one.")
-
-
 def check_observation(observation: Any, what: str = "observation") -> None:
     """Check that observations are finite; the policy checks their shape."""
     if isinstance(observation, tuple):
@@ -76,13 +59,3 @@ def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarr
                 f"{env_name(env)}, environment {env_idx}, time step {step}: the {kind} is not finite ({entry[env_idx]}). It "
                 f"was not stored: clip the {kind}, or end the episode before it diverges."
             )
-
-
-def check_finite_model(model: Any) -> None:
-    """Check that everything a model has learned is finite: weights, running statistics and states of optimizers."""
-    found = list(not_finite(model.get_parameters(), "parameters"))
-    if found:
-        raise TrainingDiverged(
-            f"{found[0]} and {len(found) - 1} other tensors are not finite at time step {model.num_timesteps}, so the model "
-            "was not saved: load an earlier file, lower learning_rate, or normalise with VecNormalize."
-        )

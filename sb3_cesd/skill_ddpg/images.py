@@ -1,6 +1,6 @@
 """One encoder of images, whose features actor, critics and rewards share (DrQ-v2: Yarats et al., 2021)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -100,11 +100,6 @@ class ImageEncoder(nn.Module):
         self.convolutions = nn.Sequential(*layers, nn.Flatten())
         self.trunk = create_normalized_mlp(channels * height * width, -1, [features_dim])
 
-    @property
-    def features_space(self) -> spaces.Box:
-        """Space of the features."""
-        return spaces.Box(-1, 1, (self.features_dim,))
-
     def forward(self, images: th.Tensor) -> th.Tensor:
         """
         Compute the features of images.
@@ -127,10 +122,7 @@ class SharedFeatures:
     Batches of an update whose images were shifted and encoded once, for all losses.
 
     Losses that train the encoder leave their gradients at the features; :meth:`update_encoder` passes them on to the
-    convolutions in one backward pass.
-
-    :param encoder: the encoder; ``None`` for observations that are no images, with which nothing is done
-    :param batches: batches of transitions; the critic learns from the last one
+    convolutions in one backward pass. The critic learns from the last batch. Without an encoder, nothing is done.
     """
 
     def __init__(self, encoder: ImageEncoder | None, batches: list[SkillReplayBufferSamples]) -> None:
@@ -145,7 +137,7 @@ class SharedFeatures:
 
     def _encode(self, encoder: ImageEncoder, samples: SkillReplayBufferSamples, trains_critic: bool) -> Any:
         encoded: dict[str, th.Tensor] = {}
-        for name, images in _observations_in(samples):
+        for name, images in samples.all_observations().items():
             if name == "one_step_observations" and images is samples.next_observations:
                 encoded[name] = encoded["next_observations"]
                 continue
@@ -161,9 +153,9 @@ class SharedFeatures:
 
     def seen_by(self, loss: str, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """Detach the features in a batch, unless the encoder learns from a loss: ``"critic"``, ``"reward"`` or ``"actor"``."""
-        if self._learns_from(loss) and loss != "actor":
+        if self.encoder is None or (loss != "actor" and self._learns_from(loss)):
             return samples
-        return samples if self.encoder is None else samples._replace(**{k: v.detach() for k, v in _observations_in(samples)})
+        return samples._replace(**{name: features.detach() for name, features in samples.all_observations().items()})
 
     def update_encoder(self) -> None:
         """Pass the gradients that losses left at the features on to the encoder, and take a step."""
@@ -172,8 +164,3 @@ class SharedFeatures:
             self.encoder.optimizer.zero_grad()
             th.autograd.backward([features for features, _ in gathered], [gradient for _, gradient in gathered])
             self.encoder.optimizer.step()
-
-
-def _observations_in(samples: SkillReplayBufferSamples) -> Iterable[tuple[str, Any]]:
-    """List the observations in a batch by name."""
-    return [(k, v) for k, v in samples._asdict().items() if k.endswith("observations") and v is not None]

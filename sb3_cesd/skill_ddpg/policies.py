@@ -137,7 +137,7 @@ class SkillPolicy(BasePolicy):
         if self.takes_images:
             given: dict[str, Any] = {"space": self.plain_space, "learns_from": encoder_learns_from or "critic"}
             self.encoder = build("encoder_kwargs", ImageEncoder, encoder_kwargs, **given)
-            self.network_space = skill_observation_space(self.encoder.features_space, skill_space)
+            self.network_space = skill_observation_space(spaces.Box(-1, 1, (self.encoder.features_dim,)), skill_space)
         self.skill: int | list[float] | None = None
         self.set_skill(skill)
         self._build(lr_schedule)

@@ -736,8 +736,12 @@ class SkillDDPG(OffPolicyAlgorithm):
         :raises ValueError: if there is no such skill, or another one learns the task
         """
         skill = None if skill is None else self.skill_space.name_of(skill)
-        if self.reward == "extrinsic":
-            checks.check_task_skill(skill, self.skill)
+        if self.reward == "extrinsic" and skill != self.skill:
+            own = "One skill" if self.skill is None else f"Skill {self.skill}"
+            raise ValueError(
+                f"{own} learns the task, the others do not: for another one, fine-tune the pre-trained model again with "
+                "from_pretrained(path, env, skill=...)."
+            )
         self._follow(skill)
 
     def _follow(self, skill: SkillName | None) -> None:
@@ -799,7 +803,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         followed = self.skill if skill is None and self.reward == "extrinsic" else skill
         actions, state = self.policy.predict(observation, state, episode_start, deterministic, followed)
         if skill is not None and self.reward == "extrinsic" and self.num_timesteps > 0 and self.skill is not None:
-            checks.warn_of_untrained_skill(self.skill_space, skill, self.skill, self.policy.batch_shape(observation))
+            followed = self.skill_space.encode(skill, self.policy.batch_shape(observation))
+            if (followed != self.skill_space.encode(self.skill)).any():
+                warnings.warn(f"Skill {self.skill} learned the task, the others did not: leave skill out to follow that one.")
         return actions, state
 
     def predict_clusters(self, observations: Observation) -> np.ndarray | None:
@@ -995,7 +1001,12 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param include: name of parameters that might be excluded but should be included anyway
         :raises TrainingDiverged: if a weight is not finite
         """
-        checks.check_finite_model(self)
+        # Weights, running statistics and states of optimizers
+        if found := list(checks.not_finite(self.get_parameters(), "parameters")):
+            raise TrainingDiverged(
+                f"{found[0]} and {len(found) - 1} other tensors are not finite at time step {self.num_timesteps}, so the "
+                "model was not saved: load an earlier file, lower learning_rate, or normalise with VecNormalize."
+            )
         self.saved_with = installed_versions()
         if self.env is not None:
             self.env_spec = env_as_json(self.env)
@@ -1063,16 +1074,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     def _excluded_save_params(self) -> list[str]:
         aliases = ["actor", "critic", "critic_target", "batch_norm_stats", "batch_norm_stats_target"]
         # Made anew when a model is loaded
-        passing = [
-            "intrinsic",
-            "_mean_logs",
-            "_skill_rewards",
-            "_unit_noise",
-            "_logged_at",
-            "_update_runner",
-            "_ends_episodes",
-        ]
-        return [*super()._excluded_save_params(), *aliases, *passing, "resumed_callbacks"]
+        made = ["intrinsic", "_mean_logs", "_skill_rewards", "_unit_noise", "_logged_at", "_update_runner", "_ends_episodes"]
+        return [*super()._excluded_save_params(), *aliases, *made, "resumed_callbacks"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]

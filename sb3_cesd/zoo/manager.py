@@ -191,7 +191,13 @@ class SkillExperimentManager(ExperimentManager):
         if self.resumes:
             print(f"Resuming the run of {self.trained_agent} with its own hyperparameters")
             return resume(self.trained_agent, env, self.device, tensorboard_log=self.tensorboard_log, verbose=self.verbose)
-        self._warn_of_unused_reward()
+        of_run = [path.parent.name for path in Path(self.trained_agent).parent.glob("*/args.yml")]
+        if self.reward == "intrinsic" and "reward" not in self.given and of_run and str(self.env_name) not in of_run:
+            # A task without an entry gets the default one, which is for pre-training
+            warnings.warn(
+                f"This continues to discover skills in {self.env_name.gym_id} and does not use its reward. To fine-tune a "
+                "skill on it, add -params \"reward:'extrinsic'\", or reward: 'extrinsic' to its entry in your yml file."
+            )
         kept = {name: self.pretrained[name] for name in self.method.fixed_by_save if name not in self.given}
         print(f"Loading {self.trained_agent}, which keeps its networks and {', '.join(f'{k}={v!r}' for k, v in kept.items())}")
         return self._load(
@@ -215,16 +221,6 @@ class SkillExperimentManager(ExperimentManager):
             print("Loading replay buffer")
             model.load_replay_buffer(buffer)
         return model
-
-    def _warn_of_unused_reward(self) -> None:
-        """Warn of a task for which there is no entry: the default one is for pre-training."""
-        env_id = self.env_name.gym_id
-        of_run = [path.parent.name for path in Path(self.trained_agent).parent.glob("*/args.yml")]
-        if self.reward == "intrinsic" and "reward" not in self.given and of_run and str(self.env_name) not in of_run:
-            warnings.warn(
-                f"This continues to discover skills in {env_id} and does not use its reward. To fine-tune a skill on it, add "
-                "-params \"reward:'extrinsic'\", or reward: 'extrinsic' to its entry in a yml file of your own."
-            )
 
     def learn(self, model: SkillDDPG) -> None:  # type: ignore[override]
         if self.tensorboard_log and self.verbose == 1:
@@ -262,7 +258,9 @@ class SkillExperimentManager(ExperimentManager):
                 "(learning_starts): pass a larger -n, or a lower learning_starts with -params."
             )
         if self.reward == "intrinsic":
-            self.n_eval_episodes = max(self.n_eval_episodes, 2 * self.search_space.most_skills)
+            space = self.search_space
+            most_skills = max(space.searched.get("n_skills", [space.fixed.get("n_skills", 0)]))
+            self.n_eval_episodes = max(self.n_eval_episodes, 2 * most_skills)
         # Trials are never resumed
         callbacks = self.specified_callbacks if isinstance(self.specified_callbacks, list) else [self.specified_callbacks]
         self.specified_callbacks = [each for each in callbacks if each and ResumableCheckpoint.__name__ not in str(each)]

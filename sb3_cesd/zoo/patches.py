@@ -31,9 +31,7 @@ FONT_SIZE = 18
 def show_skills(utils: Any) -> None:
     """
     Add skills to the environments in which RL Zoo plays a model: the next one in each episode, or that of ``--env-kwargs
-    skill:3``.
-
-    :param utils: ``rl_zoo3.utils``. Its callers first look up the model, then create environments
+    skill:3``. Callers of ``rl_zoo3.utils`` first look up the model, then create environments.
     """
     get_model_path, create_test_env = utils.get_model_path, utils.create_test_env
     played: Path | None = None
@@ -80,15 +78,7 @@ def share_of_a_skill(path: Path, skill: SkillName | None, n_envs: int) -> int | 
 
 
 def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:
-    """
-    Add skills to environments, and print which one acts.
-
-    :param path: file of the model
-    :param skill: index or vector of a skill; ``None`` for all of them in turn
-    :param env: environments
-    :return: environments with skills; unchanged for a model that learned a task with one of its skills
-    :raises ValueError: if there is no such skill, or the model has learned a task with another one
-    """
+    """Add the skills of a saved model to environments, unless it learned a task with one of them; print which one acts."""
     saved = read_saved_data(path)
     own = saved["skill"]
     if saved["reward"] == "extrinsic":
@@ -105,13 +95,7 @@ def with_skills(path: Path, skill: SkillName | None, env: VecEnv) -> VecEnv:
 
 
 class PlayedSkills(VecSkillObservation):
-    """
-    Follow a skill, or the next one in each episode. Print which acts, and write it on images.
-
-    :param venv: environments without skills
-    :param skill_space: space of the skills
-    :param skill: index or vector of the skill that acts; ``None`` for all of them in turn
-    """
+    """Follow a skill, or the next one in each episode. Print which acts, and write it on images."""
 
     def __init__(self, venv: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
         super().__init__(venv, skill_space, skill_duration=None, skill=skill, order="cycle")
@@ -147,11 +131,7 @@ class PlayedSkills(VecSkillObservation):
 
 
 def add_methods(utils: Any) -> None:
-    """
-    Add the methods to the choices of ``--algo``, and show which skill acts when a model is played.
-
-    :param utils: ``rl_zoo3.utils``
-    """
+    """Add the methods to the choices of ``--algo``, and show which skill acts when a model is played."""
     if ALGORITHMS.keys() <= utils.ALGOS.keys():
         return
     utils.ALGOS.update(ALGORITHMS)
@@ -166,11 +146,7 @@ def add_methods(utils: Any) -> None:
 
 
 def mend_hub(push_to_hub: Any) -> None:
-    """
-    Let RL Zoo's ``push_to_hub`` and ``load_from_hub`` work with newer versions of the libraries that they import from.
-
-    :param push_to_hub: ``huggingface_sb3.push_to_hub``
-    """
+    """Let RL Zoo's ``push_to_hub`` and ``load_from_hub`` work with newer versions of the libraries that they import from."""
     make_card = getattr(push_to_hub, "_generate_metadata", None)
     if make_card is not None and not hasattr(push_to_hub, "generate_metadata"):
         push_to_hub.generate_metadata = lambda *args, **kwargs: make_card(*args, **kwargs).to_dict()

@@ -87,22 +87,12 @@ class SearchSpace:
         elif value is not MISSING:
             self.fixed[name] = value
 
-    @property
-    def most_skills(self) -> int:
-        """The largest number of skills that a trial may have; 0 if it is that of the model."""
-        return max(self.searched.get("n_skills", [self.fixed.get("n_skills", 0)]))
-
     def draw(self, trial: Any) -> Params:
         """Draw arguments of the constructor."""
         return self.arguments(draw(trial, self.searched))
 
     def arguments(self, drawn: Params) -> Params:
-        """
-        Convert draws to arguments of the constructor.
-
-        :param drawn: draws of a trial by name
-        :return: what they change; dictionaries are merged with those of the entry
-        """
+        """Convert draws of a trial to arguments of the constructor, with dictionaries merged with those of the entry."""
         params = {**drawn, **self.fixed}
         keeps_sizes = params.get("net_arch") == ENTRY or "net_arch" in self.fixed
         if keeps_sizes:
@@ -112,19 +102,17 @@ class SearchSpace:
             converted["skill"] = drawn["skill"]
         if keeps_sizes:
             del converted["policy_kwargs"]
-            self._leave_out_sizes(converted.get("intrinsic_kwargs", {}))
+            # Those of the reward follow those of the actor, except for an encoder that the entry has no sizes for
+            of_reward = converted.get("intrinsic_kwargs", {})
+            replaced = replaced_encoders(self.method, self.entry.get("intrinsic_kwargs") or {}, of_reward)
+            for name, values in self.method.search_space.get("intrinsic_kwargs", {}).items():
+                if callable(values) and name.removesuffix("_kwargs") not in replaced:
+                    of_reward.pop(name, None)
         # RL Zoo has made objects of some of the others, such as schedules
         changed = {name: value for name, value in converted.items() if name not in self.fixed or name in NESTED}
         nested = {name: value for name, value in self.given.items() if name in NESTED}
         complete = with_params(self.method, with_params(self.method, self.entry, changed), nested)
         return {name: complete[name] for name in {**changed, **nested}}
-
-    def _leave_out_sizes(self, of_reward: Params) -> None:
-        """Leave out sizes that follow those of the actor, except for an encoder that the entry has no sizes for."""
-        replaced = replaced_encoders(self.method, self.entry.get("intrinsic_kwargs") or {}, of_reward)
-        for name, values in self.method.search_space.get("intrinsic_kwargs", {}).items():
-            if callable(values) and name.removesuffix("_kwargs") not in replaced:
-                of_reward.pop(name, None)
 
     def _net_arch(self) -> Any:
         net_arch = look_up(self.entry, NET_ARCH)
@@ -171,13 +159,8 @@ def value_of(method: type[SkillDDPG], entry: Params, reward: IntrinsicReward | N
     Find the value of an argument in the entry, or its default.
 
     Methods have their own published values for shared parts of the reward, so an argument of a part is looked up in the part
-    itself: that of ``entropy_kwargs`` in an attribute of the reward whose name begins with ``entropy``.
-
-    :param method: class of the method
-    :param entry: arguments of the constructor
-    :param reward: its intrinsic reward
-    :param path: names that lead to the argument
-    :return: its value; ``MISSING`` if there is none
+    itself: that of ``entropy_kwargs`` in an attribute of the reward whose name begins with ``entropy``. ``MISSING`` if there
+    is none.
     """
     value, (*groups, name) = look_up(entry, path), path
     if isinstance(value, np.generic):

@@ -1,5 +1,6 @@
 """Robots that observe pictures of themselves."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -25,11 +26,8 @@ class Pixels(gym.Env[np.ndarray, np.ndarray]):
 
     image_size: int
     action_repeat: int
+    take_picture: Callable[[], np.ndarray]
     _picture: np.ndarray
-
-    def take_picture(self) -> np.ndarray:
-        """Draw the robot."""
-        raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         _, info = super().reset(seed=seed, options=options)
@@ -118,18 +116,12 @@ class SkillAntPixels(Pixels, SkillAnt):  # type: ignore[misc]
         EzPickle.__init__(self, image_size, action_repeat, **kwargs)
         self.observation_space = spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
         draw_plainly(self.model)
-        self._paint_floor()
         # Gymnasium's camera hardly sees the floor
         camera, axes = (
             self.model.camera("track").id,
-            np.array([[1, 0, 0], [0, 0.5**0.5, 0.5**0.5], [0, -(0.5**0.5), 0.5**0.5]]),
+            np.array([[1, 0, 0], [0, 1, 1], [0, -1, 1]]) * [[1], [0.5**0.5], [0.5**0.5]],
         )
         self.model.cam_poscom0[camera], self.model.cam_mat0[camera] = DISTANCE * axes[2], axes.T.ravel()
-
-    def take_picture(self) -> np.ndarray:
-        return self.mujoco_renderer.render("rgb_array").copy()
-
-    def _paint_floor(self) -> None:
         texture = self.model.texture("texplane")
         (height,), (width,) = texture.height, texture.width
         colors = np.full((height, width, 3), FLOOR_BLUE, dtype=np.uint8)
@@ -137,6 +129,9 @@ class SkillAntPixels(Pixels, SkillAnt):  # type: ignore[misc]
         colors[..., 1] = FLOOR_COLOR * np.arange(width) / width
         self.model.tex_data[texture.adr[0] : texture.adr[0] + colors.size] = colors.ravel()
         self.model.mat_texrepeat[:] = 1
+
+    def take_picture(self) -> np.ndarray:
+        return self.mujoco_renderer.render("rgb_array").copy()
 
 
 def draw_plainly(model: Any) -> None:

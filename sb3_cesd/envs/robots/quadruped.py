@@ -18,17 +18,10 @@ CONTROL_TIMESTEP = 0.02  # [s]
 HEIGHT_STEP = 0.01  # step of the search for the initial height [m]
 
 
-class Physics(quadruped.Physics):
-    """dm_control's quadruped, with the height of its whole body's centre of mass [m]."""
-
-    def center_of_mass_height(self) -> float:
-        return self.named.data.subtree_com["torso"][2]
-
-
 class Move(quadruped.Move):
     """dm_control's task, with a search for the initial height that computes only contacts and is 20 times as fast."""
 
-    def initialize_episode(self, physics: Physics) -> None:
+    def initialize_episode(self, physics: quadruped.Physics) -> None:
         orientation = self.random.randn(4)
         orientation /= np.linalg.norm(orientation)
         height = lowest_free_height(physics, orientation)
@@ -43,7 +36,7 @@ class Stand(Move):
     def __init__(self) -> None:
         super().__init__(desired_speed=0)
 
-    def get_reward(self, physics: Physics) -> float:
+    def get_reward(self, physics: quadruped.Physics) -> float:
         return quadruped._upright_reward(physics)
 
 
@@ -53,9 +46,9 @@ class Jump(Move):
     def __init__(self) -> None:
         super().__init__(desired_speed=0)
 
-    def get_reward(self, physics: Physics) -> float:
+    def get_reward(self, physics: quadruped.Physics) -> float:
         jump_reward = rewards.tolerance(
-            physics.center_of_mass_height(),
+            physics.named.data.subtree_com["torso"][2],  # of the whole body
             bounds=(JUMP_HEIGHT, float("inf")),
             margin=JUMP_HEIGHT,
             value_at_margin=0.5,
@@ -64,7 +57,7 @@ class Jump(Move):
         return quadruped._upright_reward(physics) * jump_reward
 
 
-def lowest_free_height(physics: Physics, orientation: np.ndarray) -> float:
+def lowest_free_height(physics: quadruped.Physics, orientation: np.ndarray) -> float:
     """Search for the lowest multiple of 1 cm at which the quadruped, with its legs at rest, touches nothing [m]."""
     model, data = physics.model.ptr, physics.data.ptr
     mujoco.mj_resetData(model, data)
@@ -87,7 +80,7 @@ def make(task: str) -> dm_env.Environment:
     tasks = {"stand": Stand, "jump": Jump}
     # The floor reaches as far as the quadruped could run within the time limit
     xml_string = quadruped.make_model(floor_size=TIME_LIMIT * max(SPEEDS.get(task, 0.0), SPEEDS["walk"]))
-    physics = Physics.from_xml_string(xml_string, common.ASSETS)
+    physics = quadruped.Physics.from_xml_string(xml_string, common.ASSETS)
     return control.Environment(
         physics,
         tasks[task]() if task in tasks else Move(desired_speed=SPEEDS[task]),

@@ -15,23 +15,16 @@ TIME_LIMIT = 25.0  # [s]
 CONTROL_TIMESTEP = 0.025  # [s]
 
 
-class Physics(walker.Physics):
-    """dm_control's walker, with the signed angular momentum of its whole body about the y axis [kg m^2 / s]."""
-
-    def angular_momentum(self) -> float:
-        return self.named.data.subtree_angmom["torso"][1]
-
-
 class Flip(walker.PlanarWalker):
     """URLB's flip. Its reward is ``S (5 L(w; 5, 5, 0) + 1) / 6`` for the stand reward S and the signed angular momentum w."""
 
     def __init__(self) -> None:
         super().__init__(move_speed=0)
 
-    def get_reward(self, physics: Physics) -> float:
+    def get_reward(self, physics: walker.Physics) -> float:
         stand_reward = super().get_reward(physics)
         flip_reward = rewards.tolerance(
-            physics.angular_momentum(),
+            physics.named.data.subtree_angmom["torso"][1],  # of the whole body, about the y axis
             bounds=(FLIP_MOMENTUM, float("inf")),
             margin=FLIP_MOMENTUM,
             value_at_margin=0,
@@ -42,7 +35,7 @@ class Flip(walker.PlanarWalker):
 
 def make(task: str) -> dm_env.Environment:
     """Make dm_control's walker with a flat observation: orientations 14, height 1, velocity 9."""
-    physics = Physics.from_xml_string(*walker.get_model_and_assets())
+    physics = walker.Physics.from_xml_string(*walker.get_model_and_assets())
     return control.Environment(
         physics,
         Flip() if task == "flip" else walker.PlanarWalker(move_speed=SPEEDS[task]),
