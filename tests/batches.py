@@ -1,3 +1,4 @@
+import pytest
 import torch as th
 
 from sb3_cesd.common.cuda import set_learning_rate
@@ -65,3 +66,14 @@ def learn(reward, batch, n_updates=200):
         relabelled = reward.relabel(batch)
     reward.eval()
     return relabelled
+
+
+def assert_same_gradients(loss, expected, parameters):
+    """Compare two losses in double precision, and their gradients, of which some are not zero."""
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    gradients, others = (th.autograd.grad(each, parameters, allow_unused=True) for each in (loss, expected))
+    assert [gradient is None for gradient in gradients] == [gradient is None for gradient in others]
+    compared = [pair for pair in zip(gradients, others, strict=True) if pair[0] is not None]
+    assert len(compared) >= 4 and any(gradient.abs().max() > 0 for gradient, _ in compared)
+    assert all((gradient - other).norm() <= 1e-9 * other.norm() for gradient, other in compared)
+    return gradients

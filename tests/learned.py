@@ -1,7 +1,10 @@
 """What a model has learned, as it stands now, and what it logs on the way."""
 
+import numpy as np
 import torch as th
 from stable_baselines3.common.logger import KVWriter, Logger
+
+from sb3_cesd.common.observations import add_skill, entries_of, plain_form
 
 
 class Memory(KVWriter):
@@ -43,6 +46,19 @@ def differences(first, second):
     first, second = (each if isinstance(each, dict) else state_of(each) for each in (first, second))
     differing = {path for path in first.keys() & second.keys() if not _same(first[path], second[path])}
     return differing | (first.keys() ^ second.keys())
+
+
+def assert_predict_alike(model, loaded, observations):
+    """Compare actions of three observations with different skills, which may be in them, and of the first alone."""
+    skills = [0, 3, 1]
+    expected, _ = model.predict(observations, skill=skills, deterministic=True)
+    assert expected.shape == (3, 1) and np.isfinite(expected).all() and len(np.unique(expected)) == 3
+    assert (loaded.predict(observations, skill=skills, deterministic=True)[0] == expected).all()
+    with_skills = add_skill(observations, model.skill_space.vectors[skills])
+    assert all((each.predict(with_skills, deterministic=True)[0] == expected).all() for each in (model, loaded))
+    first = plain_form({name: values[0] for name, values in entries_of(observations).items()})
+    for each in (model, loaded):
+        np.testing.assert_allclose(each.predict(first, skill=0, deterministic=True)[0], expected[0], atol=1e-5)
 
 
 def _same(first, second):

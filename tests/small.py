@@ -49,18 +49,9 @@ def small_reward(reward_class):
 
 def make_small(method, env="Pendulum-v1", policy="MlpPolicy", **kwargs):
     """Make a model that trains in a second."""
-    arguments = {
-        "n_skills": 4,
-        "learning_starts": 40,
-        "batch_size": 32,
-        "train_freq": 2,
-        "buffer_size": 1000,
-        "policy_kwargs": {"net_arch": [16, 16]},
-        "intrinsic_kwargs": small_reward(method.reward_class),
-        "seed": 0,
-        "device": "cpu",
-    }
-    return method(policy, env, **{**arguments, **kwargs})
+    return method(
+        policy, env, **{**copy.deepcopy(TINY), "intrinsic_kwargs": small_reward(method.reward_class), "seed": 0, **kwargs}
+    )
 
 
 def arguments(**kwargs):

@@ -6,10 +6,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from learned import Memory
 from small import make_small
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.logger import KVWriter, Logger, configure
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 from sb3_cesd import APT, DADS, VecSkillObservation
@@ -24,28 +25,17 @@ ROBOT = MOTION | {"torso_speed", "queue_coverage", "knn_accuracy_places"}
 CLUSTERS = {"on_cluster_share", "cluster_size_entropy"}
 
 
-class Memory(KVWriter):
-    """Keeps everything that is logged about skills."""
-
-    def __init__(self):
-        self.rows = []
-
-    def write(self, key_values, key_excluded, step=0):
-        row = {key.removeprefix("skills/"): value for key, value in key_values.items() if key.startswith("skills/")}
-        self.rows.append({name: value for name, value in row.items() if not name.startswith("share")})
-
-    def close(self):
-        pass
-
-
 def learn(model, steps, eval_env=None, callback=None, **kwargs):
-    memory = Memory()
-    model.set_logger(Logger(None, [memory]))
+    memory = Memory(model)
     kwargs = {"eval_freq": steps // 2, "n_rollouts": 2, "n_steps": 10, **kwargs}
     callback = callback or SkillMetricsCallback(eval_env, **kwargs)
     model.learn(steps, callback=callback, log_interval=1)
     model.logger.dump()
-    return [row for row in memory.rows if row][-1], callback
+    of_skills = [
+        {name.removeprefix("skills/"): row[name] for name in row if name.startswith("skills/")} for row in memory.rows
+    ]
+    rows = [{name: row[name] for name in row if not name.startswith("share")} for row in of_skills]
+    return [row for row in rows if row][-1], callback
 
 
 @pytest.mark.parametrize(

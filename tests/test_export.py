@@ -1,12 +1,13 @@
 import json
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from safetensors import safe_open
 from safetensors.torch import save_file
 from small import TINY, arguments
+from spaces_to_learn_in import RandomEnv
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import VecNormalize
@@ -23,20 +24,6 @@ WIDE = {"actor.mu.0.weight": th.zeros(1, 50_003)}
 
 class MyExtractor(FlattenExtractor):
     pass
-
-
-class Images(gym.Env):
-    observation_space = gym.spaces.Dict(
-        {"camera": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8), "place": gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)}
-    )
-    action_space = gym.spaces.Box(np.array([-2, 0], np.float32), np.array([1, 5], np.float32))
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        return self.observation_space.sample(), 0.0, False, False, {}
 
 
 def rewritten(path, change):
@@ -82,7 +69,9 @@ def test_continuous_skills_and_a_fixed_one(tmp_path):
 
 
 def test_images_and_vectors(tmp_path):
-    env = make_vec_env(Images, 2)
+    seen = {"camera": spaces.Box(0, 255, (36, 36, 3), np.uint8), "place": spaces.Box(-np.inf, np.inf, (2,), np.float64)}
+    acting = spaces.Box(np.array([-2, 0], np.float32), np.array([1, 5], np.float32))
+    env = make_vec_env(lambda: RandomEnv(spaces.Dict(seen), acting), 2)
     model = CeSD("MlpPolicy", env, seed=0, **arguments(buffer_size=100))
     observations = env.reset()
     policy = import_policy(export_policy(model, tmp_path))

@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from small import make_small
+from spaces_to_learn_in import RandomEnv
 from stable_baselines3 import DQN, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
@@ -162,29 +163,17 @@ def test_observations_may_be_dictionaries(make_model):
         SkillOptions(Counter(), model, duration=1)
 
 
-class Pictures(gym.Env):
-    """Observations are images, with channels last as cameras give them."""
-
-    observation_space = gym.spaces.Box(0, 255, (40, 48, 3), np.uint8)
-    action_space = gym.spaces.Box(-1, 1, (1,))
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        return self.observation_space.sample(), 1.0, False, False, {}
-
-
 def test_skills_of_images_take_those_of_training(make_model):
-    model = make_model(Pictures(), buffer_size=50)
+    """Channels come last, as cameras give them."""
+    images = gym.spaces.Box(0, 255, (40, 48, 3), np.uint8)
+    model = make_model(RandomEnv(images), buffer_size=50)
     assert model.plain_space.shape == (3, 40, 48)
-    env = SkillOptions(Pictures(), model, duration=2)
+    env = SkillOptions(RandomEnv(images), model, duration=2)
     observation, _ = env.reset(seed=0)
     assert observation.shape == (40, 48, 3)
-    assert env.step(1)[1] == 2.0
+    assert env.step(1)[1] == pytest.approx(float(np.sum(env.unwrapped.actions))) and len(env.unwrapped.actions) == 2
     with pytest.raises(ValueError, match="do not fit the model"):
-        SkillOptions(gym.wrappers.FlattenObservation(Pictures()), model)
+        SkillOptions(gym.wrappers.FlattenObservation(RandomEnv(images)), model)
 
 
 def test_misuse(make_model, model):

@@ -25,15 +25,8 @@ def test_everything_learned_is_saved(trained, tmp_path):
     assert names == expected | {"intrinsic.encoder_optimizer", "intrinsic.prototype_optimizer"}
     assert any("statistics.count" in name for name in state_of(trained))
     assert not differences(trained, loaded)
-    for name in (
-        "n_skills",
-        "num_timesteps",
-        "_n_updates",
-        "intrinsic_kwargs",
-        "policy_kwargs",
-        "exploration_noise",
-        "n_steps",
-    ):
+    counts, arguments = ("num_timesteps", "_n_updates"), ("intrinsic_kwargs", "policy_kwargs", "exploration_noise", "n_steps")
+    for name in ("n_skills", *counts, *arguments):
         assert getattr(trained, name) == getattr(loaded, name), name
     assert (trained.predict(OBS)[0] == loaded.predict(OBS)[0]).all()
 

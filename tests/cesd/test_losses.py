@@ -2,7 +2,7 @@
 
 import pytest
 import torch as th
-from batches import random_samples
+from batches import assert_same_gradients, random_samples
 from torch.nn import functional as F
 
 from sb3_cesd.cesd.constraint import CriticRelabelling
@@ -30,17 +30,6 @@ def with_heads_that_differ(model):
             for parameter in q_network.layers[-1].parameters():
                 parameter.uniform_(-1, 1)
     return model
-
-
-def assert_same_gradients(loss, expected, parameters):
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-9)
-    gradients = th.autograd.grad(loss, parameters, allow_unused=True)
-    expected_gradients = th.autograd.grad(expected, parameters, allow_unused=True)
-    assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
-    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        assert (gradient is None) == (expected_gradient is None)
-        if gradient is not None:
-            assert (gradient - expected_gradient).norm() <= 1e-9 * expected_gradient.norm()
 
 
 @pytest.mark.parametrize("ensemble_size", [1, 2, 3, 6])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
-from batches import make_samples
+from batches import assert_same_gradients, make_samples
 from torch.nn import functional as F
 from tuning import saved
 
@@ -40,20 +40,6 @@ def samples():
         dones=(th.rand(10, 1) < 0.3).double(),
         discounts=0.97 ** th.randint(1, 4, (10, 1)).double(),
     )
-
-
-def assert_same_gradients(loss, expected, parameters):
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
-    gradients = th.autograd.grad(loss, parameters, allow_unused=True)
-    expected_gradients = th.autograd.grad(expected, parameters, allow_unused=True)
-    n_compared = 0
-    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        assert (gradient is None) == (expected_gradient is None)
-        if gradient is not None:
-            assert (gradient - expected_gradient).norm() <= 1e-9 * expected_gradient.norm()
-            n_compared += 1
-    assert n_compared >= 4
-    return gradients
 
 
 def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
-from learned import differences
+from learned import assert_predict_alike, differences
 from small import make_small
 from spaces_to_learn_in import RandomEnv
 from stable_baselines3.common.callbacks import EvalCallback
@@ -52,26 +52,13 @@ def samples_of(name, n):
     return np.stack(samples)
 
 
-def first_of(observations):
-    if isinstance(observations, dict):
-        return {key: value[0] for key, value in observations.items()}
-    return observations[0]
-
-
 @pytest.mark.parametrize(("method", "name"), METHODS_AND_SPACES)
 def test_learns_predicts_and_loads(method, name):
     model = make_small(method, make_env(name, 2), **TINY).learn(60)
     assert model._n_updates > 0 and model.obs_dim == get_flattened_obs_dim(SPACES[name])
     loaded = method.load(saved(model), make_env(name), device="cpu", buffer_size=100)
     assert not differences(model, loaded)
-    observations = samples_of(name, 3)
-    expected, _ = model.predict(observations, skill=[0, 3, 1], deterministic=True)
-    assert expected.shape == (3, 1) and np.isfinite(expected).all() and len(np.unique(expected)) == 3
-    assert (loaded.predict(observations, skill=[0, 3, 1], deterministic=True)[0] == expected).all()
-    np.testing.assert_allclose(model.predict(first_of(observations), skill=0, deterministic=True)[0], expected[0], atol=1e-5)
-    with_skills = observations if isinstance(observations, dict) else {"observation": observations}
-    with_skills = {**with_skills, "skill": model.skill_space.vectors[[0, 3, 1]]}
-    assert (model.predict(with_skills, deterministic=True)[0] == expected).all()
+    assert_predict_alike(model, loaded, samples_of(name, 3))
     assert loaded.learn(46).num_timesteps == 46
 
 

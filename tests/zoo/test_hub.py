@@ -33,16 +33,21 @@ def hub(tmp_path, monkeypatch):
     return folder
 
 
+def push_load_and_play(trained, folder, env=MAZE):
+    """Do so, compare actions, and return the model and what ``enjoy`` prints."""
+    run(folder, "-orga", "me", "-f", trained / "logs", "-n", 20, module="rl_zoo3.push_to_hub", env=env)
+    run(folder, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub", env=env)
+    model, loaded = model_of(trained, env=env), model_of(folder, env=env, logs="loaded")
+    observations = np.stack([model.plain_space.sample() for _ in range(8)])
+    assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
+    return model, run(folder, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy", env=env)
+
+
 def test_a_model_is_pushed_with_its_statistics_and_loaded(zoo_run, hub, tmp_path):
-    run(tmp_path, "-orga", "me", "-f", zoo_run[0] / "logs", "-n", 20, module="rl_zoo3.push_to_hub")
+    _, enjoyed = push_load_and_play(zoo_run[0], tmp_path)
     assert {f"cesd-{MAZE}.zip", "config.yml", "vec_normalize.pkl", "README.md"} <= {path.name for path in hub.iterdir()}
     card = (hub / "README.md").read_text()
     assert "**CeSD** Agent playing **MazeSquareC-v0**" in card and "mean_reward" in card
-    run(tmp_path, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub")
-    model, loaded = model_of(zoo_run[0]), model_of(tmp_path, logs="loaded")
-    observations = np.stack([model.plain_space.sample() for _ in range(8)])
-    assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
-    enjoyed = run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy")
     assert "Loading running average" in enjoyed and "Skill 0 acts" in enjoyed
 
 
@@ -56,12 +61,6 @@ def test_a_model_of_pictures(hub, tmp_path):
     env = "MazeSquareCPixels-v0"
     params = ["policy:'CnnPolicy'", "frame_stack:2", "buffer_size:300"]
     train(tmp_path, "-n", 150, "--env-kwargs", "image_size:16", params=params, env=env)
-    model = model_of(tmp_path, env=env)
+    model, enjoyed = push_load_and_play(tmp_path, tmp_path, env)
     assert isinstance(model, CeSD) and model.replay_buffer_class is FrameReplayBuffer and model._n_updates > 0
-    run(tmp_path, "-orga", "me", "-f", "logs", "-n", 20, module="rl_zoo3.push_to_hub", env=env)
-    run(tmp_path, "-orga", "me", "-f", "loaded", module="rl_zoo3.load_from_hub", env=env)
-    loaded = model_of(tmp_path, env=env, logs="loaded")
-    observations = np.stack([model.plain_space.sample() for _ in range(8)])
-    assert observations.shape[1:] == (2, 16, 16)
-    assert np.array_equal(model.predict(observations, skill=1)[0], loaded.predict(observations, skill=1)[0])
-    assert "Skill 0 acts" in run(tmp_path, "-f", "loaded", "-n", 5, "--no-render", module="rl_zoo3.enjoy", env=env)
+    assert model.plain_space.shape == (2, 16, 16) and "Skill 0 acts" in enjoyed

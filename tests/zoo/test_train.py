@@ -115,7 +115,7 @@ def test_a_run_is_resumed(zoo_run, tmp_path):
 def test_environments_are_batched_and_evaluated_with_the_arguments_of_the_entry(tmp_path):
     (tmp_path / "mine.yml").write_text(
         "Walker-v0: {policy: MlpPolicy, n_timesteps: 200, n_envs: 4, batched: True, env_kwargs: {max_episode_steps: 50},\n"
-        "            buffer_size: 1000, learning_starts: 100, batch_size: 32, policy_kwargs: 'dict(net_arch=[8])'}\n"
+        "  buffer_size: 1000, learning_starts: 100, train_freq: 2, batch_size: 32, policy_kwargs: 'dict(net_arch=[8])'}\n"
     )
     options = ["--conf-file", "mine.yml", "--eval-freq", 200, "--eval-episodes", 1, "--n-eval-envs", 2]
     run(tmp_path, *options, "-params", "n_skills:2", "policy_kwargs:dict(n_critics=2)", env="Walker-v0")
