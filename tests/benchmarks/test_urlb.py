@@ -113,11 +113,6 @@ def test_metras_robots_and_goals(call, short, tmp_path):
     (file,) = tmp_path.glob("hierarchical_evaluations/metra_*_ppo_*/evaluations.npz")
     assert np.load(file)["ep_lengths"].tolist() == [[8]], "8 choices of 25 steps"
 
-    assert "Wrote" in call("skill_paths", tmp_path, "--pretrain-steps", 304).out
-    kept = np.load(tmp_path / "paths_SkillAnt-v0.npz")
-    assert [kept[name].shape for name in kept.files] == [(48, 1, 201, 3)], "of continuous skills"
-    (tmp_path / "models" / "metra_SkillAnt-v0_laptop_0_304.zip").unlink()
-    assert "Wrote" in call("skill_paths", tmp_path, "--pretrain-steps", 304).out, "of the paths that were kept"
     text = call("report", tmp_path, "--output", tmp_path).out
     assert "## SkillAnt-v0" in text and "### AntMultiGoal" in text and (tmp_path / "goals.png").stat().st_size > 5000
 
@@ -135,7 +130,6 @@ def test_metras_robots_and_goals(call, short, tmp_path):
         ("urlb", ["--task-params", "n_skills:4"], "leave it out"),
         ("hierarchical", ["--controller", "dqn", "--methods", "scratch"], "pass --controller ppo"),
         ("hierarchical", ["--steps", 300, "--eval-freq", 30], "pass a multiple"),
-        ("skill_paths", [".", "--methods", "lsd"], "train it with urlb.py"),
     ],
 )
 def test_misuse_names_the_remedy_before_anything_is_learned(call, tmp_path, script, arguments, remedy):
