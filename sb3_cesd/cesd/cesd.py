@@ -227,6 +227,9 @@ class ConstrainedSkills(SkillDDPG):
                 self.intrinsic.is_constrained = self.is_constrained
                 # A captured graph would go on as before
                 self._update_runner.forget()
+            if self.policy.encoder is not None:
+                # Clusters dissolve when the features that they are made of change under the skills that keep to them
+                self.policy.encoder.is_frozen = self.is_constrained and self.intrinsic.constraint.start > 0
             # Skills explore with the shared value; heads learn to differ from it once the constraint has started
             for critic in (self.critic, self.critic_target):
                 critic.use_heads = self.is_constrained or not critic.shared_value

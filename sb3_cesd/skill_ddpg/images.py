@@ -68,6 +68,8 @@ class ImageEncoder(nn.Module):
     """
 
     optimizer: th.optim.Optimizer
+    #: Whether it has stopped learning, whatever ``learns_from`` is
+    is_frozen: bool = False
 
     @checked
     def __init__(
@@ -133,7 +135,7 @@ class SharedFeatures:
         self.batches = batches if encoder is None else [self._encode(encoder, each, each is batches[-1]) for each in batches]
 
     def _learns_from(self, loss: str) -> bool:
-        return self.encoder is None or self.encoder.learns_from in (loss, "both")
+        return self.encoder is None or (not self.encoder.is_frozen and self.encoder.learns_from in (loss, "both"))
 
     def _encode(self, encoder: ImageEncoder, samples: SkillReplayBufferSamples, trains_critic: bool) -> Any:
         encoded: dict[str, th.Tensor] = {}

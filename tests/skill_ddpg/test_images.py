@@ -87,7 +87,7 @@ def test_gradients_are_those_through_the_whole_graph(method, learns_from):
 @every_method
 def test_learns_predicts_saves_and_loads(method):
     """Weights, moments of the encoder's optimizer, and what follows from them."""
-    model = pixel_model(method, encoder_learns_from="both").learn(60)
+    model = pixel_model(method, encoder_learns_from="both", learning_starts=20).learn(60)
     assert model._n_updates > 0 and model.obs_dim == 50 and model.policy.encoder.optimizer.state
     loaded = method.load(saved(model), make_pictures(), device="cpu", buffer_size=100)
     assert not differences(model, loaded)
@@ -101,6 +101,16 @@ def test_learns_predicts_saves_and_loads(method):
     assert loaded.learn(50)._n_updates > 0 and differences(model, loaded)
     loaded.set_parameters(model.get_parameters())
     assert not differences(model, loaded)
+
+
+def test_the_encoder_stops_learning_when_the_constraint_starts():
+    model = pixel_model(CeSD, intrinsic_kwargs={"constraint_kwargs": {"start": 61}}).learn(60)
+    assert not model.is_constrained and model.policy.encoder.optimizer.state
+    before = encoder_weights(model)
+    model.learn(20, reset_num_timesteps=False)
+    assert model.is_constrained and same(encoder_weights(model), before)
+    always = pixel_model(CeSD, intrinsic_kwargs={"constraint_kwargs": {"start": 0.0}}).learn(60)
+    assert always.is_constrained and always.policy.encoder.optimizer.state, "there is no time before it"
 
 
 FLOAT = spaces.Box(0, 1, (3, 16, 16))
