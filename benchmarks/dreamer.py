@@ -3,7 +3,7 @@ Dreamers in a maze that they see in pictures: how far the world model foresees, 
 
     python benchmarks/dreamer.py --methods cesd_dreamer apt_dreamer --seeds 3
 
-Writes a row per measurement of a run to ``results/dreamer/METHOD.csv``.
+Writes a row per 4,000 steps of a run to ``METHOD.csv`` in the folder ``--output``.
 """
 
 import argparse
@@ -30,6 +30,9 @@ from sb3_cesd.registry import ALGORITHMS
 MAZE = {"layout": "square_a", "image_size": 32}
 #: Steps that the world model sees, steps that it then predicts, and number of predictions
 N_SEEN, N_FORESEEN, N_PREDICTIONS = 20, 15, 400
+RESULTS = Path(__file__).parent / "results" / "dreamer"
+#: Environment steps between two rows
+EVERY = 4000
 
 
 def find_points(pictures: th.Tensor, empty: th.Tensor) -> th.Tensor:
@@ -80,12 +83,12 @@ def foresee(model: SkillDreamer) -> dict[str, float]:
 class Rows(BaseCallback):
     """Writes rows of a run."""
 
-    def __init__(self, path: Path, run: dict[str, Any], every: int) -> None:
+    def __init__(self, path: Path, run: dict[str, Any]) -> None:
         super().__init__()
-        self.path, self.run, self.every, self.begin = path, run, every, time.process_time()
+        self.path, self.run, self.begin = path, run, time.process_time()
 
     def _on_step(self) -> bool:
-        if self.num_timesteps % self.every == 0:
+        if self.num_timesteps % EVERY == 0:
             with preserve_random_state():
                 self.write()
         return True
@@ -96,15 +99,13 @@ class Rows(BaseCallback):
         assert isinstance(model, SkillDreamer)
         env = MazeVecEnv(n_envs=N_ROLLOUTS * model.n_skills, **MAZE)  # type: ignore[arg-type]
         rollouts = play_places(model, env, n_rollouts=N_ROLLOUTS, n_steps=HORIZON, noise_std=ROLLOUT_NOISE)
-        accuracy = knn_accuracy(rollouts.states, rollouts.lengths)
-        values = {
-            "knn_accuracy": accuracy,
-            "policy_coverage": maze_coverage(rollouts.per_state()[0], env.layout),
-            **foresee(model),
+        coverage = maze_coverage(rollouts.per_state()[0], env.layout)
+        values = {"knn_accuracy": knn_accuracy(rollouts.states, rollouts.lengths), "policy_coverage": coverage}
+        row = {**self.run, "n_timesteps": self.num_timesteps, "n_updates": model._n_updates}
+        row |= {
+            "cpu_seconds": round(measuring - self.begin),
+            **{name: round(value, 4) for name, value in {**values, **foresee(model)}.items()},
         }
-        counts = {"n_timesteps": self.num_timesteps, "n_updates": model._n_updates}
-        row = {**self.run, **counts, "cpu_seconds": round(measuring - self.begin)}
-        row |= {name: round(value, 4) for name, value in values.items()}
         with self.path.open("a", newline="") as file:
             writer = csv.DictWriter(file, list(row))
             if file.tell() == 0:
@@ -117,10 +118,7 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=["cesd_dreamer", "apt_dreamer"], help="names of Dreamers")
-    parser.add_argument("--every", type=int, default=4000, help="environment steps between two rows")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent / "results" / "dreamer", help="folder of the rows"
-    )
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the rows")
     add_seeds(parser, default=1)
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
@@ -130,9 +128,8 @@ def main() -> None:
             settings = preset("laptop", "MazeSquareAPixels-v0", method)
             env = MazeVecEnv(n_envs=settings.n_envs, **MAZE)  # type: ignore[arg-type]
             model = ALGORITHMS[method](settings.policy, env, seed=seed, device="cpu", **settings)
-            model.learn(
-                settings.n_timesteps, Rows(args.output / f"{method}.csv", {"method": method, "seed": seed}, args.every)
-            )
+            rows = Rows(args.output / f"{method}.csv", {"method": method, "seed": seed})
+            model.learn(settings.n_timesteps, rows)
 
 
 if __name__ == "__main__":
