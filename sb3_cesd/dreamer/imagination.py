@@ -1,5 +1,7 @@
 """Rewards and returns of imagined steps."""
 
+from typing import Any
+
 import torch as th
 
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -50,6 +52,7 @@ def imagined_rewards(intrinsic: IntrinsicReward, samples: SkillReplayBufferSampl
     n = len(samples.skills)
     rewards = th.empty(n, device=samples.skills.device)
     for rows in th.randperm(n, device=rewards.device).chunk(-(-n // SUBSAMPLE)):
-        chosen = SkillReplayBufferSamples(*(None if each is None else each[rows] for each in samples))  # type: ignore[arg-type, index]
+        parts: Any = [None if each is None else each[rows] for each in samples]  # type: ignore[index]
+        chosen = SkillReplayBufferSamples(*parts)
         rewards[rows] = own_rewards(intrinsic.relabel(chosen), chosen.skills)
     return rewards
