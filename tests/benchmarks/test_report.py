@@ -72,7 +72,7 @@ def test_published_columns_give_the_published_aggregates():
     rows = published()
     scores = {method: (group.return_mean / group.expert_return).to_numpy()[None] for method, group in rows.groupby("method")}
     assert iqm(scores["CIC"]) == pytest.approx(0.753, abs=5e-4) and iqm(scores["CeSD"]) == pytest.approx(0.912, abs=5e-4)
-    assert len(expert_returns()) == 12 and {"WalkerRun-v0", "JacoReachTopLeft-v0"} < set(expert_returns())
+    assert len(expert_returns()) == 24 and {"WalkerRun-v0", "JacoReachTopLeftPixels-v0"} < set(expert_returns())
 
 
 def test_report_of_rl_zoo_and_of_the_benchmark(call, tmp_path):
