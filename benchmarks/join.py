@@ -17,6 +17,8 @@ from urlb_methods import OF_GOALS, OF_PRETRAINING, OF_TASK
 
 #: File -> columns that identify its runs
 NAMES = {"runs.csv": OF_TASK, "mine.csv": OF_MINE, "pretraining.csv": OF_PRETRAINING, "hierarchical.csv": OF_GOALS}
+#: Those that pictures add
+OF_PICTURES = ["observation", "encoder_learns_from", "shift"]
 
 
 def join(paths: list[Path]) -> pd.DataFrame:
@@ -30,7 +32,8 @@ def join(paths: list[Path]) -> pd.DataFrame:
     rows = read_rows(*paths)
     if rows.empty:
         return rows
-    names = OF_MAZE if "maze" in rows and paths[0].name == "runs.csv" else NAMES[paths[0].name]
+    names = list(OF_MAZE if "maze" in rows and paths[0].name == "runs.csv" else NAMES[paths[0].name])
+    names += [name for name in OF_PICTURES if name in rows]
     measures = rows.select_dtypes("number").columns.difference([*names, "seconds"])
     runs = pd.Series([" ".join(key) for key in keys_of(rows, names)], index=rows.index)
     several = (rows[measures].groupby(runs).nunique() > 1).any(axis=1)
