@@ -26,7 +26,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import preset, registry
 from sb3_cesd.common.arguments import merge
-from sb3_cesd.envs.mazes.layouts import LAYOUTS, MAZES, MazeLayout
+from sb3_cesd.envs.mazes.layouts import LAYOUTS, MAZES
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.registration import pixels_id
 from sb3_cesd.metrics import knn_accuracy, maze_coverage, play_places
@@ -46,16 +46,15 @@ MEASURES = {
 
 
 class Visited(BaseCallback):
-    """Bins of a maze (0.05) that training visits."""
+    """Positions that training visits."""
 
-    def __init__(self, layout: MazeLayout) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.layout, self.bins = layout, np.zeros(layout.n_free_bins, dtype=bool)
+        self.positions: list[np.ndarray] = []
 
     def _on_step(self) -> bool:
-        ends = [info["position"] for info in self.locals["infos"] if "position" in info]
-        positions = np.stack([*self.training_env.get_attr("position"), *ends])
-        self.bins[self.layout.bin_indices(positions[:, :2])] = True
+        self.positions += [info["position"] for info in self.locals["infos"] if "position" in info]
+        self.positions += self.training_env.get_attr("position")
         return True
 
 
@@ -73,7 +72,7 @@ def run_one(run: Row) -> Row:
     arguments["buffer_size"] = max(int(arguments["buffer_size"]), run["n_timesteps"])
     env = MazeVecEnv(n_envs=settings.n_envs, **gym.spec(env_id).kwargs)
     model = registry.METHODS[run["method"]](settings.policy, env, seed=run["seed"], device="cpu", **arguments)
-    visited, start = Visited(layout), time.perf_counter()
+    visited, start = Visited(), time.perf_counter()
     model.learn(run["n_timesteps"], visited, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
 
@@ -84,7 +83,7 @@ def run_one(run: Row) -> Row:
         "seconds": round(seconds, 1),
         "knn_accuracy": knn_accuracy(rollouts.states, rollouts.lengths),
         "policy_coverage": maze_coverage(rollouts.per_state()[0], layout),
-        "total_coverage": float(visited.bins.mean()),
+        "total_coverage": maze_coverage(np.stack(visited.positions)[:, :2], layout),
         "arguments": json.dumps({"n_envs": settings.n_envs, **arguments}),
     }
 
