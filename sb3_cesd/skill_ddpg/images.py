@@ -89,7 +89,7 @@ class ImageEncoder(nn.Module):
         self.strides = tuple(strides or ((2, 1, 1, 1) if min(height, width) >= LARGE_SIDE else (2, 2, 2)))
         layers: list[nn.Module] = []
         for stride in self.strides:
-            layers += [nn.Conv2d(channels, n_channels, 3, stride), nn.ReLU()]
+            layers += [nn.Conv2d(channels, n_channels, 3, stride), nn.ReLU(inplace=True)]
             channels, height, width = n_channels, (height - 3) // stride + 1, (width - 3) // stride + 1
         if min(height, width) < 1:
             raise ValueError(
