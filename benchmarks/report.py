@@ -38,7 +38,7 @@ from scores import (
 )
 
 from sb3_cesd import METHODS
-from sb3_cesd.metrics.tasks import tasks_of
+from sb3_cesd.metrics.goals import tasks_of
 
 #: Methods whose published returns are shown
 PUBLISHED = ("DDPG", "APT", "DIAYN", "CIC", "CeSD")

@@ -36,8 +36,8 @@ from sb3_cesd.metrics import (
     task_returns,
     zero_shot_goals,
 )
+from sb3_cesd.metrics.goals import score_best_skills
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN
-from sb3_cesd.metrics.tasks import score_best_skills
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 N_ROLLOUTS, N_STEPS = 8, 250

@@ -10,11 +10,7 @@ from sb3_cesd.skill_ddpg import SkillDDPG
 
 
 def find_methods() -> dict[str, type[SkillDDPG]]:
-    """
-    Find the methods: CeSD, and the algorithm of each module of :mod:`sb3_cesd.methods`.
-
-    :return: classes by their name in lower case
-    """
+    """Find CeSD and the algorithm of each module of :mod:`sb3_cesd.methods`, by the name of the class in lower case."""
     found: list[type[SkillDDPG]] = [CeSD]
     for module_info in pkgutil.iter_modules(methods.__path__):
         module = import_module(f"{methods.__name__}.{module_info.name}")

@@ -119,12 +119,7 @@ class CeSDReward(IntrinsicReward):
         return self.relabel(samples).rewards.squeeze(1)
 
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
-        """
-        Assign clusters and rewards to transitions; in training mode, also update the running statistics of distances.
-
-        :param samples: a batch with extrinsic n-step returns
-        :return: the same transitions with rewards, clusters, their features, actor skills and critic pairs
-        """
+        """Assign clusters and rewards to transitions; in training mode, also update the running statistics of distances."""
         skills = samples.skills  # S_pe, by the skill that collected each state
         with th.no_grad():
             # u, shape (batch_size, features_dim)
@@ -163,11 +158,7 @@ class CeSDReward(IntrinsicReward):
         )
 
     def update_clusters(self, samples: SkillReplayBufferSamples) -> None:
-        """
-        Update the prototypes by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it.
-
-        :param samples: the batch that was relabelled, with the features of its clusters
-        """
+        """Update the prototypes by swapped prediction (eq. 4), unless they are frozen; the encoder does not learn from it."""
         if not self.clusters_learn:
             for name in ("train/encoder_loss", "train/prototype_loss"):
                 self.logs.pop(name, None)

@@ -44,23 +44,11 @@ class ClusterConstraint:
         self.freeze_clusters = freeze_clusters
 
     def is_on(self, progress_remaining: float, num_timesteps: int) -> bool:
-        """
-        Return whether the constraint has started.
-
-        :param progress_remaining: from 1 (start of training) to 0 (end)
-        :param num_timesteps: environment steps of the training so far
-        """
+        """Return whether the constraint has started; the remaining progress falls from 1 to 0 in training."""
         return (1.0 - progress_remaining if self.start <= 1 else num_timesteps) >= self.start
 
     def __call__(self, clusters: th.Tensor, skills: th.Tensor, n_skills: int) -> th.Tensor:
-        """
-        Compute the constraint reward of each cluster.
-
-        :param clusters: cluster of each state, shape ``(batch_size,)``
-        :param skills: skill that collected each state, shape ``(batch_size,)``
-        :param n_skills: number of skills (and clusters)
-        :return: constraint reward of each cluster, float32, shape ``(n_skills,)``
-        """
+        """Compute the reward of each cluster, shape ``(n_skills,)``, given cluster and skill of states, ``(batch_size,)``."""
         counted = clusters if self.count == "released" else skills
         foreign = (clusters != skills).float()[:, None]  # (batch_size, 1)
         counts = (one_hot(counted, n_skills, th.float32) * foreign).sum(dim=0)
@@ -105,16 +93,7 @@ class CriticRelabelling:
         self.actor_probability = actor_probability
 
     def pairs(self, skills: th.Tensor, clusters: th.Tensor, entropy: th.Tensor, bonus: th.Tensor, n_skills: int) -> SkillPairs:
-        """
-        Choose the (transition, skill) pairs that the critic learns from.
-
-        :param skills: skill that collected each transition, shape ``(batch_size,)``
-        :param clusters: cluster of each transition, shape ``(batch_size,)``
-        :param entropy: entropy reward of each transition, shape ``(batch_size,)``
-        :param bonus: constraint reward of each transition for its own cluster, shape ``(batch_size,)``
-        :param n_skills: number of skills
-        :return: the critic's (transition, skill) pairs
-        """
+        """Choose the pairs that the critic learns from; ``bonus`` is the constraint reward, all of shape ``(batch_size,)``."""
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
         if self.critic in ("cluster", "paper"):
             return SkillPairs.one_per_transition(clusters, skills if self.critic == "cluster" else clusters, on_cluster)
@@ -138,14 +117,7 @@ class CriticRelabelling:
         return SkillPairs(rows, trained, trained, rewards, weights)
 
     def actor_skills(self, skills: th.Tensor, clusters: th.Tensor, n_skills: int) -> th.Tensor:
-        """
-        Choose the skills for which the actor is improved.
-
-        :param skills: skill that collected each transition, shape ``(batch_size,)``
-        :param clusters: cluster of each transition, shape ``(batch_size,)``
-        :param n_skills: number of skills
-        :return: skill for which the actor is improved, shape ``(batch_size,)``
-        """
+        """Choose the skill for which the actor is improved, all of shape ``(batch_size,)``."""
         if self.actor == "skill":
             return skills
         other = clusters if self.actor == "cluster" else th.randint_like(skills, n_skills)

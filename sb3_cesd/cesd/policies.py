@@ -87,12 +87,8 @@ class EnsembleCritic(SkillCritic):
 
     def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
         """
-        Evaluate every head on every transition, without a shared value: the reference that the routed form is measured and
-        tested against.
-
-        :param observations: observations without skills
-        :param actions: shape ``(batch_size, action_dim)``
-        :return: one tensor of shape ``(ensemble_size, batch_size, 1)`` for each of the ``n_critics``
+        Evaluate every head on every transition, ``n_critics`` tensors of shape ``(ensemble_size, batch_size, 1)``, without a
+        shared value: the reference that the routed form is measured and tested against.
         """
         assert not self.shared_value, "heads do not see the same hidden features"
         hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))

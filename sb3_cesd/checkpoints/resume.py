@@ -25,11 +25,7 @@ PREFIX, UNFINISHED = "steps_", ".unfinished_"
 
 @contextmanager
 def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
-    """
-    Write a checkpoint to a temporary folder, move it to its place once it is complete, and delete all but the newest ``keep``.
-
-    Whatever happens in between (an exception, a full disk, ``kill -9``), earlier checkpoints are untouched.
-    """
+    """Write a checkpoint to a temporary folder, move it to its place once complete, and keep the newest ``keep`` alone."""
     # What a killed process left behind
     for left in target.parent.glob(f"{UNFINISHED}*"):
         shutil.rmtree(left, ignore_errors=True)
@@ -124,10 +120,5 @@ def resume(
 
 
 def remaining_timesteps(model: SkillDDPG) -> int:
-    """
-    Return the number of environment steps that remain of a run.
-
-    :param model: a resumed model
-    :return: environment steps to the end of the run, at least 0
-    """
+    """Return the number of environment steps to the end of the run of a resumed model, at least 0."""
     return max(model._total_timesteps - model.num_timesteps, 0)

@@ -281,12 +281,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return self.gather(self.draw(batch_size))
 
     def as_states(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
-        """
-        Flatten the observations of a batch to state vectors, as intrinsic rewards take them; features of images are such.
-
-        :param replay_data: a batch of transitions
-        :return: the same, with observations of shape ``(batch_size, obs_dim)``
-        """
+        """Flatten the observations of a batch to states, shape ``(batch_size, obs_dim)``; features of images are such."""
         space = self.observation_space
         observations: dict[str, Any] = {
             name: to_states(value, space)
@@ -307,11 +302,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return relabelled._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)
 
     def prepare(self, env: VecNormalize | None = None) -> None:
-        """
-        Copy what was added since the last call to the device, before batches are gathered.
-
-        :param env: ``VecNormalize`` for the stored observations (and extrinsic rewards) of those batches
-        """
+        """Copy what was added since the last call to the device, before batches are gathered, normalised as by ``env``."""
         self._update_tensors()
         if env is not None and (self._last_normalization is None or self._last_normalization.env is not env):
             self._last_normalization = TensorNormalization(env, th.device(self.device))
@@ -337,23 +328,13 @@ class SkillReplayBuffer(NStepReplayBuffer):
         return type(self).sample is SkillReplayBuffer.sample
 
     def draw(self, batch_size: int) -> th.Tensor:
-        """
-        Draw transitions uniformly, after :meth:`prepare`.
-
-        :param batch_size: number of transitions
-        :return: their rows and environments, on the device, shape ``(2, batch_size)``
-        """
+        """Draw transitions uniformly, after :meth:`prepare`: rows and environments on the device, ``(2, batch_size)``."""
         rows = np.random.randint(0, self.size(), size=batch_size)
         envs = np.random.randint(0, self.n_envs, size=batch_size)
         return self._tensors.upload(np.stack([rows, envs]))
 
     def gather(self, drawn: th.Tensor) -> SkillReplayBufferSamples:
-        """
-        Gather the n-step transitions that start at the drawn ones, without the host.
-
-        :param drawn: rows and environments, shape ``(2, batch_size)``
-        :return: a batch with the extrinsic n-step returns
-        """
+        """Gather the n-step transitions that start at the drawn ones, with extrinsic returns, without the host."""
         rows, envs = drawn
         window = self._window_lengths(rows, envs)  # (batch_size,)
         last_rows = (rows + window - 1) % self.buffer_size

@@ -16,11 +16,7 @@ T = TypeVar("T")
 
 @contextmanager
 def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
-    """
-    Write a temporary file, and move it to its place once it is complete and on the disk.
-
-    Whatever happens meanwhile (an exception, a full disk, ``kill -9``), the file is the previous one or the new one.
-    """
+    """Write a temporary file, and move it to its place once it is complete: the previous file or the new one stays."""
     # Replace the file that a link points to, not the link
     path = Path(os.path.realpath(path))
     # Of this process, as others may write the same file

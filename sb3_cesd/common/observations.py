@@ -39,14 +39,7 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
 
 
 def skill_observation_space(observation_space: spaces.Space, skill_space: SkillSpace) -> spaces.Dict:
-    """
-    Add a skill to the observation space of an environment.
-
-    :param observation_space: a Box, or a Dict of Boxes
-    :param skill_space: space of the skills
-    :return: ``Dict(observation, skill)``; a Dict keeps its keys
-    :raises ValueError: if a skill can't be added to it
-    """
+    """Add a skill to a Box or a Dict of Boxes: ``Dict(observation, skill)``; a Dict keeps its keys."""
     plain = check_plain_space(observation_space)
     entries = dict(plain.spaces) if isinstance(plain, spaces.Dict) else {OBSERVATION: plain}
     return spaces.Dict({**entries, SKILL: skill_space.box})
@@ -117,13 +110,7 @@ def joined(observations: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def moving_averages(paths: np.ndarray, window: int) -> np.ndarray:
-    """
-    Average observations over the last steps, as the replay buffer does over its episodes.
-
-    :param paths: observations in the order of time, each path from the start of an episode, shape ``(..., n_states, d)``
-    :param window: number of observations to average, fewer at the start
-    :return: means of up to ``window`` observations, ending with the one at the same index, same shape, float32
-    """
+    """Average paths, ``(..., n_states, d)``, over up to ``window`` states that end with each, as the replay buffer does."""
     if window == 1:
         return paths
     sums = np.cumsum(paths, axis=-2, dtype=np.float64)

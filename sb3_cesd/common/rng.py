@@ -30,11 +30,7 @@ def seed_to_go_on(seed: int, num_timesteps: int) -> int:
 
 
 def unit_noise(correlation: float, action_dim: int, n_envs: int) -> OrnsteinUhlenbeckActionNoise:
-    """
-    Make correlated Gaussian noise of standard deviation 1: an Ornstein-Uhlenbeck process with time step 1, which starts at 0.
-
-    A call returns noise of shape ``(n_envs, action_dim)``. Setting a row of ``noise_prev`` to 0 restarts that row.
-    """
+    """Make Ornstein-Uhlenbeck noise of standard deviation 1. It starts at 0, as a row of ``noise_prev`` that is set to 0."""
     shape = (n_envs, action_dim)
     sigma = np.full(shape, np.sqrt(1 - correlation**2))
     return OrnsteinUhlenbeckActionNoise(np.zeros(shape), sigma, theta=1 - correlation, dt=1.0, dtype=np.float64)

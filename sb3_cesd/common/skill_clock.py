@@ -42,12 +42,7 @@ class SkillTurns:
         return self.n_done >= self.n_timesteps
 
     def skills(self, n_envs: int) -> np.ndarray:
-        """
-        Get the skills that act now.
-
-        :param n_envs: number of parallel environments, which begin with different skills
-        :return: index of the skill in each environment, shape ``(n_envs,)``
-        """
+        """Get the index of the skill that acts in each environment, shape ``(n_envs,)``; they begin with different ones."""
         return (np.arange(n_envs) + self.n_done * self.n_skills // self.n_timesteps) % self.n_skills
 
     def add(self, rewards: np.ndarray) -> None:
@@ -136,12 +131,7 @@ class SkillClock:
         self._follow()
 
     def tick(self, dones: np.ndarray, rewards: np.ndarray) -> None:
-        """
-        Count one step, and draw a new skill where the episode ended or the old skill has had its time.
-
-        :param dones: shape ``(n_envs,)``
-        :param rewards: rewards of the environments, shape ``(n_envs,)``
-        """
+        """Count one step, and draw a new skill where the episode ended or the old skill has had its time."""
         self._ages += 1
         self._draw(dones if self.duration is None else dones | (self._ages >= self.duration))
         if self.turns is not None and not self.turns.over:

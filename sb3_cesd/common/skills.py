@@ -79,13 +79,7 @@ class SkillSpace(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """
-        Draw skills.
-
-        :param n: number of skills
-        :param rng: random number generator
-        :return: their vectors, shape ``(n, dim)``, float32
-        """
+        """Draw n skills with NumPy's generator: their vectors, shape ``(n, dim)``, float32."""
 
     @abstractmethod
     def draw_tensor(self, n: int, device: th.device) -> th.Tensor:
@@ -132,43 +126,25 @@ class SkillSpace(ABC):
             raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
 
     def decode(self, vectors: ArrayOrTensor) -> ArrayOrTensor:
-        """
-        Convert vectors to skills as stored in the replay buffer.
-
-        :param vectors: shape ``(..., dim)``
-        :return: indices of discrete skills, shape ``(...)``; otherwise the vectors
-        """
+        """Convert vectors, ``(..., dim)``, to skills as stored in the replay buffer: indices, or the vectors themselves."""
         return vectors
 
     def embed(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
-        """
-        Convert skills as stored in the replay buffer to vectors.
-
-        :param skills: indices of discrete skills, shape ``(n,)``; otherwise vectors, shape ``(n, dim)``
-        :param dtype: dtype of the result
-        :return: vectors, shape ``(n, dim)``
-        """
+        """Convert n skills as stored in the replay buffer to vectors, shape ``(n, dim)``."""
         return skills.to(dtype)
 
     def directions(self, skills: th.Tensor, dtype: th.dtype = th.float32) -> th.Tensor:
         """
-        Compute the directions that skills stand for in a space of ``dim`` features.
-
-        :param skills: as in :meth:`embed`
-        :param dtype: dtype of the result
-        :return: the vectors of the skills; for discrete ones, centred as in METRA, ``(one_hot - 1 / n) n / (n - 1)``, shape
-            ``(n, dim)``
+        Compute the directions that skills, as in :meth:`embed`, stand for in a space of ``dim`` features: their vectors, and
+        ``(one_hot - 1 / n) n / (n - 1)`` for discrete ones, as in METRA, shape ``(n, dim)``.
         """
         return self.embed(skills, dtype)
 
     @abstractmethod
     def along(self, vectors: th.Tensor) -> th.Tensor:
         """
-        Find the skills whose directions are closest to given ones.
-
-        :param vectors: directions in a space of ``dim`` features, of any length, shape ``(n, dim)``; a zero vector, which has
-            no direction, gives skill 0 (in a cube, the zero vector)
-        :return: skills as stored in the replay buffer: indices, shape ``(n,)``, or vectors, shape ``(n, dim)``
+        Find the skills, as stored in the replay buffer, whose directions are closest to given ones, shape ``(n, dim)``, of any
+        length. A zero vector, which has no direction, gives skill 0 (in a cube, the zero vector).
         """
 
     def __repr__(self) -> str:

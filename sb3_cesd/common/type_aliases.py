@@ -37,15 +37,10 @@ class SkillPairs(NamedTuple):
     @classmethod
     def for_all_heads(cls, n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
         """
-        Train all heads on every transition, with the actions of the skill that learns the task (CeSD's released code).
+        Train all heads on every transition, with the actions of the skills that learn the task.
 
-        Head i is paired with skill i, except that the head of the skill that learns the task is paired with that skill, as
-        skills are also an input of the trunk.
-
-        :param n_heads: number of heads
-        :param skills: the skill that learns the task, for each transition, shape ``(batch_size,)``
-        :param rewards: shape ``(batch_size, 1)``
-        :return: ``n_heads * batch_size`` pairs
+        As in CeSD's released code, head i is paired with skill i, but that of the skill that learns the task with this skill,
+        as skills are also an input of the trunk.
         """
         if n_heads == 1:
             return cls.one_per_transition(skills, skills, rewards)

@@ -73,11 +73,7 @@ class VecSkillObservation(VecEnvWrapper):
         return self.clock.skills.copy()
 
     def set_skill(self, skill: SkillName | None) -> None:
-        """
-        Follow one skill from the next observation on.
-
-        :param skill: index or vector of the skill, or ``None`` to draw skills again
-        """
+        """Follow a skill, its index or vector, from the next observation on; ``None`` draws skills again."""
         self.clock.set_skill(skill)
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]

@@ -234,15 +234,6 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def make_encoder(argument: str, name: str, kwargs: Mapping[str, Any] | None, *sizes: Any) -> Encoder:
-    """
-    Make an encoder by its name.
-
-    :param argument: name of the argument that chose it, for messages
-    :param name: a key of :data:`ENCODERS`
-    :param kwargs: arguments of the encoder
-    :param sizes: ``obs_dim``, ``action_dim`` and ``skill_space``
-    :return: the encoder
-    :raises ValueError: if there is no such encoder or argument
-    """
+    """Make an encoder by its name in :data:`ENCODERS`, from the argument that holds it, and that with its arguments."""
     check_value(argument, name, tuple(ENCODERS))
     return build(f"{argument}_kwargs", ENCODERS[name], kwargs, *sizes)

@@ -11,16 +11,14 @@ from sb3_cesd.common.torch_layers import one_hot
 
 def nearest_distances(features: th.Tensor, same_group: th.Tensor | None, k: int) -> th.Tensor:
     """
-    Compute the distances to the k nearest members of the same group, including each state itself.
+    Compute the distances of states, ``(batch_size, features_dim)``, to the k nearest of the same group, including themselves.
 
     Matrix products find neighbours many times faster than differences do, but are inexact near distance zero. They therefore
     only select 2k candidates, whose distances are then computed from differences. If more states than that lie within some
     1e-4 of the spread of all features, one of them may be taken for the k-th nearest.
 
-    :param features: shape ``(batch_size, features_dim)``
-    :param same_group: which states are in the same group, bool, shape ``(batch_size, batch_size)``; ``None`` if all are
-    :param k: number of neighbours, at most ``batch_size``
-    :return: distances in ascending order, infinite where a group has fewer members, shape ``(batch_size, k)``
+    :param same_group: bool, shape ``(batch_size, batch_size)``; ``None`` if all are
+    :return: in ascending order, infinite where a group has fewer members, shape ``(batch_size, k)``
     """
     # Rounding grows with the distance from the origin
     centered = features - features.mean(dim=0)

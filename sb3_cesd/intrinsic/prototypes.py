@@ -83,11 +83,8 @@ class Prototypes(nn.Module):
 
     def loss(self, predicted_scores: th.Tensor, target_scores: th.Tensor) -> th.Tensor:
         """
-        Compute the cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (eq. 4).
-
-        :param predicted_scores: scores of the state predicted from, with gradient, shape ``(batch_size, n_prototypes)``
-        :param target_scores: scores of the state to predict, shape ``(batch_size, n_prototypes)``
-        :return: scalar
+        Compute the cross-entropy between the Sinkhorn-Knopp assignment of one state and the softmax of another (eq. 4), given
+        the scores of both, shape ``(batch_size, n_prototypes)``; the gradient is that of the predicted ones.
         """
         targets = sinkhorn_knopp(target_scores.detach(), self.sinkhorn_temperature, self.sinkhorn_iterations)
         log_probabilities = (predicted_scores / self.temperature).log_softmax(dim=1)

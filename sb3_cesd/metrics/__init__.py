@@ -1,7 +1,14 @@
 """Metrics of recorded states: how well skills cover an environment, and how distinguishable they are."""
 
 from sb3_cesd.metrics.environments import env_positions, make_env_like_training, make_play_env
-from sb3_cesd.metrics.goals import GoalResults, draw_goals, policy_coverage, zero_shot_goals
+from sb3_cesd.metrics.goals import (
+    GoalResults,
+    best_skill_scores,
+    draw_goals,
+    policy_coverage,
+    task_returns,
+    zero_shot_goals,
+)
 from sb3_cesd.metrics.measures import (
     TrainingCoverage,
     knn_accuracy,
@@ -12,7 +19,6 @@ from sb3_cesd.metrics.measures import (
 )
 from sb3_cesd.metrics.rollouts import SkillRollouts, collect_rollouts, play_paths, play_places
 from sb3_cesd.metrics.summary import SkillMotion, measure_motion, play_and_measure, play_and_score, skill_metrics, skill_score
-from sb3_cesd.metrics.tasks import best_skill_scores, task_returns
 
 __all__ = [
     "GoalResults",

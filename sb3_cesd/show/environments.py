@@ -138,11 +138,7 @@ def load_model(path: Path) -> SkillDDPG | ExportedPolicy:
 
 
 def read_run(path: Path) -> tuple[Path | None, dict[str, Any]]:
-    """
-    Find the folder of ``config.yml`` of a run of RL Zoo, and the arguments of its command, as ``enjoy`` does.
-
-    ``None`` and nothing outside of a run, and for an exported policy, which must not run code.
-    """
+    """Find the folder of ``config.yml`` of a run of RL Zoo, and its arguments; neither for an exported policy."""
     folder, *_, above = path.resolve().parents[:3]
     folder = above if path.resolve().parents[1].name == "checkpoints" else folder
     configs = [] if path.suffix == SUFFIX else sorted(folder.glob("*/config.yml"))
@@ -153,11 +149,7 @@ def read_run(path: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def envs_of_run(path: Path, model: Any, env_id: str | None = None, vec_normalize: Path | None = None) -> PlayEnvs:
-    """
-    Prepare environments as those a saved model was trained in, with wrappers and statistics, by RL Zoo's own functions.
-
-    ``None`` stands for the environment of the run or of the file, and for the statistics beside the model or of the run.
-    """
+    """Prepare environments as those a saved model was trained in, by RL Zoo's functions; ``None`` for those of the run."""
     beside = path.parent / STATISTICS
     if vec_normalize is None and getattr(model, "trained_normalized", False) and beside.is_file():
         vec_normalize = beside

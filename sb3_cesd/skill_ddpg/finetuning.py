@@ -25,8 +25,7 @@ from sb3_cesd.common.vec_normalize import (
     normalizes_observations,
     takes_plain_observations,
 )
-from sb3_cesd.skill_ddpg.arguments import check_changes, constructor_arguments
-from sb3_cesd.skill_ddpg.checks import check_env_spaces
+from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, constructor_arguments
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 

@@ -94,12 +94,7 @@ class SkillActor(BasePolicy):
         return self.outputs(observations, skills).tanh()
 
     def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor | None]:
-        """
-        Sample actions of skills; for the arguments see :meth:`act`.
-
-        :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)``; here ``None``, as the
-            policy is deterministic
-        """
+        """Sample actions of skills and their log-density, shape ``(n, 1)``: here ``None``, as nothing is random."""
         return self.act(observations, skills), None
 
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
@@ -191,13 +186,7 @@ class SkillCritic(BaseModel):
         return self.outputs(select(observations, rows), select(actions, rows), skills)
 
     def forward(self, obs: dict[str, th.Tensor], actions: th.Tensor) -> tuple[th.Tensor, ...]:
-        """
-        Compute the Q-values of the skills in the observations, as TD3's critic does.
-
-        :param obs: observations with skills
-        :param actions: scaled to [-1, 1], shape ``(n, action_dim)``
-        :return: one tensor of shape ``(n, 1)`` per critic
-        """
+        """Compute the Q-values of the skills in the observations, one tensor of shape ``(n, 1)`` per critic, as in TD3."""
         observations, skills = _split(obs, self.skill_space)
         return tuple(self.q_values(observations, actions, skills))
 
@@ -273,13 +262,7 @@ class StochasticSkillActor(SkillActor):
         return self.outputs(observations, skills).chunk(2, dim=1)[0].tanh()
 
     def sample(self, observations: TensorObservation, skills: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """
-        Sample actions of skills, with the reparametrisation trick.
-
-        :param observations: observations without skills
-        :param skills: indices, shape ``(n,)``, or vectors, shape ``(n, skill_dim)``
-        :return: actions in [-1, 1], shape ``(n, action_dim)``, and their log-density, shape ``(n, 1)``
-        """
+        """Sample actions of skills and their log-density, with the reparametrisation trick."""
         means, log_stds = self.outputs(observations, skills).chunk(2, dim=1)
         log_stds = log_stds.clamp(LOG_STD_MIN, LOG_STD_MAX)
         noise = th.randn_like(means)

@@ -213,11 +213,7 @@ class SkillPolicy(BasePolicy):
         self.training = mode
 
     def set_skill(self, skill: SkillName | None) -> None:
-        """
-        Fix the skill to follow for observations without one.
-
-        :param skill: index or vector of the skill, or ``None`` to go through all of them
-        """
+        """Fix the skill to follow for observations without one: its index or vector; ``None`` goes through all of them."""
         self.skill = None if skill is None else self.skill_space.name_of(skill)
 
     def predict(
@@ -255,14 +251,7 @@ class SkillPolicy(BasePolicy):
         return super().predict(observation, state, episode_start, deterministic)
 
     def batch_shape(self, observation: Observation, what: str = "observation") -> tuple[int, ...]:
-        """
-        Get the batch shape of observations.
-
-        :param observation: one or several observations, with or without a skill
-        :param what: name of the argument, for messages
-        :return: ``()`` for a single observation, else ``(n_envs,)``
-        :raises ValueError: if it is of another shape than the model takes
-        """
+        """Get ``()`` for a single observation and ``(n_envs,)`` for several; ``what`` names the argument in messages."""
         entries = entries_of(observation)
         known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore
         if entries.keys() != known.keys():

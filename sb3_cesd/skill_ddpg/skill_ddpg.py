@@ -55,8 +55,7 @@ from sb3_cesd.common.vec_env import (
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
-from sb3_cesd.skill_ddpg.arguments import check_changes, with_defaults
-from sb3_cesd.skill_ddpg.checks import TrainingDiverged
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged, check_changes, with_defaults
 from sb3_cesd.skill_ddpg.images import SharedFeatures
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import CnnPolicy, MlpPolicy, SkillPolicy
@@ -1084,12 +1083,5 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:
-        """
-        Convert sampled hyperparameters to arguments of the constructor.
-
-        A study adds the other entries of the yml file, also those within ``policy_kwargs`` and ``intrinsic_kwargs``.
-
-        :param drawn: what the study has sampled, by name
-        :return: arguments of the constructor
-        """
+        """Convert what a study has sampled to arguments of the constructor; those of the yml file are added later."""
         return nest(drawn, BACKBONE) | nest(drawn, cls.search_space)

@@ -23,11 +23,10 @@ NOISE = 0.2
 
 def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.ndarray | None:
     """
-    Collect states that skills have visited recently.
+    Collect states that skills have visited recently, shape ``(n_skills, n, obs_dim)``.
 
-    None are kept if skills change within an episode: the states that a skill then visits depend on where the previous one
-    left off, and are not those it reaches in a whole episode. Nor are those of continuous skills, or of few transitions.
-    Otherwise, their shape is ``(n_skills, n, obs_dim)``.
+    ``None`` if skills change within an episode, as the states of a skill then depend on where the previous one left off, for
+    continuous skills, and for few transitions.
     """
     if not buffer.skill_space.discrete or skill_duration is not None:
         return None

@@ -16,11 +16,7 @@ EXTENDED = ("rl_zoo3.utils", "rl_zoo3.exp_manager")
 
 
 def extend(module: Any) -> None:
-    """
-    Add the methods to a module of RL Zoo. Calling this again is harmless.
-
-    :param module: a module after its import; one that needs no extension is left alone
-    """
+    """Add the methods to a module of RL Zoo, if it is one that needs them. Calling this again is harmless."""
     # Imported here, as Optuna and more come with them, which presets do not need
     if module.__name__ == "rl_zoo3.utils":
         import_module("sb3_cesd.zoo.patches").add_methods(module)

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections import OrderedDict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,29 @@ from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
 from sb3_cesd.registry import ALGORITHMS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.arguments import parts_of_model
+from sb3_cesd.skill_ddpg.checks import parts_of_model
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import TASK_ARGUMENTS
-from sb3_cesd.zoo.entries import NESTED, find_conf_file, with_params
-from sb3_cesd.zoo.tuning import SearchSpace
+from sb3_cesd.zoo.tuning import NESTED, SearchSpace, with_params
 
 Params = dict[str, Any]
 #: Batch size up to which one thread of a CPU is fastest
 SMALL_BATCH = 512
 #: User attribute of a study: what its trials train
 STUDY_OF = "study_of"
+
+
+def find_conf_file(conf_file: str) -> str:
+    """Find what RL Zoo is to read for ``--conf-file``: a file or module of the user, or one of ours by its name."""
+    ours = {path.stem: path for path in sorted(hyperparams_folder().glob("*.yml"))}
+    name, package = conf_file.removesuffix(".yml"), conf_file.partition(".")[0]
+    if Path(conf_file).is_file():
+        return conf_file
+    if name in ours:
+        return str(ours[name])
+    if not conf_file.endswith((".yml", ".yaml", ".py")) and package and find_spec(package) is not None:
+        return conf_file
+    raise ValueError(f"There is no {conf_file}: pass --conf-file the path of a file, or one of {', '.join(ours)}.")
 
 
 class SkillTrialEvalCallback(TrialEvalCallback, SkillEvalCallback):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Search spaces of studies: what the settings leave open, and nothing much larger than the entry of the yml file."""
+"""How ``-params`` and studies change entries of yml files; studies search what these leave open, and nothing much larger."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -8,14 +8,13 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.utils import ConstantSchedule
 
-from sb3_cesd.common.arguments import build
+from sb3_cesd.common.arguments import build, merge
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.dreamer import SkillDreamer
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import BACKBONE, NET_ARCHS, TASK_ARGUMENTS, Interval, Params, draw, nest
-from sb3_cesd.zoo.entries import NESTED, replaced_encoders, with_params
 
 #: Names that lead to an argument
 Path = tuple[str, ...]
@@ -27,6 +26,10 @@ GROWTH = 2
 #: Arguments that neither a stochastic policy uses nor one with ``action_noise``
 NOISE = ("exploration_noise", "noise_correlation")
 MISSING = object()
+#: Arguments whose entries ``-params`` and studies change one by one
+NESTED = ("policy_kwargs", "intrinsic_kwargs", "replay_buffer_kwargs")
+#: Encoders, each with arguments of its own
+ENCODERS = ("encoder", "distance_encoder")
 
 
 class SearchSpace:
@@ -156,11 +159,10 @@ def width(net_arch: Any) -> int:
 
 def value_of(method: type[SkillDDPG], entry: Params, reward: IntrinsicReward | None, path: Path) -> Any:
     """
-    Find the value of an argument in the entry, or its default.
+    Find the value of an argument in the entry, or its default; ``MISSING`` if there is none.
 
-    Methods have their own published values for shared parts of the reward, so an argument of a part is looked up in the part
-    itself: that of ``entropy_kwargs`` in an attribute of the reward whose name begins with ``entropy``. ``MISSING`` if there
-    is none.
+    That of a part of the reward is looked up in the part, as methods have their own: ``entropy_kwargs`` in an attribute whose
+    name begins with ``entropy``.
     """
     value, (*groups, name) = look_up(entry, path), path
     if isinstance(value, np.generic):
@@ -181,3 +183,26 @@ def build_reward(method: type[SkillDDPG], entry: Params) -> IntrinsicReward:
     with preserve_random_state(), th.device("meta"):
         skill_space = make_skill_space(skill_type, 2, skill_dim)
         return build("intrinsic_kwargs", method.reward_class, entry.get("intrinsic_kwargs"), 1, 1, skill_space)
+
+
+def with_params(method: Any, entry: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Change arguments of an entry, those in ``policy_kwargs`` and other dictionaries one by one. With another encoder, the
+    entry's arguments of its encoder are left out.
+    """
+    changed = {**entry, **params}
+    for name in NESTED:
+        kept, given = entry.get(name), params.get(name)
+        if isinstance(kept, Mapping) and isinstance(given, Mapping):
+            replaced = replaced_encoders(method, kept, given) if name == "intrinsic_kwargs" else ()
+            kept = {key: value for key, value in kept.items() if key.removesuffix("_kwargs") not in replaced}
+            changed[name] = merge(kept, given)
+    return changed
+
+
+def replaced_encoders(method: Any, kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """List the encoders among arguments of a reward that others replace."""
+    known = inspect.signature(method.reward_class).parameters
+    return [
+        name for name in ENCODERS if name in known and name in given and given[name] != kept.get(name, known[name].default)
+    ]

@@ -23,10 +23,9 @@ from sb3_cesd.metrics import (
     zero_shot_goals,
 )
 from sb3_cesd.metrics.environments import normalize, unnormalize
-from sb3_cesd.metrics.goals import GoalResults, trajectory_skills
+from sb3_cesd.metrics.goals import EXPERT_RETURNS, GoalResults, held_out_best, tasks_of, trajectory_skills
 from sb3_cesd.metrics.rollouts import RandomActions
 from sb3_cesd.metrics.summary import mean_speeds, skill_motion
-from sb3_cesd.metrics.tasks import EXPERT_RETURNS, held_out_best, tasks_of
 
 
 class ByHand:

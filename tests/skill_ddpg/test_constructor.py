@@ -10,7 +10,7 @@ from tuning import saved
 
 from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG, show_skills
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.skill_ddpg.arguments import OF_THE_RUN, constructor_arguments
+from sb3_cesd.skill_ddpg.checks import OF_THE_RUN, constructor_arguments
 
 
 class OneStep(DIAYN):

@@ -16,9 +16,8 @@ from sb3_cesd.intrinsic.particle_entropy import ParticleEntropy
 from sb3_cesd.intrinsic.prototypes import Prototypes
 from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
-from sb3_cesd.zoo.entries import find_conf_file, with_params
-from sb3_cesd.zoo.manager import SkillExperimentManager
-from sb3_cesd.zoo.tuning import build_reward, leaves, value_of
+from sb3_cesd.zoo.manager import SkillExperimentManager, find_conf_file
+from sb3_cesd.zoo.tuning import build_reward, leaves, value_of, with_params
 
 FILES = {path.stem: path for path in sorted(hyperparams_folder().glob("*.yml")) if not path.stem.endswith("_dreamer")}
 DOMAINS = ("Walker", "Quadruped", "Jaco")

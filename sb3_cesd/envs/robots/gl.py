@@ -25,10 +25,8 @@ MAX_DEVICES = 10
 
 def choose_gl_backend() -> None:
     """
-    Make a machine without a display render off screen. Call it before importing MuJoCo or dm_control.
-
-    It sets ``MUJOCO_GL`` to ``egl`` if EGL works and to ``off`` otherwise; without it, both libraries look for a display and
-    warn. It changes nothing if ``MUJOCO_GL`` is set, if there is a display, or on systems other than Linux.
+    Make a machine without a display render off screen, before MuJoCo or dm_control is imported: ``MUJOCO_GL`` becomes ``egl``
+    if EGL works, else ``off``. Without it, both look for a display and warn. If it is set, or there is a display, it stays.
     """
     load_triton()  # before the backend is imported, even if MUJOCO_GL is set
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
