@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd.common.arguments import Range, check_value
+from sb3_cesd.common.arguments import check_value
 from sb3_cesd.common.files import AnyPath, installed_versions, with_suffix, written_whole
 from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
@@ -39,8 +39,6 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
 }
 #: Attributes of the model in a file
 OF_MODEL = ("skill_type", "n_skills", "skill_dim", "skill", "skill_duration", "reward", "num_timesteps", "exploration_noise")
-#: Numbers in a file
-NUMBERS = ("skill_duration", "num_timesteps", "exploration_noise", "clip_obs", "epsilon")
 #: Methods that determine the action: a policy that overrides one of them can't be exported
 OF_PREDICTION = ("predict", "_predict", "make_actor", "make_plain_features_extractor", "obs_to_tensor", "unscale_action")
 
@@ -226,26 +224,16 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
 def _build(description: Mapping[str, Any], tensors: Mapping[str, th.Tensor]) -> ExportedPolicy:
     skill_type, n_skills, skill_dim = (description[name] for name in ("skill_type", "n_skills", "skill_dim"))
     actor = {name.removeprefix("actor."): value for name, value in tensors.items() if name.startswith("actor.")}
-    dim = n_skills if skill_type == "discrete" else skill_dim
-    if dim > actor["mu.0.weight"].shape[1] or n_skills * dim > 2**24:
-        raise ValueError("its skills are larger than its networks, or more than can be held")
-    sizes = [len(value) for name, value in actor.items() if name.startswith("mu.") and value.ndim == 2]
-    if sorted([*description["net_arch"], len(tensors["action_space.low"].flatten())]) != sorted(sizes):
-        raise ValueError("its networks have other sizes than its tensors")
     numbers = {name: value for name, value in tensors.items() if not name.startswith("observation_space.")}
     if any(not_finite(numbers, "")) or any(name.startswith("var.") and (value < 0).any() for name, value in numbers.items()):
         raise ValueError("a weight, a statistic or a bound of actions is not finite, or a variance negative")
     check_value("reward", description["reward"], ("intrinsic", "extrinsic"))
-    for name in NUMBERS:
-        check_value(name, description[name], Range(0, 2**63), or_none=True)
-    if not description["algorithm"].isidentifier() or len(description["algorithm"]) > 99:
-        raise ValueError("its algorithm has no name of a class")
     plain = _space_from_json("observation_space", description["observation_space"], tensors)
     space = skill_observation_space(plain, make_skill_space(skill_type, n_skills, skill_dim))
     action_space = _space_from_json("action_space", description["action_space"], tensors)
     names = [name.removeprefix("mean.") for name in tensors if name.startswith("mean.")]
     statistics = {name: (tensors[f"mean.{name}"].numpy(), tensors[f"var.{name}"].numpy()) for name in names}
-    # Nothing is allocated before the sizes in the description have been compared with those of the tensors
+    # Sizes in the description are compared with those of the tensors before networks take memory
     with th.device("meta"):
         policy = ExportedPolicy(space, action_space, description, statistics)  # type: ignore[arg-type]
     policy.actor.load_state_dict(actor, strict=True, assign=True)

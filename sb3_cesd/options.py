@@ -52,8 +52,6 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         vec_normalize: VecNormalize | None = None,
     ) -> None:
         super().__init__(env)
-        if not isinstance(model, SkillDDPG | ExportedPolicy):
-            raise ValueError(f"{model!r} is not a model: pass that of CeSD.load (or of its method), or of import_policy.")
         if model.reward == "extrinsic":
             raise ValueError(
                 "The model learned a task with one skill alone, so there are no skills to choose from: pass the pre-trained "

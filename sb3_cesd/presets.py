@@ -1,6 +1,5 @@
 """Settings of RL Zoo's yml files for models created in Python."""
 
-import inspect
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,9 +74,5 @@ def preset(
     entries = yaml.safe_load(files[name].read_text(encoding="utf-8"))
     entry = entries.get(env_id.removeprefix("sb3_cesd:"), entries["default"])
     result = Preset({}, **{key: entry.pop(key) for key in OF_RL_ZOO if key in entry})
-    algorithm = ALGORITHMS.get(name) or ALGORITHMS[name.partition("_")[0]]
-    unknown = entry.keys() - inspect.signature(algorithm).parameters
-    if unknown:
-        raise ValueError(f"{files[name].name} sets {', '.join(sorted(unknown))}, which only RL Zoo knows: train with RL Zoo.")
     result.update(entry)
     return result

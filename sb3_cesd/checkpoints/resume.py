@@ -1,6 +1,5 @@
 import os
 import shutil
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,13 +37,9 @@ def new_checkpoint(target: Path, keep: int) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     for old in checkpoints_in(target.parent)[:-keep]:
-        left = old.with_name(UNFINISHED + old.name)
-        try:
-            # Renamed first, so that an incomplete checkpoint is never found
-            os.replace(old, left)
-            shutil.rmtree(left)
-        except OSError as error:
-            warnings.warn(f"An old checkpoint could not be deleted ({error}): training goes on, delete {left} yourself.")
+        # Renamed first, so that an incomplete checkpoint is never found
+        left = old.rename(old.with_name(UNFINISHED + old.name))
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def checkpoint_name(num_timesteps: int) -> str:

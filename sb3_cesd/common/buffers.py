@@ -292,11 +292,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
 
     def relabel(self, replay_data: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         """
-        Replace the rewards of a batch by those of the reward module, as HER's buffer does with its environment, and choose the
-        (transition, skill) pairs that learn from them. Stored rewards stay those of the environment.
-
-        :param replay_data: a batch that was sampled, with extrinsic n-step returns
-        :return: the same transitions with rewards, pairs and the skills of the actor
+        Replace the rewards of a sampled batch by those of the reward module, as HER's buffer does with its environment, and
+        choose the (transition, skill) pairs that learn from them. Stored rewards stay those of the environment.
         """
         relabelled = self.reward_module.relabel(self.as_states(replay_data))
         return relabelled._replace(observations=replay_data.observations, next_observations=replay_data.next_observations)

@@ -260,15 +260,7 @@ class CubeSkills(SkillSpace):
 
 
 def make_skill_space(name: str, n_skills: int, dim: int | None = None) -> SkillSpace:
-    """
-    Make the space of the skills of an algorithm.
-
-    :param name: ``"discrete"``; ``"sphere"``, ``"cube"`` ([-1, 1]) or ``"unit_cube"`` ([0, 1])
-    :param n_skills: number of skills; for a continuous space, of those that an index stands for
-    :param dim: size of the vector of a continuous skill
-    :return: the space
-    :raises ValueError: if there is no such space, or the size is missing
-    """
+    """Make a space of skills by its name in ``SKILL_TYPES``; ``dim`` is the size of the vector of a continuous skill."""
     check_value("skill_type", name, SKILL_TYPES)
     if name == "discrete":
         return DiscreteSkills(n_skills)

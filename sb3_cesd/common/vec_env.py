@@ -130,9 +130,8 @@ def add_skill_observation(
 
 def as_arrays(observations: Any, rewards: Any, dones: Any, infos: Any) -> tuple[dict, np.ndarray, np.ndarray, list[dict]]:
     """
-    Convert what a step of environments returned, whatever its types, to arrays of known types, and copy its infos.
-
-    :return: entries of the observations without the skill, rewards, float32, dones, bool, shape ``(n_envs,)``, and infos
+    Convert what a step of environments returned, whatever its types, to arrays: entries of the observations without the skill,
+    rewards, float32, dones, bool, shape ``(n_envs,)``; and copy its infos.
     """
     # Environments may share one dictionary, or keep theirs
     infos = [{**info, "TimeLimit.truncated": bool(np.any(info.get("TimeLimit.truncated", False)))} for info in infos]
@@ -241,10 +240,7 @@ def env_name(env: VecEnv) -> str:
 
 
 def arguments_of(spec: EnvSpec) -> dict[str, Any]:
-    """
-    Collect the arguments that make another environment like a given one, without ``render_mode``, but with
-    ``max_episode_steps`` if that is not what is registered.
-    """
+    """Collect the arguments that make another environment like a given one, with its time limit, without ``render_mode``."""
     arguments = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
     registered = gym.registry.get(spec.id)
     if registered is not None and registered.max_episode_steps != spec.max_episode_steps:

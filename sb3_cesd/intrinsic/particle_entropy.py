@@ -57,14 +57,11 @@ class RunningVariance(nn.Module):
         self, values: th.Tensor, groups: th.Tensor | None = None, n_groups: int = 1, valid: th.Tensor | None = None
     ) -> th.Tensor:
         """
-        Merge the groups one after another, in the order of their index, without a loop.
+        Merge groups of rows of ``values``, ``(batch_size, k)``, one after another, in the order of their index, without a
+        loop.
 
-        :param values: shape ``(batch_size, k)``; 0 in rows that are not valid
-        :param groups: group of each row, shape ``(batch_size,)``; ``None`` for a single one
-        :param n_groups: number of groups
-        :param valid: which rows count, shape ``(batch_size,)``; ``None`` for all
-        :return: the variance after each group was merged, shape ``(n_groups,)``, dtype of the values;
-            an empty group repeats the variance before it
+        Rows that are not ``valid`` do not count, and are 0. Returns the variance after each group was merged, ``(n_groups,)``,
+        dtype of the values; an empty group repeats the variance before it.
         """
         x = values.double()
         # (batch_size, n_groups)

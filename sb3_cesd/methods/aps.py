@@ -69,12 +69,7 @@ class APSReward(IntrinsicReward):
 
     @th.no_grad()
     def regress(self, samples: SkillReplayBufferSamples) -> th.Tensor | None:
-        """
-        Find the skill whose features explain the reward of a task.
-
-        :param samples: transitions with the rewards of the task
-        :return: the skill as stored in the replay buffer; ``None`` if the rewards are all zero
-        """
+        """Find the skill, as stored, whose features explain the rewards of a task; ``None`` if these are all zero."""
         # In float64 and on the CPU, where the solver allows linearly dependent features
         features = F.normalize(self.features(samples.observations), dim=1).double().cpu()
         rewards = samples.rewards.double().cpu()

@@ -52,12 +52,7 @@ class CSFReward(DisplacementReward):
 
     @th.no_grad()
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
-        """
-        Replace rewards by the displacements that successor features sum up.
-
-        :param samples: a batch with extrinsic n-step returns
-        :return: the same transitions with ``phi(s') - phi(s)`` as rewards, shape ``(batch_size, skill_dim)``
-        """
+        """Replace rewards by ``phi(s') - phi(s)``, ``(batch_size, skill_dim)``, which successor features sum up."""
         displacements = self.scale * self.displacements(samples.observations, samples.next_observations)
         self.logs["intrinsic/reward"] = self.progress(displacements, samples.skills).mean()
         pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, displacements)
@@ -92,9 +87,6 @@ class CSF(SkillDDPG):
         """
         Compute the squared TD errors of the successor features, whose target is ``phi(s') - phi(s) + gamma psi'(s', a', z)``
         of the critic with the smaller ``psi' . z``; for a task, those of the Q-values.
-
-        :param replay_data: a batch with the displacements to learn from, or with the rewards of a task
-        :return: the mean over batch and features, summed over the critics
         """
         if self.reward == "extrinsic":
             return super().critic_loss(replay_data)

@@ -216,9 +216,8 @@ def root_place(env: Any) -> np.ndarray:
 
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Read from ``info["position"]``, or by :func:`place_in`, where episodes ended, whose environments have been reset since.
-
-    Return the indices of those that tell, shape ``(n,)``, and their positions, shape ``(n, dim)``.
+    Read indices, ``(n,)``, and positions, ``(n, dim)``, of the episodes that ended, where infos tell the positions:
+    ``info["position"]``, or by :func:`place_in`. Their environments have been reset since.
     """
     ends = {idx: infos[idx].get("position", place_in(infos[idx])) for idx in np.flatnonzero(dones).tolist()}
     # Info of other environments may hold anything by this name

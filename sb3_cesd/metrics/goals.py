@@ -75,12 +75,9 @@ class GoalResults(NamedTuple):
 
     def metrics(self, radii: tuple[float, ...] = (3.0, 1.0)) -> dict[str, float]:
         """
-        Summarise the distances.
-
-        :param radii: distances within which a goal counts as reached [m]
-        :return: for each radius r ``goal_hit_r`` (share of goals that were within r at some step), ``goal_end_r`` (share of
-            goals within r at the last step) and ``goal_stay_r`` (share of steps within r, without the initial state); and
-            ``goal_distance``, the mean final distance [m]
+        Summarise the distances, for each radius r [m]: ``goal_hit_r`` (share of goals that were within r at some step),
+        ``goal_end_r`` (at the last step) and ``goal_stay_r`` (share of steps within r, without the initial state); and
+        ``goal_distance``, the mean final distance [m].
         """
         metrics = {}
         for radius in radii:

@@ -79,9 +79,8 @@ class SkillMotion(NamedTuple):
 
 def mean_speeds(paths: np.ndarray, lengths: np.ndarray, dt: float = 1.0) -> np.ndarray:
     """
-    Measure the mean speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, after the first 50 steps, or half of a rollout.
-
-    Windows are shorter in rollouts of less than 20 steps. Paths have the shape ``(n_skills, n_rollouts, n_states, d)``.
+    Measure the mean speed of each skill, ``|x_{t + 10} - x_t| / (10 dt)``, after the first 50 steps, or half of a rollout,
+    from paths ``(n_skills, n_rollouts, n_states, d)``. Windows are shorter in rollouts of less than 20 steps.
     """
     first = np.minimum(SETTLE, lengths // 2)
     windows = np.minimum(WINDOW, lengths - first)  # (n_skills, n_rollouts)
@@ -210,16 +209,10 @@ def skill_metrics(
 
 def skill_score(knn_accuracy: float, coverage: float, n_skills: int) -> float:
     """
-    Combine how distinguishable skills are with how much they cover.
+    Combine how distinguishable skills are with how much they cover: the coverage times the accuracy beyond chance.
 
     The product requires both: an untrained network covers little, random actions are indistinguishable, and neither makes up
     for the other.
-
-    :param knn_accuracy: share of states whose skill is predicted correctly, see
-        :func:`~sb3_cesd.metrics.measures.knn_accuracy`
-    :param coverage: joint coverage of all skills
-    :param n_skills: number of skills; the accuracy by chance, 1 / n_skills, counts as 0
-    :return: the coverage times the accuracy beyond chance, from 0 to ``coverage``
     """
     chance = 1 / n_skills
     return coverage * max(0.0, (knn_accuracy - chance) / (1 - chance))

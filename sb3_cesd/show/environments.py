@@ -16,6 +16,7 @@ from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
 from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attributes, env_name, env_spec
 from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
+from sb3_cesd.envs.robots.gl import draw_plainly
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
 from sb3_cesd.metrics.environments import RECORDER_NAMES, has_wrappers
@@ -42,21 +43,15 @@ class PlayEnvs(NamedTuple):
         # Not all environments take the argument
         env = self.make(n_skills, n_rollouts, **({"render_mode": "rgb_array"} if render else {}))
         if render and not self.is_kept:
-            draw_fast(env)
+            for owner in attributes(env, "physics") or attributes(env, "model"):
+                with suppress(AttributeError):  # of other environments
+                    draw_plainly(getattr(owner, "model", owner))
         try:
             normalized = env if self.statistics is None else normalize_like_training(env, self.statistics)
             yield transpose_like_training(normalized, channels_first(normalized.observation_space))
         finally:
             if not self.is_kept:
                 env.close()
-
-
-def draw_fast(env: VecEnv) -> None:
-    """Let MuJoCo draw without shadows and smooth edges, which takes a quarter of the time where no GPU draws."""
-    for owner in attributes(env, "physics") or attributes(env, "model"):
-        with suppress(AttributeError):  # of other environments
-            quality = getattr(owner, "model", owner).vis.quality
-            quality.offsamples = quality.shadowsize = 0
 
 
 def envs_to_play(env: str | EnvSpec | gym.Env | VecEnv | None, model: Any, statistics: VecNormalize | None = None) -> PlayEnvs:

@@ -114,12 +114,7 @@ class SkillShow:
         return make_page([self])
 
     def save(self, folder: str | Path) -> list[Path]:
-        """
-        Write ``skills.png``, ``metrics.json`` and, if there are images for a video, ``skills.gif``: all skills side by side.
-
-        :param folder: folder to write to, created if needed
-        :return: the files
-        """
+        """Write ``skills.png``, ``metrics.json`` and, for a video, ``skills.gif`` to a folder, which is created if needed."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         contents = {"skills.png": self.picture, "metrics.json": f"{json.dumps(self.columns, indent=2)}\n".encode()}

@@ -270,8 +270,8 @@ class SkillPolicy(BasePolicy):
         self, n_envs: int, state: tuple[np.ndarray, ...] | None, episode_start: np.ndarray | None
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """
-        Choose the skill of each episode: their vectors, shape ``(n_envs, skill_dim)``, and the new state, which holds the
-        skills of the episodes, and the increment to the next skill of an environment.
+        Choose the skill of each episode: vectors, ``(n_envs, skill_dim)``, and the new state: skills, and the step to the next
+        ones.
 
         Environment i of n goes through the skills i, i + n, i + 2n, ..., however long the episodes of the others are. All
         skills then count equally in SB3's ``evaluate_policy``, which plays the same number of episodes in each environment.

@@ -975,11 +975,7 @@ class SkillDDPG(OffPolicyAlgorithm):
                 kwargs.get("skill_duration", saved["skill_duration"]),
                 saved["skill"],
             )
-        # SB3 can't give an environment to a model whose verbosity was not saved
-        env_at_once = env if "verbose" in saved else None
-        model = super().load(path, env_at_once, device, custom_objects, print_system_info, force_reset, **kwargs)
-        if env is not env_at_once:
-            model.set_env(env, force_reset)  # type: ignore[arg-type]
+        model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)  # type: ignore
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
             model.set_random_seed(seed_to_go_on(model.seed, model.num_timesteps))

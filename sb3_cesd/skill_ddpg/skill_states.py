@@ -48,11 +48,10 @@ def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.n
 
 def recent_accuracy(buffer: SkillReplayBuffer, encoder: ImageEncoder | None = None) -> float | None:
     """
-    Measure how often the nearest of other states that training has visited recently is of the same skill. A continuous skill
-    counts as the nearest representative one. Images are compared by their features.
+    Measure how often the nearest of other states that training has visited recently is of the same skill, or for continuous
+    skills of the nearest representative one; ``None`` before there are two runs per skill. Images are compared by features.
 
     Every other two runs are compared with the rest, so that no state is compared with those just before and after it.
-    ``None`` before there are two runs per skill.
     """
     space, size = buffer.skill_space, buffer.size()
     rows = (buffer.pos + np.arange(size)[-max(N_NEWEST // buffer.n_envs, 1) :]) % max(size, 1)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import optuna
 import torch as th
-from optuna.storages.journal import JournalFileSymlinkLock
 from rl_zoo3 import exp_manager
 from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
@@ -26,7 +25,6 @@ from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
 from sb3_cesd.common.arguments import check_names, constructor_names
-from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
@@ -86,8 +84,6 @@ class SkillExperimentManager(ExperimentManager):
     def __init__(self, args: argparse.Namespace, algo: str, *others: Any, config: str | None = None, **kwargs: Any) -> None:
         config = str(hyperparams_folder() / f"{algo}.yml") if config is None else find_conf_file(config)
         super().__init__(args, algo, *others, config=config, **kwargs)  # type: ignore[misc]
-        if self.storage is not None and self.storage.endswith(".log"):
-            mend_journal(Path(self.storage))
         self.method: type[SkillDDPG] = ALGORITHMS[algo]
         self.given: Params = self.custom_hyperparams or {}
         #: What is saved in the model of -i
@@ -310,24 +306,6 @@ class SkillExperimentManager(ExperimentManager):
         if all(trial.state == optuna.trial.TrialState.RUNNING and not trial.params for trial in same):
             study.enqueue_trial(space.start)
         return study
-
-
-def mend_journal(path: Path) -> None:
-    """Cut lines that a full disk has left incomplete in the journal of a study, which Optuna could not read any more."""
-    if not path.is_file() or not os.access(path.parent, os.W_OK):
-        return
-    lock, start = JournalFileSymlinkLock(str(path)), b'{"op_code":'
-    lock.acquire()
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-        # The next worker may have gone on in such a line
-        whole = [line[line.rfind(start) :] for line in lines if start in line and line.endswith(b"}\n")]
-        if whole != lines:
-            print(f"{path} had an incomplete line, as after a full disk: it is cut, the study goes on without it")
-            with written_whole(path) as file:
-                file.writelines(whole)
-    finally:
-        lock.release()
 
 
 # Here, as whatever imports this first runs the start-up hook halfway through

@@ -125,7 +125,8 @@ def test_some_skills_are_drawn_and_all_are_measured():
     everything = show_skills(model(), "Pendulum-v1", **QUICK)
     some = show_skills(model(), "Pendulum-v1", skills=[3, 1], **QUICK)
     assert labels(some) == ["3", "1"] and some.metrics == everything.metrics
-    assert all((ours == seen(everything)[skill]).all() for ours, skill in zip(seen(some), [3, 1], strict=True))
+    # Rounded differently in batches of other sizes
+    assert all(np.allclose(ours, seen(everything)[skill], atol=1e-5) for ours, skill in zip(seen(some), [3, 1], strict=True))
     with pytest.raises(ValueError, match="skill 4"):
         show_skills(model(), "Pendulum-v1", skills=4)
 

@@ -5,7 +5,7 @@ import yaml
 from rl_zoo import run
 from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import CeSD, preset, presets
+from sb3_cesd import CeSD, preset
 from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
 from sb3_cesd.registry import ALGORITHMS
 
@@ -62,10 +62,3 @@ def test_presets_can_be_changed_apart_from_each_other():
 def test_unknown_presets(arguments, message):
     with pytest.raises(ValueError, match=message):
         preset(**arguments)
-
-
-def test_keys_of_rl_zoo_alone_are_refused(monkeypatch, tmp_path):
-    (tmp_path / "rnd.yml").write_text("default: {policy: 'MlpPolicy', n_timesteps: 10, normalize: True}")
-    monkeypatch.setattr(presets, "hyperparams_folder", lambda: tmp_path)
-    with pytest.raises(ValueError, match="normalize"):
-        preset("laptop", "Pendulum-v1", "rnd")

@@ -15,7 +15,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 
 from sb3_cesd import METHODS, CeSD, preset
 from sb3_cesd.skill_ddpg.search_space import BACKBONE
-from sb3_cesd.zoo.manager import SkillExperimentManager, mend_journal
+from sb3_cesd.zoo.manager import SkillExperimentManager
 from sb3_cesd.zoo.tuning import MISSING, SearchSpace, build_reward, leaves, look_up, width
 
 
@@ -137,25 +137,6 @@ def test_the_entry_is_trained_once_though_its_first_worker_was_killed(begin):
     begin().ask()
     first, second = (draws_of(space(), begin().ask()) for _ in range(2))
     assert first == space().start != second
-
-
-@pytest.mark.parametrize(
-    "torn", ['{"op_code":2,"wor', '{"op_code":2,"wor{"op_code":2,"worker_id":"a","study_id":0,"user_attr":{"b":1}}\n{"op']
-)
-def test_a_torn_journal_is_mended(tmp_path, torn, capsys):
-    path = tmp_path / "study.log"
-    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
-    optuna.create_study(storage=storage, study_name="s").set_user_attr("a", 1)
-    whole = path.read_text()
-    mend_journal(path)
-    assert path.read_text() == whole and not capsys.readouterr().out
-    path.write_text(whole + torn)
-    mend_journal(path)
-    assert path.read_text().startswith(whole) and "incomplete line" in capsys.readouterr().out
-    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
-    study = optuna.load_study(storage=storage, study_name="s")
-    study.set_user_attr("c", 1)
-    assert study.user_attrs.keys() == ({"a", "b", "c"} if "user_attr" in torn else {"a", "c"})
 
 
 def test_draws_are_merged_with_the_entry():

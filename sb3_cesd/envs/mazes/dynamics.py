@@ -58,11 +58,7 @@ def place(layout: MazeLayout, position: np.ndarray) -> np.ndarray:
 
 
 def _collide(layout: MazeLayout, positions: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Check along which axes steps to targets less than 1 away hit a wall, shape ``(n, 2)``.
-
-    Return that, and the coordinates of the lines between cells that the steps would cross.
-    """
+    """Check on which axes steps of less than 1 hit a wall, ``(n, 2)``; return that, and the lines that they would cross."""
     centers = np.rint(positions)
     crossings = np.rint(targets) - centers  # -1, 0 or 1
     lines = centers + 0.5 * crossings

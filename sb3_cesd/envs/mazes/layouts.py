@@ -66,12 +66,7 @@ class MazeLayout:
 
     @cached_property
     def edges(self) -> np.ndarray:
-        """
-        Return which neighbouring cells a wall separates, shape ``(2, n_columns + 2, n_rows + 2)``, bool.
-
-        ``edges[axis, i, j]`` is true if there is a wall between the cell at index ``(i, j)`` and its neighbour one lower along
-        ``axis``.
-        """
+        """Return whether a wall is between cell ``(i, j)`` and the one before it on an axis, ``edges[axis, i, j]``."""
         n_columns, n_rows = (self.high - self.low).astype(int)
         edges = np.zeros((2, n_columns + 2, n_rows + 2), dtype=bool)
         for (x0, y0), (x1, y1) in (self.segments + 0.5 - self.origin).astype(int):

@@ -10,7 +10,7 @@ from gymnasium.utils import EzPickle
 
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.envs.robots.env import RobotEnv
-from sb3_cesd.envs.robots.gl import explain_rendering, import_physics
+from sb3_cesd.envs.robots.gl import draw_plainly, explain_rendering, import_physics
 from sb3_cesd.envs.robots.locomotion import SkillAnt
 
 #: URLB's cameras: at the side of the walker, following the quadruped, in front of the arm
@@ -132,10 +132,3 @@ class SkillAntPixels(Pixels, SkillAnt):  # type: ignore[misc]
 
     def take_picture(self) -> np.ndarray:
         return self.mujoco_renderer.render("rgb_array").copy()
-
-
-def draw_plainly(model: Any) -> None:
-    """Let MuJoCo draw without shadows, reflections and smooth edges, from the first picture on."""
-    model.vis.quality.offsamples = model.vis.quality.shadowsize = 0
-    model.light_castshadow[:] = False
-    model.mat_reflectance[:] = 0.0
