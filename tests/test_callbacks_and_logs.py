@@ -47,22 +47,6 @@ def test_return_of_a_skill_is_that_of_the_steps_it_was_followed_in(make_model):
         assert row[f"rollout/ep_rew_skill_{skill:02d}"] == pytest.approx(rewards[skills == skill].mean() * 200, rel=1e-4)
 
 
-def test_losses_are_means_since_the_last_log(make_model, monkeypatch):
-    model, losses = make_model(), []
-    critic_loss = model.critic_loss
-
-    def spy(batch):
-        losses.append(critic_loss(batch))
-        return losses[-1]
-
-    monkeypatch.setattr(model, "critic_loss", spy)
-    memory = Memory(model)
-    model.learn(200, log_interval=1)
-    n_before_log = (200 - 40) // 2 - 1  # the log is written in the middle of the last rollout
-    expected = np.mean([loss.item() for loss in losses[:n_before_log]])
-    assert memory.rows[0]["train/critic_loss"] == pytest.approx(expected, rel=1e-5)
-
-
 def test_learning_rate_schedule_reaches_every_optimizer(make_model):
     model = make_model(learning_rate=lambda progress: 1e-3 * progress + 1e-6).learn(200)
     for optimizer in (model.actor.optimizer, model.critic.optimizer, *model.intrinsic.optimizers.values()):

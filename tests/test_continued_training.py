@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch as th
-from learned import Memory, differences, state_of
+from learned import differences, state_of
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
@@ -71,24 +71,6 @@ def test_returns_are_normalised_before_they_are_summed(make_model):
         expected = sum(buffer.gamma**step * reward for step, reward in enumerate(rewards))
         assert ret.item() == pytest.approx(expected, rel=1e-4)
     assert samples.rewards.min() < -0.1, "a sum of several clipped rewards"
-
-
-@pytest.mark.parametrize("encoder", ["contrastive", "identity"])
-def test_these_names_are_logged_and_no_others(make_model, encoder):
-    model = make_model(encoder=encoder, skill_duration=10, **({} if encoder == "contrastive" else {"encoder_kwargs": {}}))
-    memory = Memory(model)
-    model.learn(200, log_interval=1)
-    names = {
-        "rollout": ["ep_rew_mean", "ep_len_mean", "skill_accuracy", *(f"ep_rew_skill_{skill:02d}" for skill in range(4))],
-        "time": ["episodes", "fps", "time_elapsed", "total_timesteps"],
-        "train": ["critic_loss", "actor_loss", "prototype_loss", "learning_rate", "n_updates"],
-        "intrinsic": ["reward", "entropy", "constraint", "empty_clusters", "agreement"],
-        "clusters": [f"share_{skill:02d}" for skill in range(4)],
-        "skills": [f"share_{skill:02d}" for skill in range(4)],
-    }
-    if encoder == "contrastive":
-        names["train"].append("encoder_loss")
-    assert set().union(*memory.rows) == {f"{group}/{name}" for group, group_names in names.items() for name in group_names}
 
 
 def test_a_constraint_that_has_started_stays_when_training_goes_on(make_model, tmp_path):

@@ -4,10 +4,9 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,13 +56,6 @@ def test_start_up_files_call_the_same():
         "print([type(finder).__name__ for finder in sys.meta_path if finder not in known])"
     )
     assert python(code, "-S")[0].splitlines() == ["{'_sb3_cesd_rl_zoo3'}", "['RLZooFinder']"]
-
-
-@pytest.mark.parametrize("module", [None, ModuleType("of_another_version")])
-def test_python_starts_silently_where_half_of_the_installation_is_gone(monkeypatch, capsys, module):
-    monkeypatch.setitem(sys.modules, "_sb3_cesd_rl_zoo3", module)
-    exec((ROOT / "sb3_cesd_rl_zoo3.pth").read_text(), {})
-    assert capsys.readouterr() == ("", "")
 
 
 def test_rl_zoo_goes_on_without_a_broken_package(monkeypatch, capsys):
@@ -141,37 +133,6 @@ def test_wheel(build, tmp_path):
         "print(hyperparams_folder(), preset('published', 'Walker-v0', 'rnd')['n_skills'])"
     )
     assert python(code, "-I", "-S")[0].split() == [str(tmp_path / "sb3_cesd/hyperparams"), "16"]
-
-
-@pytest.mark.slow
-def test_editable_install_is_seen_by_type_checkers(build, tmp_path):
-    """They read plain paths only; and choices are types."""
-    venv.create(tmp_path / "venv")
-    (site_packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    shutil.unpack_archive(build("editable"), site_packages, "zip")
-    (tmp_path / "script.py").write_text(
-        "from sb3_cesd import DIAYN, CeSD, preset\n"
-        "CeSD('MlpPolicy', 'Walker-v0', skill_type='discrete', **preset('laptop')).learn(10)\n"
-        "CeSD('MlpPolicy', 'Walker-v0', warm_up='randomly')\n"
-        "CeSD.from_pretrained('model.zip', 'WalkerRun-v0', transfer=['actor', 'head'])\n"
-        "CeSD('MlpPolicy', 'Walker-v0', skils=3)\n"
-        "DIAYN('MlpPolicy', 'Walker-v0', skils=3)\n"
-        "from sb3_cesd import DIAINE\n"
-    )
-    options = [
-        "--python-executable",
-        tmp_path / "venv/bin/python",
-        "--cache-dir",
-        tmp_path / "cache",
-        "--ignore-missing-imports",
-    ]
-    command = [sys.executable, "-m", "mypy", *options, "--follow-imports", "silent", "script.py"]
-    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600).stdout
-    lines = output.splitlines()
-    assert "import-not-found" not in output and "missing library stubs" not in output
-    found = [line.split(":")[1] for line in lines if ": error:" in line]
-    assert found == ["3", "4", "5", "6", "7"] and lines[-1].startswith("Found 5 errors in 1 file"), output
-    assert "randomly" in output and "skils" in output
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from gymnasium import spaces
 from learned import differences, state_of
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_cesd import DIAYN, CeSD
@@ -44,15 +43,6 @@ class Float64Env(gym.Env):
         assert self.action_space.contains(action)
         self.time += 1
         return self.np_random.uniform(-1, 1, 3), 1.0, self.time == 20, False, {}
-
-
-class SmallExtractor(BaseFeaturesExtractor):
-    def __init__(self, observation_space, features_dim=6):
-        super().__init__(observation_space, features_dim)
-        self.net = th.nn.Sequential(th.nn.Linear(observation_space.shape[0], features_dim), th.nn.ReLU())
-
-    def forward(self, observations):
-        return self.net(observations)
 
 
 def test_defaults():
@@ -101,17 +91,6 @@ def test_every_choice_trains(make_model, encoder, critic):
     fixed = ("encoder.weight", "encoder.phase")
     assert all(name.endswith(fixed) for name in unchanged), unchanged
     assert all(th.isfinite(value).all() for value in after.values() if isinstance(value, th.Tensor))
-
-
-def test_pairs_do_not_reach_the_encoder_and_prototypes_do_not_train_it(make_model):
-    """The prototype loss moves the prototypes alone; the encoder learns from the contrastive loss alone."""
-    model = make_model().learn(60)
-    batch = model.replay_buffer.sample(32)
-    model.intrinsic.encoder.zero_grad()
-    before = [parameter.clone() for parameter in model.intrinsic.prototypes.parameters()]
-    model.intrinsic.update_clusters(model.intrinsic.relabel(batch))
-    assert all(parameter.grad is None for parameter in model.intrinsic.encoder.parameters())
-    assert all((old != new).any() for old, new in zip(before, model.intrinsic.prototypes.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])
@@ -180,16 +159,6 @@ def test_target_follows_by_polyak(make_model):
     model.train(1, 32)
     for old, new, online in zip(before, model.critic_target.parameters(), model.critic.parameters(), strict=True):
         th.testing.assert_close(new, old + 0.25 * (online - old))
-
-
-def test_training_mode(make_model):
-    model = make_model(policy_kwargs={"net_arch": [8, 8], "features_extractor_class": SmallExtractor}).learn(60)
-    assert not model.policy.critic_target.training
-    assert not model.intrinsic.training
-    model.predict(np.zeros(3, np.float32))
-    assert not model.policy.training and not model.actor.training
-    model.train(1, 32)
-    assert model.actor.training and model.critic.training and not model.critic_target.training
 
 
 @pytest.mark.parametrize("algorithm", [CeSD, DIAYN])

@@ -166,26 +166,6 @@ def test_loss_of_the_critic_trains_no_shared_extractor(make_model, share):
     assert model.actor.features_extractor.net.weight.grad.abs().max() > 0
 
 
-def test_head_of_an_empty_cluster_has_a_zero_gradient_and_moving_moments(make_released):
-    model = double(make_released(n_skills=4, target_policy_noise=0.0))
-    batch = random_samples(th.tensor([0] * 9 + [1] * 6 + [2]), 4)
-    for _ in range(2):
-        model.critic.optimizer.zero_grad()
-        model.critic_loss(batch).backward()
-        model.critic.optimizer.step()
-    weight = model.critic.q_networks[0].layers[0].weight
-    assert (weight.grad[3] == 0).all() and (weight.grad[0] != 0).any()
-    # After a batch in which cluster 3 does have members, the moments of its head decay in batches where it has none
-    model.critic_loss(batch._replace(pairs=batch.pairs._replace(skills=th.full_like(batch.skills, 3)))).backward()
-    model.critic.optimizer.step()
-    before = model.critic.optimizer.state[weight]["exp_avg"][3].clone()
-    model.critic.optimizer.zero_grad()
-    model.critic_loss(batch).backward()
-    model.critic.optimizer.step()
-    th.testing.assert_close(model.critic.optimizer.state[weight]["exp_avg"][3], before * 0.9)
-    assert (before != 0).any()
-
-
 @pytest.mark.parametrize("ensemble_size", [4, 2])
 def test_heads_add_nothing_to_the_value_that_skills_share_before_they_learn(make_model, ensemble_size):
     """Where the constraint sets in, the values that skills have explored with are still there."""

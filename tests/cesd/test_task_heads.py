@@ -70,33 +70,6 @@ def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples
     assert (of_heads > 0).tolist() == [head == SKILL for head in range(N_SKILLS)]
 
 
-def test_all_heads_learn_from_every_transition(make_task):
-    model = make_task()
-    weight = model.critic.q_networks[0].layers[0].weight
-    before = weight.detach().clone()
-    assert model.policy.n_heads == len(weight) == N_SKILLS
-    model.learn(80)
-    assert all((weight[head] != before[head]).any() for head in range(N_SKILLS))
-    seen = model.replay_buffer.relabel(model.replay_buffer.sample(32))
-    assert len(seen.pairs.rows) == N_SKILLS * 32
-    for head in range(N_SKILLS):
-        assert sorted(seen.pairs.rows[seen.pairs.skills == head].tolist()) == list(range(32))
-    assert (seen.pairs.target_skills == SKILL).all() and (seen.actor_skills == SKILL).all()
-    assert (seen.pairs.rewards == seen.rewards.repeat(N_SKILLS, 1)).all()
-
-
-def test_the_target_action_is_drawn_once_per_transition(make_task, samples, monkeypatch):
-    """As released: its noise is the same for all heads."""
-    model = make_task()
-    model.policy.double()
-    seen, q_values = [], model.critic_target.q_values
-    monkeypatch.setattr(model.critic_target, "q_values", lambda *args: seen.append(args) or q_values(*args))
-    model.critic_loss(model.replay_buffer.relabel(samples))
-    (_, actions, skills, rows), noiseless = seen[0], model.actor.act(samples.next_observations, th.full((10,), SKILL))
-    assert actions.shape == (10, 1) and (actions != noiseless).any()
-    assert rows.tolist() == list(range(10)) * N_SKILLS and len(skills) == N_SKILLS * 10
-
-
 def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
     """Algorithm 2 of the paper."""
     model = make_task(policy_kwargs={"net_arch": [16, 16], "shared_value": False}, target_policy_noise=0.0)

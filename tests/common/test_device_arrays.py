@@ -27,21 +27,6 @@ def same_batch(buffer, env=None, batch_size=300):
     return buffer.sample(batch_size, env)
 
 
-def test_copies_see_changes_once_they_are_updated():
-    array = np.zeros((4, 2))
-    arrays = DeviceArrays(CPU, shared=False)
-    arrays.set(array=array)
-    tensor = arrays["array"]
-    array[2] = 1
-    assert (tensor == 0).all()
-    arrays.update()
-    assert (tensor == 0).all(), "nothing was marked"
-    arrays.mark(["array"], [2])
-    arrays.update()
-    assert tensor[:, 0].tolist() == [0, 0, 1, 0]
-    assert arrays["array"] is tensor and arrays.generation == 1
-
-
 @pytest.mark.parametrize("sample_every", [1, 7, 60])
 def test_samples_of_copies_equal_those_of_shared_memory(monkeypatch, sample_every):
     """Many times round the ring, with ends of all kinds and room for them that grows."""
@@ -93,13 +78,3 @@ def test_normalised_samples_equal_those_of_vec_normalize(copied, make_model):
     buffer.prepare(env)
     buffer.next_observations  # noqa: B018
     assert buffer.generation in generations, "inspection changes nothing"
-
-
-def test_training_on_copies_equals_training_in_shared_memory(monkeypatch, make_model):
-    expected = make_model(buffer_size=100).learn(200)
-    with monkeypatch.context() as context:
-        context.setattr(buffers, "DeviceArrays", lambda device: DeviceArrays(device, shared=False))
-        model = make_model(buffer_size=100).learn(200)
-    assert not model.replay_buffer._tensors.shared
-    for name, value in expected.policy.state_dict().items():
-        assert (value == model.policy.state_dict()[name]).all(), name

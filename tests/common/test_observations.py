@@ -7,9 +7,6 @@ from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 
 from sb3_cesd.common.observations import (
-    add_skill,
-    entries_of,
-    plain_form,
     plain_space,
     skill_observation_space,
     to_features,
@@ -36,24 +33,6 @@ def test_spaces_with_a_skill_and_back(space, skill_space):
 def test_a_dictionary_that_has_a_key_observation_stays_one():
     space = spaces.Dict({"observation": BOX, "goal": BOX})
     assert plain_space(skill_observation_space(space, DiscreteSkills(4))) == space
-
-
-@pytest.mark.parametrize("space", SPACES, ids=str)
-@pytest.mark.parametrize("n_envs", [None, 5])
-def test_observations_with_a_skill_and_back(space, n_envs):
-    skill_space = DiscreteSkills(4)
-    space.seed(0)
-    one = space.sample()
-    several = {name: np.stack([value] * n_envs) for name, value in entries_of(one).items()} if n_envs else entries_of(one)
-    observation = plain_form(several)
-    vectors = skill_space.encode(2, () if n_envs is None else (n_envs,))
-    with_skill = add_skill(observation, vectors)
-    assert with_skill["skill"] is vectors and entries_of(with_skill).keys() == entries_of(observation).keys()
-    assert all((value == several[name]).all() for name, value in entries_of(with_skill).items())
-    other = skill_space.encode(1, vectors.shape[:-1])
-    assert add_skill(with_skill, other)["skill"] is other, "a skill that is there is replaced"
-    if n_envs is None:
-        assert skill_observation_space(space, skill_space).contains(with_skill)
 
 
 def test_states_are_flat_numbers_of_all_entries_in_their_order():

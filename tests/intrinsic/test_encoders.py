@@ -1,10 +1,8 @@
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch as th
 from batches import make_batch, make_samples
-from corridor import correlations, follow
 from torch.nn import functional as F
 
 from sb3_cesd.common.skills import CubeSkills, DiscreteSkills, SphereSkills
@@ -97,16 +95,3 @@ def test_temporal_loss_is_its_formula(lambda_, slack, horizon):
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
     (gradient,) = th.autograd.grad(loss, [encoder.log_lambda])
     assert gradient.item() == pytest.approx(penalty.item(), rel=1e-6), "descent makes lambda grow where steps are too long"
-
-
-def test_temporal_distances_count_transitions_in_a_corridor():
-    """Its ends are a transition apart as the crow flies."""
-    th.manual_seed(0)
-    encoder = TemporalEncoder(2, 2, DiscreteSkills(2), net_arch=[64, 64])
-    learn(encoder, lambda: follow(th.randint(2, (256,))), 600, lr=1e-3)
-    as_reward = SimpleNamespace(displacements=lambda start, end: encoder(end) - encoder(start))
-    with_features, with_positions = correlations(as_reward)
-    assert with_features > 0.9 and with_positions < 0.6
-    # States that are the same have a gradient, too
-    encoder.loss(make_samples(th.ones(4, 2), th.ones(4, 2), th.zeros(4))).backward()
-    assert all(parameter.grad.isfinite().all() for parameter in encoder.parameters())

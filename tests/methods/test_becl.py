@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch as th
-from batches import learn, make_batch, make_reward, make_samples
+from batches import make_batch, make_reward
 from small import make_small
 from torch import nn
 
@@ -50,18 +50,6 @@ def test_a_state_that_is_alone_with_its_skill_teaches_nothing_and_gets_nothing()
     assert reward.reward(batch)[[1, 3]].tolist() == pytest.approx([2e-6] * 2)
     reward.losses(batch)[[1, 3]].sum().backward()
     assert all((parameter.grad == 0).all() for parameter in reward.parameters())
-
-
-def test_features_separate_skills():
-    th.manual_seed(0)
-    skills = th.arange(96) % 3
-    obs = 1.5 * th.randn(96, 4, dtype=th.float64)
-    obs[:, 0] += 2 * skills  # states of skills overlap
-    batch, reward = make_samples(obs, obs, skills), make(net_arch=[64, 64])
-    before = reward.reward(batch).mean()
-    learn(reward, batch, 100)
-    assert reward.reward(batch).mean() > 1.5 * before
-    assert reward.reward(batch._replace(skills=skills[th.randperm(96)])).mean() < 0.7 * reward.reward(batch).mean()
 
 
 def test_constants_are_those_of_the_released_code():

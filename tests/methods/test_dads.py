@@ -73,14 +73,3 @@ def test_log_ratios_are_bounded_as_in_the_released_code(monkeypatch):
     rewards = reward.reward(make_samples(th.randn(3, 4).double(), th.randn(3, 4).double(), th.zeros(3, dtype=th.long)))
     ratios = log_q[:, 1:] - log_q[:, :1]
     th.testing.assert_close(rewards, math.log(3) - ratios.clamp(-50, 50).exp().sum(dim=1).log1p())
-
-
-def test_pays_skills_whose_outcomes_are_predictable_and_differ():
-    th.manual_seed(0)
-    obs, skills = th.randn(300, 4), th.arange(300) % 3
-    moves = 3 * th.eye(4)[:3]
-    distinct = make_samples(obs, obs + moves[skills], skills)
-    reward = make_reward(DADSReward, SPACES[0], net_arch=[32])
-    learn(reward, distinct, 150)
-    assert reward.reward(distinct).mean().item() > 0.8  # of log 3 = 1.1
-    assert reward.reward(distinct._replace(skills=(skills + 1) % 3)).mean().item() < -1

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch as th
-from batches import learn, make_batch, make_reward, make_samples
+from batches import learn, make_batch, make_reward
 from small import make_small
 from torch.nn import functional as F
 from tuning import saved
@@ -74,18 +74,6 @@ def test_reward_is_the_distance_to_the_kth_neighbour_in_the_queue(monkeypatch):
         assert rewards.tolist() == pytest.approx(expected, rel=1e-9)
     # In evaluation, the queue is left alone
     assert (reward.eval().reward(batch) == reward.reward(batch)).all() and reward.n_queued == 24
-
-
-def test_prototypes_spread_over_states():
-    th.manual_seed(0)
-    centers = 2 * th.randn(8, 4, dtype=th.float64)
-    obs = (centers[th.arange(256) % 8] + 0.1 * th.randn(256, 4)).double()
-    batch = make_samples(obs, obs + 0.01, th.zeros(256))
-    reward = make(features_dim=8, n_prototypes=16, queue_size=64)
-    learn(reward, batch, 150)
-    assert len(reward.prototypes.predict(reward.projector(reward.predictor(obs))).unique()) >= 12, "of 16, for 8 clusters"
-    novel = batch._replace(next_observations=2 * th.randn(256, 4, dtype=th.float64))
-    assert reward.reward(novel).mean() > 3 * reward.reward(batch).mean(), "what is unlike the queue pays"
 
 
 def test_fine_tuning_takes_over_the_whole_critic():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch as th
-from batches import learn, make_batch, make_reward, make_samples
+from batches import make_batch, make_reward
 from small import make_small
 from torch.nn import functional as F
 from tuning import saved
@@ -51,21 +51,6 @@ def test_losses_are_those_of_vae_and_discriminator():
     reward.update(BATCH)
     assert reward.logs["train/vae_loss"].item() == pytest.approx((squares.mean() + 2 * divergences.mean()).item(), rel=1e-9)
     assert reward.logs["train/discriminator_loss"].item() == pytest.approx(surprisal.mean().item(), rel=1e-9)
-
-
-def test_reward_is_high_where_states_are_rare_for_a_skill_and_identify_it():
-    """Skills in two crowds of states each, a large and a small one."""
-    th.manual_seed(0)
-    skills, is_rare = th.arange(300) % 3, th.arange(300) >= 285
-    obs = 0.3 * th.randn(300, 4, dtype=th.float64)
-    obs[:, 0] += 2 * skills
-    obs[is_rare, 1] += 4
-    batch = make_samples(obs, obs, skills)
-    reward = make(net_arch=[32], vae_net_arch=[32], code_dim=8, discriminator_learning_rate=1e-2, skill_coef=0.0)
-    learn(reward, batch, 150)
-    rewards = th.stack([reward.reward(batch) for _ in range(20)]).mean(dim=0)
-    assert rewards[is_rare].mean() > 4 * rewards[~is_rare].mean()
-    assert (reward.predict_clusters(obs) == skills).float().mean() > 0.97
 
 
 def test_learning_rates_are_its_own():

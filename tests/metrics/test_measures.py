@@ -154,14 +154,3 @@ def test_metrics_of_skills_that_stay_apart():
     assert set(skill_metrics(make_rollouts(states), None, None)) == {
         "knn_accuracy", "knn_accuracy_standardized", "particle_entropy",
     }  # fmt: skip
-
-
-def test_thinned_rollouts_hold_the_start_and_every_mth_state_up_to_their_ends():
-    lengths = np.array([[8], [5], [3]])
-    states = np.minimum(np.arange(9.0), lengths[..., None])[..., None]  # (3, 1, 9, 1), repeated at the end
-    rollouts = make_rollouts(states, lengths)
-    thinned = rollouts.thinned(5)  # every second of 9 states
-    assert thinned.states[:, 0, :, 0].tolist() == [[0, 2, 4, 6, 8], [0, 2, 4, 5, 5], [0, 2, 3, 3, 3]]
-    seen, skills = thinned.per_state()
-    assert seen[:, 0].tolist() == [0, 2, 4, 6, 8, 0, 2, 4, 0, 2] and skills.tolist() == [0] * 5 + [1] * 3 + [2] * 2
-    assert rollouts.thinned(9).states.shape == states.shape and rollouts.thinned(8).observations.shape[2] == 5

@@ -11,7 +11,6 @@ from sb3_cesd import DIAYN, make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.registration import pixels_id
 from sb3_cesd.envs.robots.locomotion import SCALES
-from sb3_cesd.export import export_policy, import_policy
 from sb3_cesd.metrics import (
     best_skill_scores,
     collect_rollouts,
@@ -22,7 +21,6 @@ from sb3_cesd.metrics import (
     task_returns,
     zero_shot_goals,
 )
-from sb3_cesd.metrics.environments import normalize, unnormalize
 from sb3_cesd.metrics.goals import EXPERT_RETURNS, GoalResults, held_out_best, tasks_of, trajectory_skills
 from sb3_cesd.metrics.rollouts import RandomActions
 from sb3_cesd.metrics.summary import mean_speeds, skill_motion
@@ -102,16 +100,6 @@ def test_motion_is_that_of_the_simulation_however_observations_are_normalised(en
     assert set(motion_of(VecFrameStack(plain, 2)).speeds) == {"observation"}
 
 
-def test_back_and_forth():
-    env = VecNormalize(make_vec_env("SkillAnt-v0", 2, seed=0), training=False)
-    env.obs_rms.mean[:], env.obs_rms.var[:] = 0.5, 4.0
-    observations = env.reset()
-    raw = unnormalize(env, observations)
-    assert raw[:, 2] == pytest.approx(0.75, abs=0.11), "height at the start [m]"
-    assert raw == pytest.approx(SCALES["ant"].unnormalize(env.get_original_obs()), abs=1e-5)
-    assert normalize(env, raw) == pytest.approx(observations, abs=1e-5)
-
-
 def test_an_arm_is_measured_by_its_hand():
     env = make_batched("Jaco-v0", 4, n_threads=1)
     metrics, rollouts = play_and_measure(ByHand(env), env, n_rollouts=2, n_steps=30)
@@ -167,15 +155,6 @@ def test_a_method_that_knows_the_way_is_asked_at_each_step(normalized):
     assert (results.distances == again).all() and (again != other).any()
 
 
-def test_goals_are_no_pictures():
-    class Asked(Leaping):
-        def goal_skill(self, observations, goals):
-            raise AssertionError
-
-    results = zero_shot_goals(Asked(), MazeVecEnv("square_a", 3, image_size=8), np.array([[0.2, 0.1]]), n_steps=3)
-    assert results.skills is not None, "the skill that ends nearest"
-
-
 def test_goals_of_robots():
     ant, cheetah = (make_vec_env(robot) for robot in ("SkillAnt-v0", "SkillHalfCheetah-v0"))
     goals = draw_goals(ant)
@@ -197,14 +176,6 @@ def test_goals_of_robots():
     zero_shot_goals(Asked(), ant, goals, n_steps=1)
     raw = SCALES["ant"].unnormalize(seen[0])
     assert raw[:, :2] == pytest.approx(goals, abs=1e-4) and (raw[:, 2:] == raw[0, 2:]).all(), "the rest is as at the start"
-
-
-def test_an_exported_policy_starts_where_its_model_does(tmp_path):
-    model = make_small(DIAYN, "MazeSquareA-v0").learn(60)
-    policy = import_policy(export_policy(model, tmp_path))
-    env, goals = MazeVecEnv("square_a", 3), np.array([[0.2, 0.2], [0.1, 0.0]])
-    for_model, for_policy = (zero_shot_goals(each, env, goals, n_steps=3, seed=4).distances for each in (model, policy))
-    assert for_policy == pytest.approx(for_model)
 
 
 def test_tasks_and_their_experts():

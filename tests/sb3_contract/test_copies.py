@@ -44,27 +44,3 @@ def test_a_copy_learns_on_as_the_model_does(method, how):
     for name, array in model.replay_buffer._arrays().items():
         assert (twin.replay_buffer._arrays()[name] == array).all(), name
     assert not differences(model, twin)
-
-
-# The policy
-
-
-@each_kind
-def test_a_saved_policy_keeps_the_skill(method, tmp_path):
-    """On plain observations, the policy of a task goes on with the skill that learned it."""
-    model = make_small(method).learn(60)
-    model.set_skill(3)
-    model.policy.save(tmp_path / "policy.pkl")
-    policy = type(model.policy).load(tmp_path / "policy.pkl")
-    actions = model.predict(OBS, skill=3, deterministic=True)[0]
-    assert policy.skill == model.skill and policy.skill_space == model.skill_space
-    assert (model.predict(OBS, skill=1, deterministic=True)[0] != actions).any()
-    for starts in (None, np.ones(2, bool)):
-        assert (policy.predict(OBS, episode_start=starts, deterministic=True)[0] == actions).all()
-    assert (policy.predict(OBS, skill=1, deterministic=True)[0] == model.predict(OBS, skill=1, deterministic=True)[0]).all()
-    policy.set_skill(None)
-    expected = [model.predict(OBS[idx], skill=idx, deterministic=True)[0] for idx in range(2)]
-    np.testing.assert_allclose(policy.predict(OBS, deterministic=True)[0], expected, atol=1e-5)
-
-
-# The replay buffer

@@ -6,13 +6,11 @@ import torch as th
 from every_method import each_kind
 from learned import differences, parameters_of
 from small import make_small
-from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalization, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecNormalize
 from tuning import Push
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import VecSkillObservation
 
 
 def inside(env, skill_space, **kwargs):
@@ -42,28 +40,3 @@ def test_both_learn_the_same(method, norm_reward):
     assert np.abs(observation.numpy()).max() == 1.5 and observation.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
     assert (first.env.reset()["skill"] == second.env.reset()["skill"]).all()
     assert all(skill_space.box.contains(skill) for skill in second.env.reset()["skill"])
-
-
-def _means(statistics):
-    return [each.mean for each in (statistics.values() if isinstance(statistics, dict) else [statistics])]
-
-
-@pytest.mark.parametrize("wrap", [inside, outside])
-def test_loads_evaluates_and_learns_on(wrap, tmp_path):
-    skill_space = make_small(CeSD).skill_space
-    model = make_small(CeSD, wrap(make_vec_env("Pendulum-v1", 2), skill_space))
-    evaluation = wrap(make_vec_env("Pendulum-v1"), skill_space, training=False, norm_reward=False)
-    checkpoint = CheckpointCallback(100, str(tmp_path), save_vecnormalize=True, save_replay_buffer=True)
-    callback = EvalCallback(evaluation, eval_freq=100, n_eval_episodes=1, verbose=0)
-    model.learn(200, callback=[checkpoint, callback])
-    statistics = model.get_vec_normalize_env().obs_rms
-    assert len(_means(statistics)) == 1, "none of the skill"
-    env = wrap(make_vec_env("Pendulum-v1", 2), skill_space)
-    loaded = CeSD.load(tmp_path / "rl_model_200_steps", env, device="cpu")
-    loaded.load_replay_buffer(tmp_path / "rl_model_replay_buffer_200_steps")
-    for each in (loaded.env, evaluation):
-        sync_envs_normalization(model.env, each)
-        (mean,), (expected,) = _means(unwrap_vec_normalize(each).obs_rms), _means(statistics)
-        assert (mean == expected).all() and np.abs(mean).max() > 0
-    assert np.isfinite(evaluate_policy(loaded, evaluation, 1)[0])
-    assert loaded.learn(60, reset_num_timesteps=False)._n_updates > model._n_updates

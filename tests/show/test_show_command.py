@@ -1,9 +1,7 @@
 """The command: what it finds, what it writes, and where."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 
 import gymnasium as gym
@@ -13,7 +11,7 @@ import yaml
 from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.wrappers import RescaleAction, TimeAwareObservation
 from PIL import Image
-from shown import CLUSTERS, COMMAND, EVERYWHERE, PLACES, model, show
+from shown import COMMAND, model, show
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
@@ -178,23 +176,6 @@ def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
     text, said = page.read_text(), capsys.readouterr().out
     assert text.count("<section>") == 2 and "<h2>CeSD on Pendulum-v1" in text and "<h2>DIAYN on Pendulum-v1" in text
     assert all(str(path) in text for path in paths) and f"Saved {page}" in said
-
-
-@pytest.mark.parametrize("render", ["off", pytest.param(None, marks=pytest.mark.slow)])
-def test_robots_with_and_without_a_renderer(tmp_path, render):
-    """In processes of their own, as MuJoCo chooses how to render when it is imported."""
-    model("Walker-v0").save(tmp_path / "walker.zip")
-    environment = {name: value for name, value in os.environ.items() if name not in ("MUJOCO_GL", "DISPLAY")}
-    environment |= {"OMP_NUM_THREADS": "1", **({"MUJOCO_GL": render} if render else {})}
-    options = ["--env", "Walker-v0", "--steps", "4", "--frames", "2", "--rollouts", "2"]
-    command = [sys.executable, "-m", "sb3_cesd.show", str(tmp_path / "walker.zip"), *options]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
-    assert result.returncode == 0, result.stderr
-    folder = tmp_path / "walker_skills"
-    columns = json.loads((folder / "metrics.json").read_text())
-    assert EVERYWHERE | PLACES | CLUSTERS <= set(columns["skills"]) and EVERYWHERE | PLACES <= set(columns["untrained"])
-    if render == "off":
-        assert "No images and no video" in result.stdout and not (folder / "skills.gif").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control import PendulumEnv
-from gymnasium.wrappers import NormalizeObservation
 from shown import CLUSTERS, EVERYWHERE, NOT_MEASURED, PLACES, QUICK, model
 from small import make_small
 from stable_baselines3.common.env_util import make_vec_env
@@ -12,8 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_cesd import APT, CeSD, show_skills
 from sb3_cesd.envs.robots.gl import egl_works
-from sb3_cesd.show.environments import envs_to_play
-from sb3_cesd.show.figures import draw_strips, fit_plane, grid_frames
+from sb3_cesd.show.figures import draw_strips, grid_frames
 from sb3_cesd.show.play import SkillRollout, UntrainedSkills
 
 NO_EGL = pytest.mark.skipif(not egl_works(), reason="this machine has no EGL: install libegl1 libegl-mesa0 libgl1-mesa-dri")
@@ -211,15 +209,6 @@ def test_model_shows_the_environment_it_learns_in(tmp_path):
         show_skills(CeSD.load(tmp_path / "model.zip"), "Pendulum-v1", **QUICK)
 
 
-def test_wrappers_of_training_are_copied_with_their_statistics():
-    training_env = DummyVecEnv([lambda: NormalizeObservation(gym.make("Painted-v0"))])
-    learner = make_small(CeSD, training_env).learn(60)
-    (trained,) = training_env.get_attr("obs_rms")
-    with envs_to_play(None, learner).opened() as made:
-        made.reset()
-        assert made.get_attr("obs_rms")[0].count == trained.count > 60, "which do not go on learning"
-
-
 def test_model_that_learned_a_task_shows_the_skill_that_did(tmp_path):
     make_small(CeSD).learn(60).save(tmp_path / "skills.zip")
     task = CeSD.from_pretrained(tmp_path / "skills.zip", "Pendulum-v1", skill=2, warm_up="random", device="cpu")
@@ -233,15 +222,6 @@ def test_model_that_learned_a_task_shows_the_skill_that_did(tmp_path):
 def test_nonsense_is_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
         show_skills(model(), "Pendulum-v1", **{**QUICK, **wrong})
-
-
-def test_projection_shows_the_most_of_the_variance():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(500, 1)) * [3.0, 0.0, 4.0] + rng.normal(size=(500, 1)) * [0.0, 1.0, 0.0] + 5.0
-    _, plane, shares = fit_plane(rows)
-    assert np.allclose(plane, [[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]], atol=0.05) and shares.sum() == pytest.approx(1)
-    _, plane, shares = fit_plane(np.ones((10, 1)))
-    assert plane.shape == (1, 1) and np.isfinite(shares).all()
 
 
 @pytest.mark.parametrize(("n_films", "n_columns"), [(1, 1), (5, 5), (8, 4), (10, 5), (12, 4), (16, 4), (32, 8)])

@@ -9,7 +9,6 @@ from small import make_small
 from tuning import saved
 
 from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG, show_skills
-from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.skill_ddpg.checks import OF_THE_RUN, constructor_arguments
 
 
@@ -85,26 +84,6 @@ def test_arguments_of_a_model_make_another_like_it(method):
 @pytest.mark.parametrize(("method", "name"), [(CeSD, "CeSDPolicy"), (DIAYN, "SkillPolicy"), (APS, "SuccessorPolicy")])
 def test_policies_have_their_own_names_too(method, name):
     assert type(make_small(method, policy=name).policy) is method.policy_aliases["MlpPolicy"] is method.policy_aliases[name]
-
-
-class Doubled(SkillReplayBuffer):
-    """Relabels in its own way."""
-
-    def relabel(self, replay_data):
-        relabelled = super().relabel(replay_data)
-        self.n_relabelled = getattr(self, "n_relabelled", 0) + 1
-        return relabelled._replace(pairs=relabelled.pairs._replace(rewards=2 * relabelled.pairs.rewards))
-
-
-@pytest.mark.parametrize("method", [DIAYN, CeSD])
-def test_a_buffer_may_relabel_in_its_own_way(method, tmp_path):
-    model = make_small(method, replay_buffer_class=Doubled).learn(80)
-    assert model.replay_buffer.n_relabelled == model._n_updates > 0
-    model.save_replay_buffer(tmp_path / "buffer")
-    loaded = method.load(saved(model), "Pendulum-v1", device="cpu")
-    loaded.load_replay_buffer(tmp_path / "buffer")
-    assert "reward_module" not in loaded.replay_buffer.__getstate__() and type(loaded.replay_buffer) is Doubled
-    assert loaded.learn(40, reset_num_timesteps=False).replay_buffer.n_relabelled > model.replay_buffer.n_relabelled
 
 
 def test_what_learns_nothing_warns():

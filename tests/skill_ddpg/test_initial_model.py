@@ -14,11 +14,6 @@ def test_target_starts_as_the_critic(make_model):
     assert not any(parameter.requires_grad for parameter in model.critic_target.parameters())
 
 
-def test_twins_and_heads_start_apart(make_model):
-    first, second = (q_network.layers[0].weight for q_network in make_model().critic.q_networks)
-    assert (first != second).any() and (first[0] != first[1]).any()
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_linear_layers_are_orthogonal_without_bias(make_model, seed):
     model = make_model(seed=seed, encoder_kwargs={"net_arch": [16, 8], "features_dim": 4})
@@ -36,25 +31,6 @@ def test_initial_values_are_small():
     model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu", seed=0, buffer_size=10, policy_kwargs={"shared_value": False})
     q_values = th.stack(model.critic.q_values_dense(th.randn(64, 3), th.rand(64, 1) * 2 - 1))
     assert 0 < q_values.abs().mean() < 0.3
-
-
-def test_optimizers_are_plain_adam(make_model):
-    model = make_model()
-    reference = th.optim.Adam([nn.Parameter(th.zeros(1))], lr=3e-4).param_groups[0]
-    optimizers = [model.actor.optimizer, model.critic.optimizer, *model.intrinsic.optimizers.values()]
-    assert len(optimizers) == 4
-    for optimizer in optimizers:
-        assert type(optimizer) is th.optim.Adam
-        for name in ("lr", "betas", "eps", "weight_decay", "amsgrad"):
-            assert optimizer.param_groups[0][name] == reference[name], name
-
-
-@pytest.mark.parametrize(("gamma", "n_steps"), [(0.5, 1), (0.9, 4)])
-def test_discount_and_window_reach_the_buffer(make_model, gamma, n_steps):
-    model = make_model(gamma=gamma, n_steps=n_steps).learn(100)
-    discounts = model.replay_buffer.sample(200).discounts
-    assert discounts.min().item() == pytest.approx(gamma**n_steps)
-    assert (model.replay_buffer.gamma, model.replay_buffer.n_steps) == (gamma, n_steps)
 
 
 def test_all_skills_begin_with_the_value_they_share(make_model):

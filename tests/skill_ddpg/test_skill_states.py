@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecNormalize
 from tuning import saved
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import CeSD
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import make_skill_space
@@ -113,38 +111,6 @@ def test_the_best_skill_is_that_of_the_best_states(pretrained, finetune, capsys)
         assert (model.replay_buffer.skills[400:410] == best).all()
         assert len(model.skill_states) == 0, "they are of no more use"
         assert f"Fine-tuning skill {best}, the best by its states" in capsys.readouterr().out
-
-
-def inside(env):
-    return VecNormalize(env)
-
-
-def outside(env):
-    return VecNormalize(VecSkillObservation(env, 4), norm_obs_keys=["observation"])
-
-
-@pytest.mark.parametrize("wrap", [None, inside, outside])
-@pytest.mark.parametrize("best", [0, 1])
-def test_it_acts_as_soon_as_it_is_chosen(pretrained, finetune, wrap, best):
-    """At least one of the two is not what the rewards of the warm-up alone would choose."""
-    hanging, upright = th.tensor([-1.0, 0.0, 0.0]), th.tensor([1.0, 0.0, 0.0])
-    pretrained.skill_states = th.stack([upright if skill == best else hanging for skill in range(4)])[:, None]
-    env = make_vec_env("Pendulum-v1", 2, seed=0)
-    env = env if wrap is None else wrap(env)
-    model = finetune(env, skill="best", warm_up="skills", learning_starts=400, exploration_noise=0.0)
-    acting = []
-
-    def note(local, _):
-        acting.append([info["followed_skill"] for info in local["infos"]])
-        return True
-
-    model.learn(400, note)
-    assert model.skill == best and (model._clock.skills == best).all()
-    own = model.policy.scale_action(model.predict(model._last_obs, skill=best)[0])
-    model.learn(10, note, reset_num_timesteps=False)
-    np.testing.assert_allclose(model.replay_buffer.actions[200], own, atol=1e-5)
-    assert (np.array(acting[200:]) == best).all() and len(acting) > 204
-    assert (model.replay_buffer.skills[: len(acting)] == acting).all()
 
 
 def test_prediction_is_that_of_a_gaussian_process():

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from small import make_small
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
@@ -128,17 +128,6 @@ def test_an_evaluation_is_no_part_of_the_warm_up(finetune, skill):
     assert model.skill is not None and (model.replay_buffer.skills[80:100] == model.skill).all()
     rewards = str(model.skill_turns)
     assert (model.learn(60).replay_buffer.skills[100:160] == model.skill).all() and str(model.skill_turns) == rewards
-
-
-def test_a_warm_up_goes_on_after_it_was_saved_amid_the_turns(finetune, tmp_path):
-    model = finetune(skill="best", warm_up="skills", learning_starts=80, exploration_noise=0.0)
-    model.learn(30, CheckpointCallback(30, str(tmp_path), save_replay_buffer=True))
-    loaded = CeSD.load(tmp_path / "rl_model_30_steps", "Pendulum-v1", device="cpu")
-    loaded.load_replay_buffer(tmp_path / "rl_model_replay_buffer_30_steps")
-    loaded.learn(60, reset_num_timesteps=False)
-    # The last step was not stored yet
-    skills = loaded.replay_buffer.skills[29:89, 0].tolist()
-    assert skills == [1] * 10 + [2] * 20 + [3] * 20 + [loaded.skill] * 10 and loaded.skill_turns.over
 
 
 def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():

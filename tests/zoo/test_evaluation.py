@@ -48,14 +48,6 @@ def test_best_model_follows_the_skills(make_model, tmp_path, capsys):
         assert METRICS <= set(written)
 
 
-def test_model_that_has_not_learned_is_not_the_best(make_model, tmp_path, capsys):
-    callback = make_callback(make_vec_env("Pendulum-v1", 8), best_model_save_path=tmp_path)
-    model = make_model(learning_starts=60).learn(50, callback=callback)
-    assert not list(tmp_path.iterdir()) and callback.best_mean_reward == -np.inf
-    model.learn(50, callback=callback, reset_num_timesteps=False)
-    assert "New best skill score!" in capsys.readouterr().out and (tmp_path / "best_model.zip").is_file()
-
-
 @pytest.mark.parametrize("ent_coef", [None, 0.1])
 def test_training_goes_on_as_without_evaluations(make_model, ent_coef):
     """Also with a stochastic policy, which draws from the generator that training draws from."""
