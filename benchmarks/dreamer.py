@@ -2,23 +2,28 @@
 Dreamers in a maze that they see in pictures: how far the world model foresees, and where skills go.
 
     python benchmarks/dreamer.py --methods cesd_dreamer apt_dreamer --seeds 3
+    python benchmarks/dreamer.py --task --methods cesd_dreamer cesd --seeds 3    # steps until a known reward is learned
 
-Writes a row per 4,000 steps of a run to ``METHOD.csv`` in the folder ``--output``.
+Writes a row per 4,000 steps of a run to ``METHOD.csv`` in the folder ``--output``, or one per 200 steps to ``task.csv`` until
+the return passes -50: the point is then a cell away from the goal on average, from the start of an episode on.
 """
 
 import argparse
-import csv
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch as th
 from maze import HORIZON, N_ROLLOUTS, ROLLOUT_NOISE
-from runs import add_seeds, seeds_of
+from runs import add_seeds, seeds_of, versions
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from sb3_cesd import SkillDreamer, preset
+from sb3_cesd import SkillDDPG, SkillDreamer, preset
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.dreamer.world_model import Latent
 from sb3_cesd.envs.mazes.dynamics import MAX_ACTION
@@ -31,8 +36,17 @@ MAZE = {"layout": "square_a", "image_size": 32}
 #: Steps that the world model sees, steps that it then predicts, and number of predictions
 N_SEEN, N_FORESEEN, N_PREDICTIONS = 20, 15, 400
 RESULTS = Path(__file__).parent / "results" / "dreamer"
-#: Environment steps between two rows
-EVERY = 4000
+#: Goal of the task, in the second cell of the lowest row; return that has to be passed
+GOAL, THRESHOLD = (1.0, -4.0), -50.0
+
+
+class GoalMaze(MazeVecEnv):
+    """A maze with a known reward: minus the distance to the goal [cell]."""
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observations, _, dones, infos = super().step_wait()
+        positions = [info["position"] for info in infos] if dones[0] else self.position
+        return observations, -np.linalg.norm(np.asarray(positions)[:, :2] - GOAL, axis=1), dones, infos
 
 
 def find_points(pictures: th.Tensor, empty: th.Tensor) -> th.Tensor:
@@ -80,38 +94,45 @@ def foresee(model: SkillDreamer) -> dict[str, float]:
     return values
 
 
-class Rows(BaseCallback):
-    """Writes rows of a run."""
+def explore(model: SkillDreamer) -> dict[str, float]:
+    """Measure where skills go, and how far the model foresees."""
+    env = MazeVecEnv(n_envs=N_ROLLOUTS * model.n_skills, **MAZE)  # type: ignore[arg-type]
+    rollouts = play_places(model, env, n_rollouts=N_ROLLOUTS, n_steps=HORIZON, noise_std=ROLLOUT_NOISE)
+    accuracy = knn_accuracy(rollouts.states, rollouts.lengths)
+    return {"knn_accuracy": accuracy, "policy_coverage": maze_coverage(rollouts.per_state()[0], env.layout), **foresee(model)}
 
-    def __init__(self, path: Path, run: dict[str, Any]) -> None:
+
+def mean_return(model: SkillDDPG) -> dict[str, float]:
+    """Measure the return of the task over 50 new episodes."""
+    env, state, total = GoalMaze(n_envs=50, **MAZE), None, 0.0  # type: ignore[arg-type]
+    env.seed(1)
+    observations: Any = env.reset()
+    for step in range(HORIZON):
+        actions, state = model.predict(observations, state, np.full(50, step == 0), deterministic=True)
+        observations, rewards, *_ = env.step(actions)
+        total += float(rewards.mean())
+    return {"mean_return": total}
+
+
+class Rows(BaseCallback):
+    """Writes rows of a run, with the CPU time of training; ends a run that has passed the threshold."""
+
+    def __init__(self, path: Path, run: dict[str, Any], measure: Callable[[Any], dict[str, float]]) -> None:
         super().__init__()
-        self.path, self.run, self.begin = path, run, time.process_time()
+        self.path, self.run, self.measure, self.begin = path, run, measure, time.process_time()
 
     def _on_step(self) -> bool:
-        if self.num_timesteps % EVERY == 0:
-            with preserve_random_state():
-                self.write()
-        return True
-
-    def write(self) -> None:
-        """Measure, and append a row; the CPU time is that of training."""
-        model, measuring = self.model, time.process_time()
-        assert isinstance(model, SkillDreamer)
-        env = MazeVecEnv(n_envs=N_ROLLOUTS * model.n_skills, **MAZE)  # type: ignore[arg-type]
-        rollouts = play_places(model, env, n_rollouts=N_ROLLOUTS, n_steps=HORIZON, noise_std=ROLLOUT_NOISE)
-        coverage = maze_coverage(rollouts.per_state()[0], env.layout)
-        values = {"knn_accuracy": knn_accuracy(rollouts.states, rollouts.lengths), "policy_coverage": coverage}
-        row = {**self.run, "n_timesteps": self.num_timesteps, "n_updates": model._n_updates}
-        row |= {
-            "cpu_seconds": round(measuring - self.begin),
-            **{name: round(value, 4) for name, value in {**values, **foresee(model)}.items()},
-        }
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(row))
-            if file.tell() == 0:
-                writer.writeheader()
-            writer.writerow(row)
+        if self.num_timesteps % (200 if self.measure is mean_return else 4000):
+            return True
+        measuring = time.process_time()
+        row = {**self.run, "n_timesteps": self.num_timesteps, "n_updates": self.model._n_updates}
+        row["cpu_seconds"] = round(measuring - self.begin)
+        with preserve_random_state():
+            values = {name: round(value, 4) for name, value in self.measure(self.model).items()}
+        row |= {**values, "arguments": row.pop("arguments"), "versions": json.dumps(versions())}
+        pd.DataFrame([row]).to_csv(self.path, mode="a", header=not self.path.exists(), index=False, lineterminator="\n")
         self.begin += time.process_time() - measuring
+        return values.get("mean_return", -np.inf) < THRESHOLD
 
 
 def main() -> None:
@@ -119,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=["cesd_dreamer", "apt_dreamer"], help="names of Dreamers")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the rows")
+    parser.add_argument("--task", action="store_true", help="learn a known reward from scratch instead of skills")
     add_seeds(parser, default=1)
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
@@ -126,10 +148,12 @@ def main() -> None:
     for seed in seeds_of(parser, args.seeds):
         for method in args.methods:
             settings = preset("laptop", "MazeSquareAPixels-v0", method)
-            env = MazeVecEnv(n_envs=settings.n_envs, **MAZE)  # type: ignore[arg-type]
-            model = ALGORITHMS[method](settings.policy, env, seed=seed, device="cpu", **settings)
-            rows = Rows(args.output / f"{method}.csv", {"method": method, "seed": seed})
-            model.learn(settings.n_timesteps, rows)
+            arguments = {**settings, "reward": "extrinsic" if args.task else "intrinsic"}
+            env = (GoalMaze if args.task else MazeVecEnv)(n_envs=settings.n_envs, **MAZE)  # type: ignore[arg-type]
+            model = ALGORITHMS[method](settings.policy, env, seed=seed, device="cpu", **arguments)
+            run = {"method": method, "seed": seed, "arguments": json.dumps({"n_envs": settings.n_envs, **arguments})}
+            path, measure = (f"{method}.csv", explore) if not args.task else ("task.csv", mean_return)
+            model.learn(settings.n_timesteps, Rows(args.output / path, run, measure))
 
 
 if __name__ == "__main__":

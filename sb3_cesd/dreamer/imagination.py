@@ -7,9 +7,6 @@ import torch as th
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 
-#: Number of imagined steps whose nearest neighbours are looked for among each other
-SUBSAMPLE = 2048
-
 
 def lambda_returns(rewards: th.Tensor, values: th.Tensor, discounts: th.Tensor, decay: float) -> th.Tensor:
     """
@@ -41,17 +38,18 @@ def own_rewards(samples: SkillReplayBufferSamples, skills: th.Tensor) -> th.Tens
     return nothing.index_put((rows[own],), pairs.rewards[own].squeeze(1))
 
 
-def imagined_rewards(intrinsic: IntrinsicReward, samples: SkillReplayBufferSamples) -> th.Tensor:
+def imagined_rewards(intrinsic: IntrinsicReward, samples: SkillReplayBufferSamples, batch_size: int) -> th.Tensor:
     """
-    Compute the intrinsic rewards of imagined steps. Those that compare states do so within random subsamples.
+    Compute the intrinsic rewards of imagined steps. Those that compare or count states do so within random subsamples.
 
     :param intrinsic: the reward
     :param samples: n imagined transitions
+    :param batch_size: size of a subsample, at most
     :return: rewards for the skills that act, shape ``(n,)``
     """
     n = len(samples.skills)
     rewards = th.empty(n, device=samples.skills.device)
-    for rows in th.randperm(n, device=rewards.device).chunk(-(-n // SUBSAMPLE)):
+    for rows in th.randperm(n, device=rewards.device).chunk(-(-n // batch_size)):
         parts: Any = [None if each is None else each[rows] for each in samples]  # type: ignore[index]
         chosen = SkillReplayBufferSamples(*parts)
         rewards[rows] = own_rewards(intrinsic.relabel(chosen), chosen.skills)

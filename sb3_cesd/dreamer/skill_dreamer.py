@@ -31,8 +31,9 @@ class SkillDreamer(SkillDDPG):
 
     The world model learns from sequences of the replay buffer. From some of their latent states, skills that are drawn anew
     act for some imagined steps. A critic V(s, z) learns their lambda-returns, and the actor maximises them by the gradient
-    through the world model. The intrinsic reward learns from real transitions, and rewards imagined ones; its states are the
-    deterministic parts of latent states.
+    through the world model. The intrinsic reward learns from real transitions, and rewards imagined ones, among as many others
+    as in a real batch. Its states are the stochastic parts of latent states: the deterministic ones know the last action, too,
+    by which skills could differ that go to the same place.
 
     A method is a subclass that sets ``reward_class``. For the arguments see
     :class:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG`, for ``policy_kwargs``
@@ -78,7 +79,7 @@ class SkillDreamer(SkillDDPG):
     @property
     def obs_dim(self) -> int:
         """Number of entries of the states that intrinsic rewards see."""
-        return self.policy.world_model.deter_dim
+        return self.policy.world_model.stoch_dim
 
     def _optimizers(self) -> dict[str, th.optim.Optimizer]:
         return {"world_model": self.policy.world_model.optimizer, **super()._optimizers()}
@@ -114,7 +115,7 @@ class SkillDreamer(SkillDDPG):
 
         drawn = th.randperm(sequences.is_first.numel(), device=self.device)[: self.policy.n_starts]
         actor_loss, critic_loss = self._imagined_losses(
-            observed.latents.map(lambda part: part.detach().flatten(0, 1).index_select(0, drawn))
+            observed.latents.map(lambda part: part.detach().flatten(0, 1).index_select(0, drawn)), sequences.is_first.numel()
         )
         self._step(self.actor, actor_loss)
         self._step(self.critic, critic_loss)
@@ -134,7 +135,7 @@ class SkillDreamer(SkillDDPG):
 
     def _real_transitions(self, sequences: Sequences, observed: Observed) -> SkillReplayBufferSamples:
         """List the transitions between consecutive latent states of an episode."""
-        states, within = observed.latents.deter.detach(), ~sequences.is_first[:, 1:]
+        states, within = observed.latents.stoch.detach(), ~sequences.is_first[:, 1:]
         return self._transitions(
             states[:, :-1][within], sequences.actions[:, :-1][within], states[:, 1:][within], sequences.skills[:, :-1][within]
         )
@@ -148,11 +149,12 @@ class SkillDreamer(SkillDDPG):
             states, actions, next_states, zeros, zeros, zeros + self.gamma, skills, one_step_observations=next_states
         )
 
-    def _imagined_losses(self, start: Latent) -> tuple[th.Tensor, th.Tensor]:
+    def _imagined_losses(self, start: Latent, batch_size: int) -> tuple[th.Tensor, th.Tensor]:
         """
         Compute the losses of actor and critic from steps that are imagined from n latent states.
 
         :param start: latent states, ``(n, ...)``
+        :param batch_size: number of imagined states that rewards compare
         :return: ``-mean w G`` and ``mean w (V - G)^2 / 2``, with the share w of the weight that an imagined step still has
         """
         n, world_model, horizon = len(start.deter), self.policy.world_model, self.policy.horizon
@@ -171,12 +173,12 @@ class SkillDreamer(SkillDDPG):
             if self.reward == "extrinsic":
                 rewards = world_model.reward_net(reached).squeeze(-1)
             else:
-                states = latents.deter.detach()
+                states = latents.stoch.detach()
                 repeated = skills.repeat(horizon, *(1,) * (skills.ndim - 1))
                 transitions = self._transitions(
                     states[:-1].flatten(0, 1), actions.detach().flatten(0, 1), states[1:].flatten(0, 1), repeated
                 )
-                rewards = imagined_rewards(self.intrinsic, transitions).view(horizon, n)
+                rewards = imagined_rewards(self.intrinsic, transitions, batch_size).view(horizon, n)
             values = self._values(self.critic_target, features, skills)
             returns = lambda_returns(rewards[:-1], values, discounts, self.policy.trace_decay)
         self.intrinsic.logs["train/imagined_return"] = returns.mean()

@@ -118,8 +118,8 @@ def test_rewards_of_subsamples_keep_their_places():
 
     reward, states, sizes = FirstEntry(1, 1, DiscreteSkills(2)), th.arange(5000.0)[:, None], []
     batch = SkillReplayBufferSamples(*[states] * 6, th.zeros(5000, dtype=th.long))
-    assert th.equal(imagined_rewards(reward, batch), states[:, 0])
-    assert sum(sizes) == 5000 and max(sizes) <= 2048
+    assert th.equal(imagined_rewards(reward, batch, 240), states[:, 0])
+    assert sum(sizes) == 5000 and max(sizes) <= 240
 
 
 def test_each_imagined_skill_has_a_value_of_its_own():
@@ -138,12 +138,13 @@ def test_each_imagined_skill_has_a_value_of_its_own():
 
 
 def test_who_learns_from_imagined_steps():
-    """Each start is given a skill of its own; the world model and the target learn nothing."""
+    """Each start is given a skill of its own; rewards see what is drawn; the world model and the target learn nothing."""
     model, seen = make_small(APTDreamer), []
     relabel, networks = model.intrinsic.relabel, (model.policy.world_model, model.actor, model.critic, model.critic_target)
-    model.intrinsic.relabel = lambda samples: seen.append(samples.skills) or relabel(samples)
-    losses = model._imagined_losses(Latent(*(each.expand(200, -1) for each in networks[0].zeros(1)[:2])))
-    counts = th.cat(seen).bincount() / model.policy.horizon
+    model.intrinsic.relabel = lambda samples: seen.append(samples) or relabel(samples)
+    losses = model._imagined_losses(Latent(*(each.expand(200, -1) for each in networks[0].zeros(1)[:2])), 250)
+    counts = th.cat([each.skills for each in seen]).bincount() / model.policy.horizon
+    assert all(th.allclose(each.next_observations.sum(dim=1), th.tensor(4.0)) for each in seen)
     assert counts.sum() == 200 and (counts > 20).all() and (counts % 1 == 0).all()
     for loss, learns in zip(losses, ([False, True, False, False], [False, True, True, False]), strict=True):
         loss.backward()
