@@ -226,7 +226,6 @@ class SkillEvalCallback(EvalCallback):
         return goes_on and (self.callback is None or self._on_event())
 
     def _write(self, metrics: dict[str, float], returns: np.ndarray, lengths: np.ndarray) -> None:
-        """Write an evaluation to the logs and to ``evaluations.npz``."""
         for name, value in metrics.items():
             self.logger.record(f"eval/{name}", value)
             self.evaluations_metrics.setdefault(name, []).append(value)

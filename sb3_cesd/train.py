@@ -23,7 +23,6 @@ def with_checkpoint_found(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run RL Zoo's training."""
     register()
     from rl_zoo3.train import train
 

@@ -102,7 +102,6 @@ class CeSDReward(IntrinsicReward):
 
     @property
     def clusters_learn(self) -> bool:
-        """Whether encoder and prototypes still learn."""
         return not (self.constraint.freeze_clusters and self.is_constrained)
 
     def update(self, samples: SkillReplayBufferSamples) -> None:

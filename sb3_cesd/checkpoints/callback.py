@@ -160,7 +160,6 @@ class ResumableCheckpoint(BaseCallback):
             print(f"Wrote the checkpoint {target}")
 
     def _seed(self) -> int | None:
-        """Seed of all random numbers from here on."""
         return None if self.model.seed is None else seed_to_go_on(self.model.seed, self.model.num_timesteps)
 
     def _seed_generators(self) -> None:

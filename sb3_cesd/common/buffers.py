@@ -127,7 +127,6 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._last_normalization: TensorNormalization | None = None
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """Collect all arrays by the name of their tensor."""
         arrays = {**{name: getattr(self, name) for name in (*self.ARRAYS, "newest")}, "wrapped": self._wrapped}
         for group in self.OBSERVATIONS:
             arrays.update({f"{group} {name}": array for name, array in getattr(self, group).items()})

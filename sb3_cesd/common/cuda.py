@@ -35,7 +35,6 @@ class DeviceArrays:
         return self._tensors[name]
 
     def set(self, **arrays: np.ndarray) -> None:
-        """Add arrays, or replace some."""
         for name, array in arrays.items():
             if self._arrays.get(name) is array:
                 continue
@@ -70,7 +69,6 @@ class DeviceArrays:
 
 
 def can_capture(device: th.device) -> bool:
-    """Return whether a device supports CUDA graphs."""
     return device.type == "cuda"
 
 

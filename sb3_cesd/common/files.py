@@ -40,7 +40,6 @@ def with_suffix(path: AnyPath, suffix: str) -> Path:
 
 
 def dump_whole(value: object, path: AnyPath) -> None:
-    """Pickle an object, see :func:`written_whole`."""
     with written_whole(path) as file:
         pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
 

@@ -1,7 +1,6 @@
 """The loop in which skills act without learning."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -9,7 +8,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.observations import SKILL, Observation, arrays_of, plain_form, plain_space, shapes_of
-from sb3_cesd.common.vec_env import as_arrays, ask, last_observations
+from sb3_cesd.common.vec_env import as_arrays, last_observations
 
 
 class SkillModel(Protocol):
@@ -60,13 +59,12 @@ def play(
     :return: the moments, that of the reset first
     """
     normalize = unwrap_vec_normalize(env)
-    entries = arrays_of(ask(env, env.reset))
+    entries = arrays_of(env.reset())
     nothing, memory = np.zeros(env.num_envs), {}  # type: tuple[np.ndarray, dict[str, Any]]
     yield Moment(plain_form(entries), nothing, nothing.astype(bool), list(env.unwrapped.reset_infos))  # type: ignore[arg-type]
     while True:
         actions, state = model.predict(plain_form(entries), deterministic=deterministic, skill=skill, **memory)
-        ask(env, partial(env.step_async, actions if perturb is None else perturb(actions)))
-        entries, rewards, dones, infos = as_arrays(*ask(env, env.step_wait))
+        entries, rewards, dones, infos = as_arrays(*env.step(actions if perturb is None else perturb(actions)))
         if normalize is not None:
             rewards = normalize.get_original_reward()
         memory = {} if state is None else {"state": state, "episode_start": dones}

@@ -122,7 +122,6 @@ def select(observations: Any, rows: th.Tensor | None) -> Any:
 
 
 def minimum(tensors: list[th.Tensor]) -> th.Tensor:
-    """Take the elementwise minimum of tensors of equal shape."""
     return th.stack(tensors).min(dim=0).values
 
 

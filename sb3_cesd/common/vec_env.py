@@ -1,10 +1,8 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -25,8 +23,6 @@ from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.observations import OBSERVATION, SKILL, add_skill, arrays_of, skill_observation_space
 from sb3_cesd.common.skill_clock import SkillClock, SkillOrder
 from sb3_cesd.common.skills import DiscreteSkills, SkillName, SkillSpace
-
-T = TypeVar("T")
 
 
 class VecSkillObservation(VecEnvWrapper):
@@ -81,15 +77,12 @@ class VecSkillObservation(VecEnvWrapper):
         return self.venv.seed(seed)  # type: ignore[return-value]
 
     def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
-        observations = ask(self.venv, self.venv.reset)
+        observations = self.venv.reset()
         self.clock.reset()
         return add_skill(arrays_of(observations), self.clock.vectors)  # type: ignore[arg-type]
 
-    def step_async(self, actions: np.ndarray) -> None:
-        ask(self.venv, lambda: self.venv.step_async(actions))
-
     def step_wait(self) -> VecEnvStepReturn:
-        observations, rewards, dones, infos = as_arrays(*ask(self.venv, self.venv.step_wait))
+        observations, rewards, dones, infos = as_arrays(*self.venv.step_wait())
         vectors, skills = self.clock.vectors, self.clock.skills
         # Skills are compared by the rewards of the environment itself
         normalize = unwrap_vec_normalize(self.venv)
@@ -149,28 +142,6 @@ def last_observations(
             for name, value in convert(infos[idx]["terminal_observation"]).items():
                 entries[name][idx] = np.rint(value) if entries[name].dtype.kind in "iu" else value
     return entries
-
-
-def ask(env: VecEnv, question: Callable[[], T]) -> T:
-    """Ask environments, and end with the name of a process of ``SubprocVecEnv`` that has died, instead of waiting for it."""
-    base = env.unwrapped
-    if not isinstance(base, SubprocVecEnv):
-        return question()
-    processes = {process.sentinel: process for process in base.processes}
-    for remote in base.remotes if base.waiting else ():
-        connection.wait([remote, *processes])
-    if not connection.wait(processes, timeout=0):
-        with suppress(EOFError, ConnectionError):
-            return question()
-    died = processes[connection.wait(processes, timeout=10)[0]]  # type: ignore[index]
-    for process in base.processes:
-        process.kill()
-        process.join()
-    base.closed = True  # close() would wait for it, too
-    raise RuntimeError(
-        f"Environment {base.processes.index(died)} of SubprocVecEnv has died (process {died.pid}, exit code {died.exitcode}): "
-        "its output tells why. If memory ran out, use fewer environments."
-    )
 
 
 class Sendable:

@@ -143,7 +143,6 @@ def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray
 
 
 def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Undo :func:`normalize_entries`."""
     return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
 
 
@@ -171,7 +170,6 @@ class TensorNormalization:
         return statistics
 
     def update(self) -> None:
-        """Copy the statistics of the environment."""
         for name, values in self._read().items():
             self._statistics[name][...] = values
             self._tensors.mark([name], range(len(values)))

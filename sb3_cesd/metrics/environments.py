@@ -148,14 +148,6 @@ def robot_name(env: VecEnv) -> str | None:
     return name if isinstance(name, str) and name in HORIZONS else None
 
 
-def check_positions(found: bool) -> None:
-    if not found:
-        raise ValueError(
-            "Coverage and goals are measured by positions, which these environments lack: leave these metrics out, or give "
-            "the environments a property position, (x, y) or (x, y, z) in metres."
-        )
-
-
 def find_positions(env: VecEnv, infos: Sequence[dict[str, Any]]) -> Positions | None:
     """
     Find where environments tell their positions after a reset or a step: in the property ``position``, else in

@@ -84,7 +84,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def run_of(args: argparse.Namespace) -> Path:
-    """Find the folder of a run of RL Zoo."""
     if args.algo is None or args.env is None:
         raise ValueError("Pass a model (its file, or the folder of its run), or --algo and --env of a run of RL Zoo.")
     from rl_zoo3.utils import get_latest_run_id
@@ -95,12 +94,10 @@ def run_of(args: argparse.Namespace) -> Path:
 
 
 def skill(text: str) -> int | list[float]:
-    """Read the index or vector of a skill."""
     return [float(number) for number in text.split(",")] if "," in text else int(text)
 
 
 def show_saved(path: Path, args: argparse.Namespace) -> SkillShow:
-    """Show the skills of a saved model."""
     # Must come before a package imports MuJoCo
     choose_gl_backend()
     model = load_model(path)

@@ -63,7 +63,6 @@ def make_task_model(
     custom_objects: dict[str, Any] | None,
     kwargs: dict[str, Any],
 ) -> Any:
-    """Make a model to fine-tune on a task, see :meth:`~sb3_cesd.skill_ddpg.skill_ddpg.SkillDDPG.from_pretrained`."""
     check_changes(model_class, "from_pretrained()", kwargs)
     check_names("transfer", parts, get_args(Part))
     saved = read_saved_data(path)

@@ -99,7 +99,6 @@ def is_of_other_rewards(model: Any, path: object, buffer: SkillReplayBuffer) -> 
 
 
 def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> None:
-    """Check that a replay buffer fits a model."""
     spaces = model.observation_space.spaces
     known = {
         "class": (type(buffer).__name__, model.replay_buffer_class.__name__),

@@ -71,7 +71,6 @@ def nest(drawn: Params, space: Space) -> Params:
 
 
 def net_arch_of(drawn: Params) -> Any:
-    """Look up the architecture that was drawn."""
     net_arch = drawn["net_arch"]
     return NET_ARCHS[net_arch] if isinstance(net_arch, str) else net_arch
 

@@ -340,12 +340,10 @@ class SkillDDPG(OffPolicyAlgorithm):
             check_capturable(self._optimizers().values())
 
     def _own_policy_kwargs(self) -> dict[str, Any]:
-        """Arguments of the policy that the algorithm sets."""
         stochastic = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
         return {"skill_space": self.skill_space, **stochastic}
 
     def _own_buffer_kwargs(self) -> dict[str, Any]:
-        """Arguments of the replay buffer that the algorithm sets."""
         return {
             "skill_space": self.skill_space,
             "n_steps": self.n_steps,
@@ -355,7 +353,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         }
 
     def _make_intrinsic(self) -> IntrinsicReward:
-        """Make the reward to maximise."""
         sizes = (self.obs_dim, self.action_dim, self.skill_space)
         if self.reward == "extrinsic":
             return ExtrinsicReward(*sizes, n_heads=self.policy.critic.n_heads)

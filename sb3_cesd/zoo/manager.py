@@ -136,7 +136,6 @@ class SkillExperimentManager(ExperimentManager):
         return result
 
     def _argument(self, hyperparams: Params, name: str) -> Any:
-        """Look up an argument in the entry, or its default."""
         return hyperparams.get(name, inspect.signature(self.method).parameters[name].default)
 
     def _check_names(self, hyperparams: Params) -> None:

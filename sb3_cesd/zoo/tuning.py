@@ -91,7 +91,6 @@ class SearchSpace:
             self.fixed[name] = value
 
     def draw(self, trial: Any) -> Params:
-        """Draw arguments of the constructor."""
         return self.arguments(draw(trial, self.searched))
 
     def arguments(self, drawn: Params) -> Params:
@@ -152,7 +151,6 @@ def look_up(arguments: Any, path: Path) -> Any:
 
 
 def width(net_arch: Any) -> int:
-    """Return the size of the widest layer."""
     layers = net_arch.values() if isinstance(net_arch, Mapping) else [net_arch]
     return max((size for sizes in layers for size in sizes), default=1)
 

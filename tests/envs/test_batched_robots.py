@@ -15,8 +15,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd import CeSD, make_batched
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.envs.registration import ROBOTS
-from sb3_cesd.envs.robots.batched_physics import BatchedArray
 from sb3_cesd.envs.robots.gl import import_physics
+from sb3_cesd.envs.robots.vec_env import BatchedArray
 
 IDS = ["Walker-v0", "Quadruped-v0", "Jaco-v0"]
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION

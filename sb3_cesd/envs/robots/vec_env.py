@@ -1,6 +1,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -16,8 +17,12 @@ from sb3_cesd.envs.registration import HORIZONS
 from sb3_cesd.envs.robots.env import RobotEnv, make_random_state, named_warnings
 from sb3_cesd.envs.robots.gl import import_physics
 
+__all__ = ["RobotVecEnv", "batch_envs", "make_batched"]
+
 #: Wrappers of ``gym.make``, which a batch does not need
 PLAIN_WRAPPERS = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
+#: Kind of an element of a composer model -> field of its position
+POSITION_FIELDS = {"body": "xpos", "site": "site_xpos"}
 
 
 class RobotVecEnv(VecEnv):
@@ -59,7 +64,8 @@ class RobotVecEnv(VecEnv):
         self.metadata = robot.metadata
         horizon = HORIZONS[robot.robot_name]
         self.max_episode_steps = min(horizon, (env.spec and env.spec.max_episode_steps) or horizon)
-        self.n_threads = min(n_envs, n_threads or usable_cores())
+        n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.n_threads = min(n_envs, n_threads or n_cores)
         self._make_simulations()
         self._random_states = [make_random_state() for _ in range(n_envs)]
         self._positions = np.zeros((n_envs, 3))
@@ -143,7 +149,7 @@ class RobotVecEnv(VecEnv):
         return [wrapped for _ in self._get_indices(indices)]
 
     def _make_simulations(self) -> None:
-        mujoco, batches, batched_physics = import_physics("mujoco", "mujoco.batch", "sb3_cesd.envs.robots.batched_physics")
+        mujoco, batches = import_physics("mujoco", "mujoco.batch")
         robot = self._robot
         robot.reset()  # compiles jaco's model
         self._mujoco = mujoco
@@ -156,11 +162,11 @@ class RobotVecEnv(VecEnv):
         self._n_substeps = round(robot.dt / self._model.opt.timestep)
         self._ctrl = self._batch.bind("ctrl")
         self._warnings = self._batch.warning[:, :, 1]  # how often each was raised, (n_envs, n_warnings)
-        physics, module, task = batched_physics.batch_physics(robot.physics, self._batch), robot._module, robot._dm_env.task
+        physics, module, task = batch_physics(robot.physics, self._batch), robot._module, robot._dm_env.task
         if robot.robot_name == "jaco":
             self._observe: Callable[[], np.ndarray] = module.BatchedObservations(self._model, self._batch)
         else:
-            self._observe = lambda: batched_physics.flat_observations(task, physics)
+            self._observe = lambda: flat_observations(task, physics)
         self._rewards = lambda: np.asarray(task.get_reward(physics))
         self._read_positions = lambda: np.asarray(module.position(physics)).T
         # Bind all fields that these read: MuJoCo fills a field from the first step after it was bound
@@ -240,5 +246,104 @@ def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, list[ResultsWriter]]:
     return env, writers
 
 
-def usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class BatchedArray(np.ndarray):
+    """
+    A value of many simulations that dm_control's formulas can treat as the value of a single one.
+
+    The last axis runs over the simulations. A formula treats the other axes as those of a single simulation, and its results
+    are bit-identical: powers are computed one by one, since NumPy rounds powers of arrays differently from powers of numbers.
+    """
+
+    def __pow__(self, exponent: Any, modulo: None = None) -> np.ndarray:
+        values = np.asarray(self)
+        powers = np.array([number**exponent for number in values.ravel().tolist()])
+        return powers.reshape(values.shape).view(BatchedArray)
+
+    def ravel(self, order: Any = "C") -> np.ndarray:
+        return self.reshape(-1, self.shape[-1])
+
+    def __array_function__(self, func: Callable, types: Any, args: Any, kwargs: Any) -> Any:
+        if func not in BATCHED_FUNCTIONS:
+            raise TypeError(f"{func.__name__} might mix simulations: add to BATCHED_FUNCTIONS what it does to each of them.")
+        return BATCHED_FUNCTIONS[func](*args, **kwargs).view(BatchedArray)
+
+
+#: NumPy function -> what it does to each simulation. Norms are taken one by one: a sum over an axis may round differently
+BATCHED_FUNCTIONS: dict[Callable, Callable] = {
+    np.where: lambda *args: np.where(*map(np.asarray, args)),
+    np.hstack: lambda values: np.concatenate([np.asarray(value) for value in values]),
+    np.linalg.norm: lambda vectors: np.sqrt([vector.dot(vector) for vector in np.ascontiguousarray(np.asarray(vectors).T)]),
+}
+
+
+class BatchedData:
+    """
+    MuJoCo's data of many simulations. Each field is a :class:`BatchedArray` that follows the simulations.
+
+    MuJoCo fills a field from the first step after its first use.
+    """
+
+    def __init__(self, batch: Any, model: Any) -> None:
+        self.model = model
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> BatchedArray:
+        field = np.moveaxis(self._batch.bind(name), 0, -1).view(BatchedArray)
+        setattr(self, name, field)
+        return field
+
+
+class NamedField:
+    """A field indexed by names, as in dm_control; ``axes`` convert names to indices, for each axis of a single simulation."""
+
+    def __init__(self, field: BatchedArray, axes: Any) -> None:
+        self._field = field
+        self._axes = axes
+        self._lists: dict[tuple, np.ndarray] = {}  # names -> indices, since converting many names takes a while
+
+    def __getitem__(self, key: Any) -> BatchedArray:
+        if isinstance(key, list):
+            names = tuple(key)
+            if names not in self._lists:
+                self._lists[names] = np.asarray(self._axes[0].convert_key_item(key))
+            return self._field[self._lists[names]]
+        items = key if isinstance(key, tuple) else (key,)
+        indices = [axis.convert_key_item(item) for axis, item in zip(self._axes, items, strict=False)]
+        return self._field[tuple(indices)]
+
+
+class NamedData:
+    """All fields of :class:`BatchedData`, indexed by names as those of a single simulation."""
+
+    def __init__(self, data: BatchedData, named_data: Any) -> None:
+        self._data = data
+        self._named_data = named_data
+
+    def __getattr__(self, name: str) -> NamedField:
+        field = NamedField(getattr(self._data, name), getattr(self._named_data, name).axes)
+        setattr(self, name, field)
+        return field
+
+
+def batch_physics(physics: Any, batch: Any) -> Any:
+    """Copy dm_control's Physics of a single simulation, so that its methods return a :class:`BatchedArray` of many."""
+    batched = physics.copy(share_model=True)
+    batched._data = BatchedData(batch, physics.model)
+    named_data = NamedData(batched._data, physics.named.data)
+    batched._named = batched._named._replace(data=named_data)
+
+    def bind(element: Any) -> SimpleNamespace:
+        # dm_control's method returns arrays of its own class
+        return SimpleNamespace(xpos=getattr(named_data, POSITION_FIELDS[element.tag])[element.full_identifier])
+
+    batched.bind = bind
+    return batched
+
+
+def flat_observations(task: Any, physics: Any) -> np.ndarray:
+    """Compute the observations of a task of dm_control, shape ``(n_envs, obs_dim)``."""
+    parts = [np.asarray(part) for part in task.get_observation(physics).values()]
+    flat = [part.reshape(-1, part.shape[-1]) for part in parts]
+    observations = np.empty((flat[0].shape[1], sum(len(part) for part in flat)), dtype=np.float32)
+    np.concatenate(flat, out=observations.T)
+    return observations
