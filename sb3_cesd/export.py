@@ -170,10 +170,7 @@ def _describe(model: SkillDDPG, vec_normalize: VecNormalize | None) -> dict[str,
     if activation_fn.__module__ != "torch.nn.modules.activation":
         code.append(f"activation_fn={activation_fn.__name__}")
     if code:
-        raise ValueError(
-            f"{code[0]} is code, which an exported policy can't contain: use a SkillPolicy with an extractor of SB3 and an "
-            "activation of torch.nn, or share the zip that model.save() writes with those who trust you."
-        )
+        raise ValueError(f"{code[0]} is code, which an exported policy can't contain: leave it out, or share a zip.")
     return {
         "format": FORMAT,
         "algorithm": type(model).__name__,
@@ -214,10 +211,7 @@ def import_policy(path: AnyPath) -> ExportedPolicy:
             raise ValueError(f"it has format {description['format']}, this version reads {FORMAT}: install a newer sb3_cesd")
         policy = _build(description, tensors)
     except Exception as error:  # damaged or crafted files may raise anything
-        raise ValueError(
-            f"{path} is not an exported policy, or is damaged ({type(error).__name__}: {str(error)[:200]}): write it again "
-            "with export_policy, or get a new copy of it."
-        ) from error
+        raise ValueError(f"{path} is not an exported policy, or is damaged ({error!s:.200}): export it again.") from error
     return policy
 
 

@@ -53,26 +53,16 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
     ) -> None:
         super().__init__(env)
         if model.reward == "extrinsic":
-            raise ValueError(
-                "The model learned a task with one skill alone, so there are no skills to choose from: pass the pre-trained "
-                "model."
-            )
+            raise ValueError("The model learned a task with one skill alone: pass the pre-trained model.")
         duration = duration or model.skill_duration
         if duration is None:
-            raise ValueError(
-                "The model has no skill_duration (it keeps a skill for whole episodes): pass duration, the steps until the "
-                "next choice."
-            )
+            raise ValueError("The model has no skill_duration: pass duration, the steps until the next choice.")
         known = shapes_of(model.plain_space)
         # SB3 puts the channels of images first, but not of those that VecNormalize has normalised
         given = [shapes_of(space) for space in (env.observation_space, channels_first(env.observation_space))]
         fits = any({name: shapes.get(name) for name in known} == known for shapes in given)
         if not fits or env.action_space != model.action_space:
-            raise ValueError(
-                f"Observations of {env.observation_space} and actions of {env.action_space} do not fit the "
-                f"model, which takes {model.plain_space} and {model.action_space}: pass an environment in the "
-                "domain the model was pre-trained in."
-            )
+            raise ValueError(f"{env.observation_space}, {env.action_space} do not fit the model: pass what it learned in.")
         self.model = model
         self.duration = duration
         self.gamma = gamma

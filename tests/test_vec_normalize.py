@@ -63,7 +63,7 @@ def test_statistics_that_are_missing_are_asked_for(trained, use, env):
             use(model, **kwargs)
     others = VecNormalize(make_vec_env("MountainCarContinuous-v0"))
     others.obs_rms.count = 10
-    with pytest.raises(ValueError, match="trained with"):
+    with pytest.raises(ValueError, match="pass those of training"):
         use(CeSD.load(path, env=statistics, device="cpu"), vec_normalize=others)
 
 

@@ -34,10 +34,7 @@ class ClusterConstraint:
         freeze_clusters: bool = False,
     ) -> None:
         if freeze_clusters and start == 0:
-            raise ValueError(
-                "freeze_clusters=True with start=0 leaves no time to learn clusters: set start above 0, or freeze_clusters to "
-                "False."
-            )
+            raise ValueError("freeze_clusters=True with start=0 leaves no time to learn clusters: set start above 0.")
         self.lambda_ = lambda_
         self.count = count
         self.start = start

@@ -139,10 +139,7 @@ class CeSDPolicy(SkillPolicy):
         for name in ("ensemble_size", "task_ensemble_size"):
             heads = getattr(self, name)
             if heads is not None and self.n_skills % heads != 0:
-                raise ValueError(
-                    f"{name}={heads} does not divide n_skills={self.n_skills}: each head serves the same number of skills, "
-                    "pass a divisor of n_skills, or None for one per skill."
-                )
+                raise ValueError(f"{name}={heads} does not divide n_skills={self.n_skills}: pass a divisor, or None.")
         return {**super()._critic_kwargs(), "ensemble_size": self.n_heads, "shared_value": self.shared_value}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

@@ -71,18 +71,12 @@ class ResumableCheckpoint(BaseCallback):
         if self.path is None:
             raise ValueError("Checkpoints need a folder: pass path to ResumableCheckpoint (RL Zoo chooses one by itself).")
         if any(path.name > checkpoint_name(self.model.num_timesteps) for path in checkpoints_in(Path(self.path))):
-            raise ValueError(
-                f"{self.path} holds checkpoints of another run, or later ones of this run: continue from the latest with "
-                "sb3_cesd.checkpoints.resume, or pass another folder."
-            )
+            raise ValueError(f"{self.path} holds checkpoints of another run, or later ones: resume, or pass another folder.")
         self._n_due = self.model.num_timesteps // self.save_freq
 
     def _on_training_start(self) -> None:
         if isinstance(self.parent, EventCallback):
-            raise ValueError(
-                f"{type(self.parent).__name__} passes on neither rollouts nor the end of training: pass ResumableCheckpoint "
-                "beside it, in a list."
-            )
+            raise ValueError(f"{type(self.parent).__name__} passes on no rollouts: pass ResumableCheckpoint beside it.")
         set_callback_states(self.locals["callback"], self.model.resumed_callbacks)
         self.model.resumed_callbacks = ()
         if self.model.num_timesteps > 0:

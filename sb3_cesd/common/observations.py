@@ -24,17 +24,10 @@ def check_plain_space(observation_space: spaces.Space) -> spaces.Box | spaces.Di
     is_dict = isinstance(observation_space, spaces.Dict)
     for name, space in observation_space.spaces.items() if is_dict else [(OBSERVATION, observation_space)]:  # type: ignore
         if not isinstance(space, spaces.Box) or 0 in space.shape or space.shape == ():
-            raise ValueError(
-                f"A skill can only be added to a Box or a Dict of Boxes with at least one axis, but {name!r} is "
-                f"{space}: convert it, for instance with gymnasium.wrappers.FlattenObservation(env), or leave it out "
-                "with gymnasium.wrappers.FilterObservation."
-            )
+            raise ValueError(f"{name!r} is {space}, no Box with an axis: use gymnasium.wrappers.FlattenObservation.")
         # Names of entries become those of modules of PyTorch
         if is_dict and (not isinstance(name, str) or name in ("", SKILL) or "." in name or hasattr(nn.ModuleDict(), name)):
-            raise ValueError(
-                f"An entry of observations can't have the name {name!r}: rename it, for instance with "
-                "gymnasium.wrappers.TransformObservation."
-            )
+            raise ValueError(f"An entry of observations can't have the name {name!r}: rename it.")
     return observation_space  # type: ignore[return-value]
 
 

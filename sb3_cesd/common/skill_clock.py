@@ -25,10 +25,7 @@ class SkillTurns:
     @checked
     def __init__(self, n_skills: Annotated[int, Range(2)], n_timesteps: int) -> None:
         if n_timesteps < n_skills:
-            raise ValueError(
-                f"learning_starts={n_timesteps} is less than one step for each of {n_skills} skills: raise it, or choose a "
-                "warm_up other than 'skills'."
-            )
+            raise ValueError(f"learning_starts={n_timesteps} is less than a step of each of {n_skills} skills: raise it.")
         self.n_skills = n_skills
         self.n_timesteps = n_timesteps
         #: How the skill that acts afterwards was chosen: by ``"states"``, ``"rewards"`` or ``"features"``

@@ -22,9 +22,7 @@ SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
 def check_skill(skill: Any, n_skills: int) -> int:
     """Check the index of a skill, and return it as an int."""
     if skill not in range(n_skills):
-        raise ValueError(
-            f"Unknown skill {skill}: the model has {n_skills} skills, choose an integer from 0 to {n_skills - 1}."
-        )
+        raise ValueError(f"Unknown skill {skill}: choose an integer from 0 to {n_skills - 1}.")
     return int(skill)
 
 
@@ -97,10 +95,7 @@ class SkillSpace(ABC):
         skills = np.asarray(skill)
         is_vector = not self.discrete and skills.ndim > 0 and skills.dtype.kind == "f"
         if (skills.shape[:-1] if is_vector else skills.shape) not in ((), batch_shape):
-            raise ValueError(
-                f"skill of shape {skills.shape} for {batch_shape[0] if batch_shape else 1} observation(s): pass one skill, or "
-                "one per observation" + ("." if self.discrete else "; a vector must consist of floats, e.g. [1.0, 0.0].")
-            )
+            raise ValueError(f"skill of shape {skills.shape} for {batch_shape}: pass one, or one each, vectors as floats.")
         if is_vector:
             self.check_vectors(skills)
             vectors = skills.astype(np.float32)
@@ -118,10 +113,7 @@ class SkillSpace(ABC):
     def check_vectors(self, vectors: np.ndarray) -> None:
         """Check that vectors, shape ``(..., dim)``, are in this space."""
         if vectors.shape[-1] != self.dim:
-            raise ValueError(
-                f"A skill of this model is a vector of {self.dim} numbers, not of {vectors.shape[-1]}: pass one of that size, "
-                f"or an integer from 0 to {self.n_skills - 1}."
-            )
+            raise ValueError(f"A skill is a vector of {self.dim} numbers, or an integer below {self.n_skills}: pass such.")
         if not ((vectors >= self.low - 1e-3) & (vectors <= 1 + 1e-3)).all():
             raise ValueError(f"The entries of a skill of this model must be from {self.low:g} to 1: pass such a vector.")
 
@@ -229,10 +221,7 @@ class SphereSkills(SkillSpace):
     def check_vectors(self, vectors: np.ndarray) -> None:
         lengths = np.linalg.norm(vectors, axis=-1)
         if vectors.shape[-1] == self.dim and not np.allclose(lengths, 1.0, atol=1e-3):
-            raise ValueError(
-                f"A skill of this model is a point on the unit sphere, not a vector of length {lengths.ravel()[0]:.4g}: "
-                "divide it by its length."
-            )
+            raise ValueError(f"A skill of this model has length 1, not {lengths.ravel()[0]:.4g}: divide it by its length.")
         super().check_vectors(vectors)
 
 

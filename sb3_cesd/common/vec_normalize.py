@@ -37,10 +37,7 @@ def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> Vec
         known, trained = shapes_of(normalizer.observation_space), observation_statistics(statistics)
         shapes = {name: rms.mean.shape for name, rms in trained.items()}
         if {name: known.get(name) for name in shapes} != shapes:
-            raise ValueError(
-                f"The statistics of VecNormalize are of observations of shapes {shapes}, those to normalise are of {known}: "
-                "pass environments wrapped as those of training."
-            )
+            raise ValueError(f"The statistics are of shapes {shapes}, not {known}: wrap environments as in training.")
         if isinstance(normalizer.observation_space, spaces.Dict):
             normalizer.obs_rms, normalizer.norm_obs_keys = trained, list(trained)
         else:
@@ -101,10 +98,7 @@ def takes_plain_observations(model: Any) -> bool:
 def check_statistics_fit(model: Any, vec_normalize: VecNormalize | None, remedy: str) -> None:
     """Check that observations are normalised for a model as in training; ``remedy`` is what to pass if they are not."""
     if normalizes_observations(vec_normalize) and takes_plain_observations(model):
-        raise ValueError(
-            "The model takes observations as they are, since it learned without VecNormalize, or is an exported policy, which "
-            "holds its statistics itself: leave vec_normalize out, or pass environments without VecNormalize."
-        )
+        raise ValueError("The model learned without VecNormalize (an exported policy holds its statistics): leave it out.")
     if lacks_statistics(model, vec_normalize):
         raise ValueError(f"The model was trained with VecNormalize: {remedy}")
 
@@ -120,10 +114,7 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
         shape = known.get(name)
         # Channels of an image may come last: SB3 puts them first
         if shape is None or rms.mean.shape not in (shape, (*shape[1:], *shape[:1])):
-            raise ValueError(
-                f"The statistics of VecNormalize are of {name} of shape {rms.mean.shape}, the model observes {known}: pass "
-                "those it was trained with, or apply VecNormalize after all other wrappers."
-            )
+            raise ValueError(f"The statistics of {name} have shape {rms.mean.shape}, not {known}: pass those of training.")
     return found
 
 

@@ -102,10 +102,7 @@ class IntrinsicReward(nn.Module, ABC):
         """
         reward = self.reward(samples)
         if reward.shape != (len(samples.rewards),):  # it would be broadcast to the batch without a word
-            raise ValueError(
-                f"{type(self).__name__}.reward returned shape {tuple(reward.shape)} for {len(samples.rewards)} transitions: "
-                "return one number per transition, shape (batch_size,)."
-            )
+            raise ValueError(f"{type(self).__name__}.reward returned shape {tuple(reward.shape)}: return (batch_size,).")
         rewards = reward[:, None]  # (batch_size, 1)
         self.logs["intrinsic/reward"] = rewards.mean()
         pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, rewards)

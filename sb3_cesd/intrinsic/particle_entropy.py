@@ -141,10 +141,7 @@ class ParticleEntropy(nn.Module):
         :raises ValueError: if the batch is too small for any reward
         """
         if len(features) <= self.k:
-            raise ValueError(
-                f"batch_size={len(features)} is not larger than k={self.k}: no state would get a reward. Raise batch_size, or "
-                "lower k in entropy_kwargs."
-            )
+            raise ValueError(f"batch_size={len(features)} is not larger than k={self.k}: raise it, or lower k.")
         same_group, large = None, th.ones(len(features), dtype=th.bool, device=features.device)
         if groups is not None:
             same_group = groups[:, None] == groups  # (batch_size, batch_size)

@@ -60,10 +60,7 @@ class ProtoRLReward(IntrinsicReward):
         scale: Positive = 1.0,
     ) -> None:
         if queue_size < max(n_prototypes, k):
-            raise ValueError(
-                f"queue_size={queue_size} has no room for one state per prototype (n_prototypes={n_prototypes}) or k={k} "
-                "neighbours: raise queue_size, or lower n_prototypes or k."
-            )
+            raise ValueError(f"queue_size={queue_size} is below n_prototypes={n_prototypes} or k={k}: raise queue_size.")
         super().__init__(*sizes)
         self.target_tau = target_tau
         self.k = k

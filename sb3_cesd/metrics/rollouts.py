@@ -170,10 +170,7 @@ def play_paths(
     """
     positions = _record_all(model, prepare_to_play(model, env), skills, n_steps, seed)[1]
     if positions is None:
-        raise ValueError(
-            "Coverage and goals are measured by positions, which these environments lack: leave these metrics out, or give "
-            "the environments a property position, (x, y) or (x, y, z) in metres."
-        )
+        raise ValueError("Coverage and goals need positions: leave them out, or give environments a property position [m].")
     return positions
 
 

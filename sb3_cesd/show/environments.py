@@ -13,9 +13,8 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
-from sb3_cesd.common.observations import channels_first
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attributes, env_name, env_spec
-from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training, transpose_like_training
+from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training
 from sb3_cesd.envs.robots.gl import draw_plainly
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
@@ -39,7 +38,7 @@ class PlayEnvs(NamedTuple):
 
     @contextmanager
     def opened(self, n_skills: int = 1, n_rollouts: int = 1, render: bool = False) -> Iterator[VecEnv]:
-        """Open environments, as the model observes them."""
+        """Open environments, normalised as in training."""
         # Not all environments take the argument
         env = self.make(n_skills, n_rollouts, **({"render_mode": "rgb_array"} if render else {}))
         if render and not self.is_kept:
@@ -47,8 +46,7 @@ class PlayEnvs(NamedTuple):
                 with suppress(AttributeError):  # of other environments
                     draw_plainly(getattr(owner, "model", owner))
         try:
-            normalized = env if self.statistics is None else normalize_like_training(env, self.statistics)
-            yield transpose_like_training(normalized, channels_first(normalized.observation_space))
+            yield env if self.statistics is None else normalize_like_training(env, self.statistics)
         finally:
             if not self.is_kept:
                 env.close()

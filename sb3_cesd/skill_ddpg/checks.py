@@ -41,10 +41,7 @@ def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space
     check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     is_box = isinstance(action_space, spaces.Box) and 0 not in action_space.shape
     if not is_box or not action_space.is_bounded() or (action_space.low >= action_space.high).any():  # type: ignore
-        raise ValueError(
-            f"The action space is {action_space}, but skills need continuous actions with finite bounds, low below "
-            "high: use an environment with such a Box, or gymnasium.wrappers.TransformAction."
-        )
+        raise ValueError(f"The action space is {action_space}: skills need a Box with finite bounds, low below high.")
 
 
 def check_observation(observation: Any, what: str = "observation") -> None:
@@ -61,10 +58,7 @@ def check_finite(env: VecEnv, kind: str, values: np.ndarray | dict[str, np.ndarr
     for entry in values.values() if isinstance(values, dict) else [values]:
         if not np.isfinite(entry).all():
             env_idx = int(np.argwhere(~np.isfinite(entry))[0, 0])
-            raise ValueError(
-                f"{env_name(env)}, environment {env_idx}, time step {step}: the {kind} is not finite ({entry[env_idx]}). It "
-                f"was not stored: clip the {kind}, or end the episode before it diverges."
-            )
+            raise ValueError(f"{env_name(env)}, environment {env_idx}, time step {step}: the {kind} is not finite, clip it.")
 
 
 def with_defaults(init: Any, defaults: dict[str, Any]) -> Any:

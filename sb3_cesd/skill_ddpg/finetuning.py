@@ -128,10 +128,7 @@ def check_task_env(env: VecEnv, pretrained: Any) -> None:
             "With -i, RL Zoo finds them in vecnormalize.pkl of the run."
         )
     elif normalizes_observations(vec_normalize) and takes_plain_observations(pretrained):
-        warnings.warn(
-            "The skills were pre-trained on observations as they are, but VecNormalize normalises those of the task: pass the "
-            "task without VecNormalize, or with norm_obs=False."
-        )
+        warnings.warn("The skills were pre-trained without VecNormalize: pass the task without it, or with norm_obs=False.")
 
 
 def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | None = None) -> ZeroShot:

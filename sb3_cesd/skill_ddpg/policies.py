@@ -104,9 +104,7 @@ class SkillPolicy(BasePolicy):
         if self.takes_images:
             check_images(self.plain_space)
         if self.takes_images and features_extractor_class not in (None, FlattenExtractor):
-            raise ValueError(
-                "CnnPolicy has an encoder of its own: leave features_extractor_class out, or pass encoder_kwargs."
-            )
+            raise ValueError("CnnPolicy has its own encoder: leave features_extractor_class out, or pass encoder_kwargs.")
         if not self.takes_images and (encoder_learns_from is not None or encoder_kwargs):
             raise ValueError("Only CnnPolicy has an encoder: leave encoder_learns_from and encoder_kwargs out.")
         if features_extractor_class is None:
@@ -255,10 +253,7 @@ class SkillPolicy(BasePolicy):
         entries = entries_of(observation)
         known = {name: space for name, space in self.observation_space.spaces.items() if name != SKILL}  # type: ignore
         if entries.keys() != known.keys():
-            raise ValueError(
-                f"Entries of the {what}: {list(entries)}, this model takes {list(known)}: pass those of the environment it "
-                "was trained on."
-            )
+            raise ValueError(f"Entries of the {what}: {list(entries)}, not {list(known)}: pass those of training.")
         shape: tuple[int, ...] = ()
         for name, value in entries.items():
             # Channels of an image may come last: SB3 puts them first

@@ -65,10 +65,7 @@ def restored(kept: Any) -> Any:
 
 def _check_kept(path: object, name: str, value: Any, kept: Any) -> None:
     if with_lists(value) != with_lists(kept):
-        raise ValueError(
-            f"{name}={value!r} does not fit {path}, which was trained with {name}={kept!r} and can't change it: pass "
-            f"{name}={kept!r} or leave it out."
-        )
+        raise ValueError(f"{name}={value!r} does not fit {path}, which keeps {name}={kept!r}: leave {name} out.")
 
 
 def with_lists(value: Any) -> Any:
@@ -113,7 +110,4 @@ def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> No
     }
     for name, (found, ours) in known.items():
         if found != ours:
-            raise ValueError(
-                f"The replay buffer {path} does not fit the model: its {name} is {found}, that of the model {ours}. Load the "
-                "model with the arguments and environments of the buffer, or go on without it (in RL Zoo: move it away)."
-            )
+            raise ValueError(f"The replay buffer {path} does not fit: its {name} is {found}, not {ours}. Go on without it.")

@@ -226,10 +226,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             raise ValueError("device='mps' is not supported: pass device='cpu'.")
         skill_space = make_skill_space(skill_type, n_skills, skill_dim)
         if not skill_space.discrete and self.discrete_because is not None:
-            raise ValueError(
-                f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave skill_type={skill_type!r} "
-                "out, or use a method with continuous skills."
-            )
+            raise ValueError(f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave skill_type out.")
         if env is not None and _init_setup_model:
             env = maybe_make_env(env, verbose)
             checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
@@ -294,9 +291,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         if self.reward == "intrinsic" and not hasattr(self, "reward_class"):
-            raise ValueError(
-                f"{type(self).__name__} has no intrinsic reward: use a method such as CeSD, or reward='extrinsic'."
-            )
+            raise ValueError(f"{type(self).__name__} has no reward: use a method such as CeSD, or reward='extrinsic'.")
         if not issubclass(self.replay_buffer_class, SkillReplayBuffer):  # type: ignore[arg-type]
             raise ValueError(f"{self.replay_buffer_class} does not store skills: pass SkillReplayBuffer or a subclass.")
         #: Names of the class and its bases, for the error of another class that loads the model
@@ -734,10 +729,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         skill = None if skill is None else self.skill_space.name_of(skill)
         if self.reward == "extrinsic" and skill != self.skill:
             own = "One skill" if self.skill is None else f"Skill {self.skill}"
-            raise ValueError(
-                f"{own} learns the task, the others do not: for another one, fine-tune the pre-trained model again with "
-                "from_pretrained(path, env, skill=...)."
-            )
+            raise ValueError(f"{own} learns the task, the others do not: fine-tune another with from_pretrained.")
         self._follow(skill)
 
     def _follow(self, skill: SkillName | None) -> None:
@@ -837,10 +829,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         goal_states, goals_shape = self._to_states(goals, "goals")
         n = max(len(states), len(goal_states))
         if {len(states), len(goal_states)} - {1, n}:
-            raise ValueError(
-                f"There are {len(states)} observations and {len(goal_states)} goals: pass as many of each, one observation or "
-                "one goal."
-            )
+            raise ValueError(f"There are {len(states)} observations and {len(goal_states)} goals: pass as many, or one.")
         with th.no_grad():
             skills = self.intrinsic.goal_skill(states.expand(n, -1), goal_states.expand(n, -1))
         if skills is None:

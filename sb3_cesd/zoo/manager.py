@@ -287,10 +287,7 @@ class SkillExperimentManager(ExperimentManager):
         """Begin or continue a study. Its first trial trains with the entry as it is; all trials fine-tune the same skill."""
         study_of = f"{self.algo} in {self.env_name.gym_id}"
         if study.trials and study.user_attrs.get(STUDY_OF) != study_of:
-            raise ValueError(
-                f"The study {study.study_name!r} is of {study.user_attrs.get(STUDY_OF, 'something else')}, not of {study_of}: "
-                "begin another one with --study-name."
-            )
+            raise ValueError(f"The study {study.study_name!r} is not of {study_of}: begin another one with --study-name.")
         study.set_user_attr(STUDY_OF, study_of)
         space, skill = self.search_space, self._hyperparams.get("skill", "random")
         if self.pretrained.get("reward") == "intrinsic" and self.reward == "extrinsic" and skill == "random":

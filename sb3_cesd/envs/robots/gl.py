@@ -57,8 +57,7 @@ def import_physics(*names: str) -> list[ModuleType]:
         raise ModuleNotFoundError(WITHOUT_DM_CONTROL, name="dm_control") from error
     except (AttributeError, ImportError, RuntimeError) as error:  # MuJoCo, dm_control and PyOpenGL raise different ones
         raise RuntimeError(
-            f"MuJoCo can't be loaded with MUJOCO_GL={os.environ.get('MUJOCO_GL')} ({type(error).__name__}: {error}). "
-            f"Without rendering, set MUJOCO_GL=off. {REMEDY}"
+            f"MuJoCo can't be loaded ({type(error).__name__}: {error}). Without rendering, set MUJOCO_GL=off. {REMEDY}"
         ) from error
 
 
@@ -83,10 +82,7 @@ def check_display() -> None:
     import glfw
 
     if not (glfw.init() and glfw.get_primary_monitor()):
-        raise RuntimeError(
-            "There is no display to open a window on: make the environment with render_mode='rgb_array', or without rendering "
-            "(with RL Zoo: record_video instead of enjoy, or --no-render)."
-        )
+        raise RuntimeError("There is no display: pass render_mode='rgb_array' (with RL Zoo: record_video, or --no-render).")
 
 
 def egl_works() -> bool:

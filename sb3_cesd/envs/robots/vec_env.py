@@ -52,10 +52,7 @@ class RobotVecEnv(VecEnv):
     ) -> None:
         robot = env.unwrapped
         if type(robot) is not RobotEnv:
-            raise ValueError(
-                f"{env} can't be batched, only walkers, quadrupeds and arms can that observe vectors: use DummyVecEnv or "
-                "SubprocVecEnv (in RL Zoo: leave 'batched' out)."
-            )
+            raise ValueError(f"{env} can't be batched, only URLB's robots that observe vectors: use DummyVecEnv.")
         if robot.render_mode == "human":
             raise ValueError("Batched environments have no windows: pass render_mode='rgb_array', or use DummyVecEnv.")
         self.render_mode = robot.render_mode  # read by VecEnv.__init__
@@ -238,10 +235,7 @@ def _unwrap_monitor(env: gym.Env) -> tuple[gym.Env, list[ResultsWriter]]:
     layer = env
     while isinstance(layer, gym.Wrapper):
         if not isinstance(layer, PLAIN_WRAPPERS):
-            raise ValueError(
-                f"Batched environments can't be wrapped individually, here in {type(layer).__name__}: "
-                "wrap the vectorized environment (RL Zoo: vec_env_wrapper), or use DummyVecEnv."
-            )
+            raise ValueError(f"{type(layer).__name__} around one of a batch: wrap the vectorized environment instead.")
         layer = layer.env
     return env, writers
 
