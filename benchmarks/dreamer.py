@@ -5,7 +5,7 @@ Dreamers in a maze that they see in pictures: how far the world model foresees, 
     python benchmarks/dreamer.py --task --methods cesd_dreamer cesd --seeds 3    # steps until a known reward is learned
 
 Writes a row per 4,000 steps of a run to ``METHOD.csv`` in the folder ``--output``, or one per 200 steps to ``task.csv`` until
-the return passes -50: the point is then a cell away from the goal on average, from the start of an episode on.
+the return passes 39.4: four fifths of that of a controller which goes straight to the goal. Standing still returns 7.3.
 """
 
 import argparse
@@ -36,17 +36,17 @@ MAZE = {"layout": "square_a", "image_size": 32}
 #: Steps that the world model sees, steps that it then predicts, and number of predictions
 N_SEEN, N_FORESEEN, N_PREDICTIONS = 20, 15, 400
 RESULTS = Path(__file__).parent / "results" / "dreamer"
-#: Goal of the task, in the second cell of the lowest row; return that has to be passed
-GOAL, THRESHOLD = (1.0, -4.0), -50.0
+#: Goal of the task, two cells below the start; return that has to be passed, steps in which it may be, and those per update
+GOAL, THRESHOLD, N_TASK_STEPS, TASK_FREQ = (0.0, -2.0), 39.4, 8000, 2
 
 
 class GoalMaze(MazeVecEnv):
-    """A maze with a known reward: minus the distance to the goal [cell]."""
+    """A maze with a known reward: exp(-d) at a distance of d cells to the goal."""
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, _, dones, infos = super().step_wait()
         positions = [info["position"] for info in infos] if dones[0] else self.position
-        return observations, -np.linalg.norm(np.asarray(positions)[:, :2] - GOAL, axis=1), dones, infos
+        return observations, np.exp(-np.linalg.norm(np.asarray(positions)[:, :2] - GOAL, axis=1)), dones, infos
 
 
 def find_points(pictures: th.Tensor, empty: th.Tensor) -> th.Tensor:
@@ -148,12 +148,12 @@ def main() -> None:
     for seed in seeds_of(parser, args.seeds):
         for method in args.methods:
             settings = preset("laptop", "MazeSquareAPixels-v0", method)
-            arguments = {**settings, "reward": "extrinsic" if args.task else "intrinsic"}
+            arguments = {**settings, **({"reward": "extrinsic", "train_freq": TASK_FREQ} if args.task else {})}
             env = (GoalMaze if args.task else MazeVecEnv)(n_envs=settings.n_envs, **MAZE)  # type: ignore[arg-type]
             model = ALGORITHMS[method](settings.policy, env, seed=seed, device="cpu", **arguments)
             run = {"method": method, "seed": seed, "arguments": json.dumps({"n_envs": settings.n_envs, **arguments})}
             path, measure = (f"{method}.csv", explore) if not args.task else ("task.csv", mean_return)
-            model.learn(settings.n_timesteps, Rows(args.output / path, run, measure))
+            model.learn(N_TASK_STEPS if args.task else settings.n_timesteps, Rows(args.output / path, run, measure))
 
 
 if __name__ == "__main__":
