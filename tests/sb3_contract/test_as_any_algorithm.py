@@ -5,10 +5,6 @@ import pytest
 from every_method import each_kind
 from learned import differences
 from small import make_small
-from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
-from tuning import Push
-
-from sb3_cesd import VecSkillObservation
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -29,12 +25,3 @@ def test_parameters_are_set_in_part_or_as_a_whole(method):
         second.set_parameters({**parameters, "policy": dict(list(parameters["policy"].items())[1:])})
     with pytest.raises(ValueError, match="Key unknown is an invalid object name"):
         second.set_parameters({"unknown": {}}, exact_match=False)
-
-
-@each_kind
-@pytest.mark.parametrize("wrap", [VecMonitor, lambda env: VecFrameStack(env, 2)])
-def test_wrappers_of_vectorised_environments(method, wrap):
-    env = wrap(DummyVecEnv([Push] * 2))
-    model = make_small(method, env).learn(80)
-    assert isinstance(model.env, VecSkillObservation) and model.env.venv is env and model._n_updates > 0
-    assert bool(model.ep_info_buffer) == (wrap is VecMonitor)

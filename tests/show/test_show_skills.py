@@ -179,22 +179,6 @@ def test_what_was_made_is_closed_and_what_was_given_is_not(monkeypatch):
     assert len(set(made)) > 1
 
 
-def test_environments_of_the_caller_keep_their_statistics():
-    env = VecNormalize(make_vec_env("Pendulum-v1", 2))
-    env.reset()
-    for _ in range(5):
-        env.step(np.ones((2, 1), dtype=np.float32))
-    mean = env.obs_rms.mean.copy()
-    shown = show_skills(model(), env, **QUICK)
-    assert env.training and env.norm_obs and (env.obs_rms.mean == mean).all()
-    plain = show_skills(model(), "Pendulum-v1", **NOT_MEASURED)
-    assert not np.allclose(seen(shown)[0][0], seen(plain)[0][0]), "the model sees what the statistics make of observations"
-    told = show_skills(model(), "Pendulum-v1", vec_normalize=env, **NOT_MEASURED)
-    assert np.allclose(seen(told)[0][0], env.normalize_obs(seen(plain)[0][0]), atol=1e-5)
-    with pytest.raises(ValueError, match="vec_normalize"):
-        show_skills(model(), env, vec_normalize=env, **NOT_MEASURED)
-
-
 def test_model_shows_the_environment_it_learns_in(tmp_path):
     statistics = VecNormalize(make_vec_env("Pendulum-v1", 2))
     learner = make_small(CeSD, statistics).learn(60)

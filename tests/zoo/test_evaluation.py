@@ -7,7 +7,6 @@ import rl_zoo3.exp_manager
 from rl_zoo import train
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sb3_cesd import CeSD
@@ -59,13 +58,6 @@ def test_training_goes_on_as_without_evaluations(make_model, ent_coef):
     )
     for name, value in never.policy.state_dict().items():
         assert (value == often.policy.state_dict()[name]).all()
-
-
-def test_statistics_of_training_normalise(make_model):
-    env = VecNormalize(make_vec_env("Pendulum-v1"))
-    eval_env = VecNormalize(make_vec_env("Pendulum-v1", 8), training=False, norm_reward=False)
-    make_model(env=env).learn(60, callback=make_callback(eval_env, eval_freq=60, verbose=0))
-    assert eval_env.obs_rms.count == env.obs_rms.count > 60
 
 
 @pytest.mark.parametrize("make", ["task", "ppo"])
