@@ -3,7 +3,7 @@ Skills from pictures of mazes, beside the same methods from positions after equa
 
     python benchmarks/pixels.py --seeds 5 --jobs 2
     python benchmarks/pixels.py --methods cesd --observations pixels --encoder-learns-from reward both none --seeds 3
-    python benchmarks/pixels.py --methods cesd --observations pixels --shift 0 2 --seeds 3
+    python benchmarks/pixels.py --methods cesd --observations pixels --shift 1 2 --seeds 3
     python benchmarks/pixels.py --report                          # only the tables of the finished runs
 
 Writes to ``results/pixels``. Runs that are in ``runs.csv`` are not repeated. Each run has one thread and the arguments of the
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--observations", nargs="+", choices=["pixels", "positions"], default=["pixels", "positions"])
     choices = ["critic", "reward", "both", "none"]
     parser.add_argument("--encoder-learns-from", nargs="+", choices=choices, default=["critic"], help="which losses")
-    parser.add_argument("--shift", nargs="+", type=int, default=[1], help="largest random shift of pictures [pixel]")
+    parser.add_argument("--shift", nargs="+", type=int, default=[0], help="largest random shift of pictures [pixel]")
     parser.add_argument("--steps", type=int, default=N_TIMESTEPS, help="environment steps of a run")
     parser.add_argument("--report", action="store_true", help="only write the tables of the finished runs")
     add_seeds(parser, default=5)
