@@ -28,8 +28,16 @@ def written_whole(path: AnyPath) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
         unfinished.unlink(missing_ok=True)
+        # PyTorch hides the error of the disk behind "unexpected pos"
+        for cause in (error, error.__cause__, error.__context__):
+            if isinstance(cause, OSError) and cause.errno is not None:
+                raise OSError(
+                    cause.errno,
+                    f"{path} could not be written ({cause.strerror}); what was there before is untouched. Free some space, or "
+                    "write to another place",
+                ) from error
         raise
 
 

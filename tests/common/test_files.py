@@ -1,5 +1,6 @@
 """Files are written completely or not at all, and say so if they can't be read."""
 
+import errno
 import os
 import pickle
 
@@ -19,6 +20,13 @@ def test_the_previous_file_stays_whole_whatever_goes_wrong(tmp_path):
     with pytest.raises(KeyError), written_whole(path) as file:
         file.write(b"half of the n")
         raise KeyError
+    # PyTorch hides the error of the disk
+    with pytest.raises(OSError, match="file could not be written") as caught, written_whole(path) as file:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError:
+            raise RuntimeError("unexpected pos") from None
+    assert caught.value.errno == errno.ENOSPC
     assert path.read_text() == "previous" and os.listdir(path.parent) == ["file"]
     write_whole(path, "new")
     assert path.read_text() == "new"
