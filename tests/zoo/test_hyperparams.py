@@ -74,7 +74,7 @@ def test_entries_for_pictures(config):
     for entry in {str(entry): entry for entry in of_pictures.values()}.values():
         kwargs = {name: value for name, value in entry.items() if name not in OF_RL_ZOO}
         METHODS[config.partition("_")[0]]("CnnPolicy", env, device="cpu", **{**kwargs, "buffer_size": 100})
-    of_positions = {**entries(config)["MazeTree-v0"], "policy": "CnnPolicy", "batch_size": 128, "learning_rate": 1e-3}
+    of_positions = {**entries(config)["MazeTree-v0"], "policy": "CnnPolicy", "batch_size": 128}
     of_positions["policy_kwargs"] = of_positions["policy_kwargs"] | {"encoder_kwargs": {"shift": 0}}
     if config.startswith("cesd"):
         of_reward = {name: value for name, value in of_positions["intrinsic_kwargs"].items() if name != "constraint_kwargs"}
