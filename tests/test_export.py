@@ -18,9 +18,6 @@ from sb3_cesd.export import ExportedPolicy, export_policy, import_policy
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
 
-#: Of a first layer for 50,000 skills, whose one-hot vectors would take 10 GB
-
-
 class MyExtractor(FlattenExtractor):
     pass
 

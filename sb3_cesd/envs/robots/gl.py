@@ -71,7 +71,7 @@ def explain_rendering() -> Iterator[None]:
 
 
 def draw_plainly(model: Any) -> None:
-    """Let MuJoCo draw without shadows, reflections and smooth edges: three quarters of the time where no GPU draws."""
+    """Let MuJoCo draw without shadows, reflections and smooth edges, which take most of the time where no GPU draws."""
     model.vis.quality.offsamples = model.vis.quality.shadowsize = 0
     model.light_castshadow[:] = False
     model.mat_reflectance[:] = 0.0
