@@ -52,6 +52,8 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         vec_normalize: VecNormalize | None = None,
     ) -> None:
         super().__init__(env)
+        if not isinstance(model, SkillDDPG | ExportedPolicy):
+            raise ValueError(f"{model!r} is not a model: pass that of CeSD.load (or of its method), or of import_policy.")
         if model.reward == "extrinsic":
             raise ValueError("The model learned a task with one skill alone: pass the pre-trained model.")
         duration = duration or model.skill_duration

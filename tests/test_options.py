@@ -85,6 +85,8 @@ def test_duration_is_that_of_the_model_by_default(make_model):
     assert SkillOptions(Counter(), make_model(skill_duration=5)).duration == 5
     with pytest.raises(ValueError, match="pass duration, the steps until the next choice"):
         SkillOptions(Counter(), make_model(skill_duration=None))
+    with pytest.raises(ValueError, match=r"'x.zip' is not a model: pass that of CeSD.load"):
+        SkillOptions(Counter(), "x.zip")
 
 
 @pytest.mark.parametrize("around", [False, True])

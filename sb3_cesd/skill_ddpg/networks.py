@@ -61,12 +61,21 @@ class SkillActor(BasePolicy):
         )
         self.skill_space = skill_space
         self.plain_space = plain_space(observation_space)
+        self.net_arch = net_arch
+        self.features_dim = features_dim
+        self.activation_fn = activation_fn
+        self.layer_norm = layer_norm
         self.mu = create_normalized_mlp(features_dim + skill_space.dim, self.n_outputs, net_arch, activation_fn, layer_norm)
 
     @property
     def n_outputs(self) -> int:
         """Number of outputs of the network."""
         return get_action_dim(self.action_space)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        data = super()._get_constructor_parameters()
+        names = ("skill_space", "net_arch", "features_dim", "activation_fn", "features_extractor", "layer_norm")
+        return data | {name: getattr(self, name) for name in names}
 
     def outputs(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """Compute the outputs of the network before tanh, shape ``(n, n_outputs)``; for the arguments see :meth:`act`."""
@@ -232,6 +241,7 @@ class StochasticSkillActor(SkillActor):
 
     def __init__(self, *args: Any, ent_coef: float | str = "auto", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.ent_coef = ent_coef
         initial = 1.0 if ent_coef == "auto" else float(str(ent_coef).removeprefix("auto_"))
         log_ent_coef = th.tensor(math.log(initial))
         self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=isinstance(ent_coef, str))
@@ -240,6 +250,9 @@ class StochasticSkillActor(SkillActor):
     @property
     def n_outputs(self) -> int:
         return 2 * super().n_outputs
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return super()._get_constructor_parameters() | {"ent_coef": self.ent_coef}
 
     def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         return self.outputs(observations, skills).chunk(2, dim=1)[0].tanh()

@@ -108,3 +108,12 @@ def test_it_is_saved_and_learns_a_task(tmp_path):
 def test_metra_and_its_relatives_are_stochastic_as_published(method):
     assert isinstance(make_small(method).actor, StochasticSkillActor)
     assert type(make_small(method, ent_coef=None).actor) is SkillActor
+
+
+@pytest.mark.parametrize("ent_coef", [None, "auto_0.5"])
+def test_actor_alone_is_saved_and_loaded(tmp_path, ent_coef):
+    actor = make_small(APT, ent_coef=ent_coef).actor
+    actor.save(tmp_path / "actor.pth")
+    loaded = type(actor).load(tmp_path / "actor.pth", device="cpu")
+    for name, value in actor.state_dict().items():
+        th.testing.assert_close(loaded.state_dict()[name], value)
