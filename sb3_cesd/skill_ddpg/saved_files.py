@@ -28,6 +28,8 @@ def read_saved_data(path: str | pathlib.Path | io.BufferedIOBase) -> dict[str, A
     file = open_path(path, "r", verbose=0, suffix="zip")
     try:
         with explained(path, "saved model"), zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
+            if (damaged := archive.testzip()) is not None:
+                raise zipfile.BadZipFile(damaged)
             return dict(json.loads(archive.read("data")))
     finally:
         if file is path:
