@@ -41,6 +41,14 @@ def test_a_loaded_buffer_is_sampled_with_the_arguments_of_the_model(files):
     assert pickle.loads(file.getvalue()).gamma == 0.5
 
 
+def test_a_flipped_bit_of_a_model_is_named(files):
+    damaged = bytearray((files / "model.zip").read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    (files / "damaged.zip").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"damaged.zip .*or is damaged .*save it again"):
+        CeSD.load(files / "damaged.zip")
+
+
 @pytest.mark.parametrize(
     ("kwargs", "name"),
     [
