@@ -109,7 +109,7 @@ def draw_strips(rollouts: Sequence[SkillRollout], title: str, n_frames: int) -> 
     height = max(ROW_HEIGHT * len(rollouts) if n_frames else 0, 4.8) + 0.4
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(title, fontsize="medium")
     *left, right = figure.subfigures(1, len(widths), squeeze=False, width_ratios=widths)[0]
     for panel in left:
         _draw_images(panel, rollouts, n_frames)
