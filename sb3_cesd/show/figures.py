@@ -49,7 +49,8 @@ def draw_maze_panels(
         walls = LineCollection(list(layout.segments), colors="black", linewidths=1.5, capstyle="projecting", zorder=3)
         axes.add_collection(walls)
         axes.plot(*states[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
-        axes.set(title=title, aspect="equal", xlim=(left, right), ylim=(bottom, top))
+        axes.set(aspect="equal", xlim=(left, right), ylim=(bottom, top))
+        axes.set_title(title, fontsize="medium")
         axes.axis("off")
     if legend:
         n_skills = max(len(states) for states in panels.values())
@@ -109,7 +110,7 @@ def draw_strips(rollouts: Sequence[SkillRollout], title: str, n_frames: int) -> 
     height = max(ROW_HEIGHT * len(rollouts) if n_frames else 0, 4.8) + 0.4
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(title)
     *left, right = figure.subfigures(1, len(widths), squeeze=False, width_ratios=widths)[0]
     for panel in left:
         _draw_images(panel, rollouts, n_frames)
