@@ -64,7 +64,10 @@ class SkillOptions(gym.Wrapper[Any, Any, Any, np.ndarray]):
         given = [shapes_of(space) for space in (env.observation_space, channels_first(env.observation_space))]
         fits = any({name: shapes.get(name) for name in known} == known for shapes in given)
         if not fits or env.action_space != model.action_space:
-            raise ValueError(f"{env.observation_space}, {env.action_space} do not fit the model: pass what it learned in.")
+            raise ValueError(
+                f"Observations of {env.observation_space} and actions of {env.action_space} do not fit the model: pass an "
+                f"environment with {model.plain_space} and {model.action_space}, as it was pre-trained in."
+            )
         self.model = model
         self.duration = duration
         self.gamma = gamma

@@ -112,4 +112,7 @@ def check_buffer_fits(model: Any, path: object, buffer: SkillReplayBuffer) -> No
     }
     for name, (found, ours) in known.items():
         if found != ours:
-            raise ValueError(f"The replay buffer {path} does not fit: its {name} is {found}, not {ours}. Go on without it.")
+            raise ValueError(
+                f"The replay buffer {path} does not fit: its {name} is {found}, not {ours}. Load the model with the "
+                "arguments of the buffer, or go on without it (in RL Zoo: move it away)."
+            )
