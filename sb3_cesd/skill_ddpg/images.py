@@ -64,10 +64,16 @@ class ImageEncoder(nn.Module):
         below 64 pixels
     :param shift: largest random shift of the images that training samples [pixels]; ``None`` for a 21st of their height, 0
         for none
+    :param subtract_mean: whether pixels lose the mean of all images that the encoder has learned from, rather than 0.5 as in
+        DrQ-v2. Where most of an image never changes, that part else reaches the LayerNorm as an offset that grows in training,
+        until the features of all images are alike
     :raises ValueError: if the images are too small for the convolutions
     """
 
     optimizer: th.optim.Optimizer
+    #: What is subtracted from pixels between 0 and 1
+    mean_image: th.Tensor | float
+    n_averaged: th.Tensor
     #: Whether it has stopped learning, whatever ``learns_from`` is
     is_frozen: bool = False
 
@@ -80,10 +86,17 @@ class ImageEncoder(nn.Module):
         n_channels: PositiveInt = 32,
         strides: Sequence[int] | None = None,
         shift: NonNegativeInt | None = None,
+        subtract_mean: bool = False,
     ) -> None:
         super().__init__()
         self.learns_from = learns_from
         self.features_dim = features_dim
+        self.subtract_mean = subtract_mean
+        if subtract_mean:
+            self.register_buffer("mean_image", th.full(space.shape, 0.5))
+            self.register_buffer("n_averaged", th.zeros(()))
+        else:
+            self.mean_image = 0.5
         channels, height, width = space.shape
         self.shift = height // 21 if shift is None else shift
         self.strides = tuple(strides or ((2, 1, 1, 1) if min(height, width) >= LARGE_SIDE else (2, 2, 2)))
@@ -111,7 +124,13 @@ class ImageEncoder(nn.Module):
         """
         # In the precision and on the device of the weights; with channels last in memory, a CPU takes a quarter less time
         pixels = images.to(next(self.parameters())).contiguous(memory_format=th.channels_last)
-        return self.trunk(self.convolutions(pixels / 255 - 0.5))
+        return self.trunk(self.convolutions(pixels / 255 - self.mean_image))
+
+    def update_mean(self, images: th.Tensor) -> None:
+        """Merge a batch of images that it learns from into their mean."""
+        self.n_averaged += 1
+        assert isinstance(self.mean_image, th.Tensor)
+        self.mean_image.lerp_(images.to(self.mean_image).mean(dim=0) / 255, 1 / self.n_averaged)
 
     @th.no_grad()
     def features(self, images: np.ndarray | th.Tensor) -> th.Tensor:
@@ -146,6 +165,8 @@ class SharedFeatures:
             # The critic's loss has no gradient with respect to s'
             of_critic = trains_critic and name == "observations" and self._learns_from("critic")
             is_learned = of_critic or self._learns_from("reward")
+            if encoder.subtract_mean and is_learned and name == "observations":
+                encoder.update_mean(images)
             with th.set_grad_enabled(is_learned):
                 features = encoder(shift_images(images, encoder.shift))
             encoded[name] = features.detach().requires_grad_(is_learned)

@@ -62,7 +62,7 @@ class SkillPolicy(BasePolicy):
     :param encoder_learns_from: for ``CnnPolicy``, whose losses train the encoder of images: ``"critic"`` (default),
         ``"reward"``, ``"both"`` or ``"none"``
     :param encoder_kwargs: for ``CnnPolicy``, arguments of :class:`~sb3_cesd.skill_ddpg.images.ImageEncoder`: ``features_dim``
-        (50), ``n_channels`` (32), ``strides`` and ``shift``
+        (50), ``n_channels`` (32), ``strides``, ``shift`` and ``subtract_mean`` (False)
     :raises ValueError: if the observations are not what the policy takes
     """
 

@@ -1,5 +1,7 @@
 """``CnnPolicy``: one encoder of images that all networks and rewards share."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch as th
@@ -60,11 +62,26 @@ def test_each_image_has_its_own_shift():
     assert (batch.observations != batch.next_observations).any(dim=1).sum() > 5, "those of s and s' are drawn separately"
 
 
+def test_the_mean_of_the_images_it_learned_from_is_subtracted():
+    encoder = ImageEncoder(spaces.Box(0, 255, (1, 16, 16), np.uint8), shift=0, subtract_mean=True)
+    images = th.randint(256, (4, 9, 1, 16, 16), dtype=th.uint8)
+    batches = [make_samples(first, second, th.zeros(9)) for first, second in pairwise(images)]
+    for batch in batches[:2]:
+        SharedFeatures(encoder, [batch])
+    mean = images[:2].double().mean(dim=(0, 1)) / 255
+    encoder.is_frozen = True
+    (batch,) = SharedFeatures(encoder, batches[2:]).batches
+    assert th.allclose(encoder.mean_image, mean.float())
+    expected = encoder.trunk(encoder.convolutions((images[2].double() / 255 - mean).float()))
+    assert th.allclose(batch.observations, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("learns_from", ["critic", "reward", "both", "none"])
 @pytest.mark.parametrize("method", [APT, DIAYN])
 def test_gradients_are_those_through_the_whole_graph(method, learns_from):
     """As in URLB with "reward": the losses of ICM and of the discriminator alone."""
-    kwargs = {"encoder_learns_from": learns_from, "encoder_kwargs": {"shift": 0, "n_channels": 4, "features_dim": 5}}
+    encoder_kwargs = {"shift": 0, "n_channels": 4, "features_dim": 5, "subtract_mean": True}
+    kwargs = {"encoder_learns_from": learns_from, "encoder_kwargs": encoder_kwargs}
     model = pixel_model(method, learning_rate=0.0, target_policy_noise=0.0, **kwargs)
     model.policy.double(), model.intrinsic.double()
     images = th.randint(256, (2, 20, *IMAGE[-1:], *IMAGE[:2]), dtype=th.uint8)
@@ -87,8 +104,10 @@ def test_gradients_are_those_through_the_whole_graph(method, learns_from):
 @every_method
 def test_learns_predicts_saves_and_loads(method):
     """Weights, moments of the encoder's optimizer, and what follows from them."""
-    model = pixel_model(method, encoder_learns_from="both", learning_starts=20).learn(60)
+    kwargs = {"encoder_learns_from": "both", "encoder_kwargs": {"subtract_mean": True}}
+    model = pixel_model(method, learning_starts=20, **kwargs).learn(60)
     assert model._n_updates > 0 and model.obs_dim == 50 and model.policy.encoder.optimizer.state
+    assert model.policy.encoder.n_averaged > 0
     loaded = method.load(saved(model), make_pictures(), device="cpu", buffer_size=100)
     assert not differences(model, loaded)
     observations = make_pictures(3).reset()
@@ -138,11 +157,12 @@ def test_mistakes_end_in_the_remedy(remedy, make):
 
 def stacked_model(method=CeSD, **kwargs):
     """A model of two frames in two environments, which has learned a little."""
-    return pixel_model(method, make_pictures(2, 2), **{"encoder_learns_from": "both", **kwargs}).learn(120)
+    learns = {"encoder_learns_from": "both", "encoder_kwargs": {"subtract_mean": True}}
+    return pixel_model(method, make_pictures(2, 2), **{**learns, **kwargs}).learn(120)
 
 
 def encoder_weights(model):
-    return [parameter.detach().clone() for parameter in model.policy.encoder.parameters()]
+    return [value.clone() for value in model.policy.encoder.state_dict().values()]
 
 
 def same(first, second):
@@ -168,7 +188,7 @@ def test_a_task_takes_the_encoder_over(method):
 
 
 def test_an_exported_policy_takes_images(tmp_path):
-    model = stacked_model(encoder_kwargs={"features_dim": 7})
+    model = stacked_model(encoder_kwargs={"features_dim": 7, "subtract_mean": True})
     policy = import_policy(export_policy(model, tmp_path))
     observations = make_pictures(3, 2).reset()
     for images in (observations, observations[0], observations.transpose(0, 3, 1, 2)):

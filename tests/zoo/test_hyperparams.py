@@ -79,7 +79,8 @@ def test_entries_for_pictures(config):
     if config.startswith("cesd"):
         of_reward = {name: value for name, value in of_positions["intrinsic_kwargs"].items() if name != "constraint_kwargs"}
         of_features = {"encoder_kwargs": {"length_scale": 2.0}, "distance_encoder": "identity"}
-        of_positions["intrinsic_kwargs"] = of_reward | of_features
+        of_positions |= {"learning_rate": 1e-3, "intrinsic_kwargs": of_reward | of_features}
+        of_positions["policy_kwargs"]["encoder_kwargs"] |= {"subtract_mean": True}
     assert of_pictures["MazeTreePixels-v0"] == of_positions
 
 
