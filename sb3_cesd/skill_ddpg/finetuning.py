@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from torch import nn
 
-from sb3_cesd.common.arguments import check_names, merge
+from sb3_cesd.common.arguments import check_changes, check_names, constructor_arguments, merge
 from sb3_cesd.common.logging import listed
 from sb3_cesd.common.playing import play
 from sb3_cesd.common.skills import SkillName, best_of
@@ -25,7 +25,7 @@ from sb3_cesd.common.vec_normalize import (
     normalizes_observations,
     takes_plain_observations,
 )
-from sb3_cesd.skill_ddpg.checks import check_changes, check_env_spaces, constructor_arguments
+from sb3_cesd.skill_ddpg.checks import check_env_spaces
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 

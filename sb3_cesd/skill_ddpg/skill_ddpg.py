@@ -22,7 +22,17 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
 from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 
-from sb3_cesd.common.arguments import NonNegative, NonNegativeInt, PositiveInt, Range, Share, build, checked
+from sb3_cesd.common.arguments import (
+    NonNegative,
+    NonNegativeInt,
+    PositiveInt,
+    Range,
+    Share,
+    build,
+    check_changes,
+    checked,
+    with_defaults,
+)
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
 from sb3_cesd.common.files import explained, installed_versions, with_suffix, written_whole
@@ -55,7 +65,7 @@ from sb3_cesd.common.vec_env import (
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
-from sb3_cesd.skill_ddpg.checks import TrainingDiverged, check_changes, with_defaults
+from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 from sb3_cesd.skill_ddpg.images import SharedFeatures
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
 from sb3_cesd.skill_ddpg.policies import CnnPolicy, MlpPolicy, SkillPolicy

@@ -24,13 +24,12 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
 from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
-from sb3_cesd.common.arguments import check_names, constructor_names
+from sb3_cesd.common.arguments import check_names, constructor_names, parts_of_model
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
 from sb3_cesd.registry import ALGORITHMS
 from sb3_cesd.skill_ddpg import SkillDDPG
-from sb3_cesd.skill_ddpg.checks import parts_of_model
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
 from sb3_cesd.skill_ddpg.search_space import TASK_ARGUMENTS
 from sb3_cesd.zoo.tuning import NESTED, SearchSpace, with_params

@@ -13,9 +13,8 @@ from tuning import saved
 
 from sb3_cesd import APT, DIAYN, CeSD, make_batched, preset
 from sb3_cesd.callbacks import SkillMetricsCallback
-from sb3_cesd.common.arguments import Positive, PositiveInt, Range, Share, build, check_names, checked
+from sb3_cesd.common.arguments import Positive, PositiveInt, Range, Share, build, check_changes, check_names, checked
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
-from sb3_cesd.skill_ddpg.checks import check_changes
 
 
 @checked

@@ -9,7 +9,7 @@ from small import make_small
 from tuning import saved
 
 from sb3_cesd import APS, DIAYN, CeSD, SkillDDPG, show_skills
-from sb3_cesd.skill_ddpg.checks import OF_THE_RUN, constructor_arguments
+from sb3_cesd.common.arguments import OF_THE_RUN, constructor_arguments
 
 
 class OneStep(DIAYN):
