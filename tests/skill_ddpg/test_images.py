@@ -1,7 +1,5 @@
 """``CnnPolicy``: one encoder of images that all networks and rewards share."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch as th
@@ -64,16 +62,11 @@ def test_each_image_has_its_own_shift():
 
 def test_the_mean_of_the_images_it_learned_from_is_subtracted():
     encoder = ImageEncoder(spaces.Box(0, 255, (1, 16, 16), np.uint8), shift=0, subtract_mean=True)
-    images = th.randint(256, (4, 9, 1, 16, 16), dtype=th.uint8)
-    batches = [make_samples(first, second, th.zeros(9)) for first, second in pairwise(images)]
-    for batch in batches[:2]:
-        SharedFeatures(encoder, [batch])
-    mean = images[:2].double().mean(dim=(0, 1)) / 255
-    encoder.is_frozen = True
-    (batch,) = SharedFeatures(encoder, batches[2:]).batches
-    assert th.allclose(encoder.mean_image, mean.float())
-    expected = encoder.trunk(encoder.convolutions((images[2].double() / 255 - mean).float()))
-    assert th.allclose(batch.observations, expected, atol=1e-6)
+    images = th.randint(256, (3, 9, 1, 16, 16), dtype=th.uint8)
+    for each, encoder.is_frozen in zip(images, [False, False, True], strict=True):
+        (batch,) = SharedFeatures(encoder, [make_samples(each, each, th.zeros(9))]).batches
+    centred = images[2].double() / 255 - images[:2].double().mean(dim=(0, 1)) / 255
+    assert th.allclose(batch.observations, encoder.trunk(encoder.convolutions(centred.float())), atol=1e-6)
 
 
 @pytest.mark.parametrize("learns_from", ["critic", "reward", "both", "none"])
