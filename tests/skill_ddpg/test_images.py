@@ -28,8 +28,7 @@ def test_the_encoder_is_that_of_drq_v2():
     assert sizes == [first, others, others, others] and all(isinstance(each, nn.ReLU) for each in convolutions[1::2])
     linear, norm, last = encoder.trunk
     assert (linear.in_features, linear.out_features, norm.normalized_shape) == (39_200, 50, (50,))
-    assert isinstance(last, nn.Tanh)
-    assert encoder.shift == 4 and encoder.learns_from == "critic"
+    assert isinstance(last, nn.Tanh) and encoder.shift == 4 and encoder.learns_from == "critic"
     weights = convolutions[2].weight.detach().flatten(1)
     assert th.allclose(weights @ weights.T, 2 * th.eye(32), atol=1e-5), "orthogonal, with the gain of ReLU"
     seen = []
@@ -73,8 +72,8 @@ def test_the_mean_of_the_images_it_learned_from_is_subtracted():
 @pytest.mark.parametrize("method", [APT, DIAYN])
 def test_gradients_are_those_through_the_whole_graph(method, learns_from):
     """As in URLB with "reward": the losses of ICM and of the discriminator alone."""
-    encoder_kwargs = {"shift": 0, "n_channels": 4, "features_dim": 5, "subtract_mean": True}
-    kwargs = {"encoder_learns_from": learns_from, "encoder_kwargs": encoder_kwargs}
+    kwargs = {"shift": 0, "n_channels": 4, "features_dim": 5, "subtract_mean": True}
+    kwargs = {"encoder_learns_from": learns_from, "encoder_kwargs": kwargs}
     model = pixel_model(method, learning_rate=0.0, target_policy_noise=0.0, **kwargs)
     model.policy.double(), model.intrinsic.double()
     images = th.randint(256, (2, 20, *IMAGE[-1:], *IMAGE[:2]), dtype=th.uint8)
@@ -97,9 +96,8 @@ def test_gradients_are_those_through_the_whole_graph(method, learns_from):
 @every_method
 def test_learns_predicts_saves_and_loads(method):
     """Weights, moments of the encoder's optimizer, and what follows from them."""
-    kwargs = {"encoder_learns_from": "both", "encoder_kwargs": {"subtract_mean": True}}
-    model = pixel_model(method, learning_starts=20, **kwargs).learn(60)
-    assert model.obs_dim == 50 and model.policy.encoder.optimizer.state and model.policy.encoder.n_averaged > 0
+    model = pixel_model(method, learning_starts=20, **LEARNS).learn(60)
+    assert model._n_updates > 0 and model.obs_dim == 50 and model.policy.encoder.optimizer.state
     loaded = method.load(saved(model), make_pictures(), device="cpu", buffer_size=100)
     assert not differences(model, loaded)
     observations = make_pictures(3).reset()
@@ -124,6 +122,7 @@ def test_the_encoder_stops_learning_when_the_constraint_starts():
     assert always.is_constrained and always.policy.encoder.optimizer.state, "there is no time before it"
 
 
+LEARNS = {"encoder_learns_from": "both", "encoder_kwargs": {"subtract_mean": True}}
 FLOAT = spaces.Box(0, 1, (3, 16, 16))
 MIXED = spaces.Dict({"camera": spaces.Box(0, 255, (3, 16, 16), np.uint8), "speed": spaces.Box(-1, 1, (2,))})
 
@@ -149,8 +148,7 @@ def test_mistakes_end_in_the_remedy(remedy, make):
 
 def stacked_model(method=CeSD, **kwargs):
     """A model of two frames in two environments, which has learned a little."""
-    learns = {"encoder_learns_from": "both", "encoder_kwargs": {"subtract_mean": True}}
-    return pixel_model(method, make_pictures(2, 2), **{**learns, **kwargs}).learn(120)
+    return pixel_model(method, make_pictures(2, 2), **{**LEARNS, **kwargs}).learn(120)
 
 
 def encoder_weights(model):

@@ -1,5 +1,6 @@
 """What a model is made of before it learns."""
 
+import pytest
 import torch as th
 from torch import nn
 
@@ -13,8 +14,9 @@ def test_target_starts_as_the_critic(make_model):
     assert not any(parameter.requires_grad for parameter in model.critic_target.parameters())
 
 
-def test_linear_layers_are_orthogonal_without_bias(make_model):
-    model = make_model(encoder_kwargs={"net_arch": [16, 8], "features_dim": 4})
+@pytest.mark.parametrize("seed", [0, 1])
+def test_linear_layers_are_orthogonal_without_bias(make_model, seed):
+    model = make_model(seed=seed, encoder_kwargs={"net_arch": [16, 8], "features_dim": 4})
     modules = [*model.actor.modules(), *model.critic.trunk.modules(), *model.intrinsic.encoder.modules()]
     layers = [module for module in modules if isinstance(module, nn.Linear)]
     assert len(layers) == 3 + 1 + 3 * 3
