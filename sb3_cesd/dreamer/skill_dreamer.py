@@ -52,6 +52,8 @@ class SkillDreamer(SkillDDPG):
 
     #: Number of critic heads, ``None`` for one per skill
     ensemble_size: ClassVar[int | None] = 1
+    #: Whether a reward depends on its own state alone: the actor then follows its gradient, too, not only that of later values
+    rewards_single_states: ClassVar[bool] = False
     defaults = {  # noqa: RUF012
         "batch_size": 16,
         "n_steps": 1,
@@ -163,7 +165,7 @@ class SkillDreamer(SkillDDPG):
             vectors = th.as_tensor(self.skill_space.encode(self.skill, (n,)).copy(), device=self.device)
         skills = self.skill_space.decode(vectors)
 
-        with frozen([*world_model.parameters(), *self.critic_target.parameters()]):
+        with frozen([*world_model.parameters(), *self.critic_target.parameters(), *self.intrinsic.parameters()]):
             # The actor learns where its actions lead, not where it looks
             latents, actions = world_model.imagine(
                 start, lambda features: self._sample_actions(features.detach(), skills)[0], horizon
@@ -173,12 +175,13 @@ class SkillDreamer(SkillDDPG):
             if self.reward == "extrinsic":
                 rewards = world_model.reward_net(reached).squeeze(-1)
             else:
-                states = latents.stoch.detach()
+                states = latents.stoch.flatten(0, 1)
                 repeated = skills.repeat(horizon, *(1,) * (skills.ndim - 1))
-                transitions = self._transitions(
-                    states[:-1].flatten(0, 1), actions.detach().flatten(0, 1), states[1:].flatten(0, 1), repeated
-                )
-                rewards = imagined_rewards(self.intrinsic, transitions, batch_size).view(horizon, n)
+                transitions = self._transitions(states[:-n], actions.flatten(0, 1), states[n:], repeated)
+                if self.rewards_single_states:
+                    rewards = self.intrinsic.reward(transitions).view(horizon, n)
+                else:
+                    rewards = imagined_rewards(self.intrinsic, transitions, batch_size).view(horizon, n)
             values = self._values(self.critic_target, features, skills)
             returns = lambda_returns(rewards[:-1], values, discounts, self.policy.trace_decay)
         self.intrinsic.logs["train/imagined_return"] = returns.mean()
@@ -242,3 +245,4 @@ class DIAYNDreamer(SkillDreamer):
 
     reward_class = DIAYN.reward_class
     discrete_because = DIAYN.discrete_because
+    rewards_single_states = True

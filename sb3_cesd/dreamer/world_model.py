@@ -182,12 +182,15 @@ class WorldModel(nn.Module):
         assert isinstance(features, th.Tensor)
         self.mean.copy_(features.mean(dim=0))
         errors = features - self.mean
-        self.std.copy_((errors.square().mean() if self.std.ndim == 0 else errors.square().mean(dim=0)).sqrt().clamp(min=1e-3))
+        std = (errors.square().mean() if self.std.ndim == 0 else errors.square().mean(dim=0)).sqrt()
+        # What has not changed yet may change later
+        self.std.copy_(th.where(std < 1e-3, 1.0, std))
         self.has_scale.fill_(True)
 
     def standardized(self, observations: th.Tensor) -> th.Tensor:
         """Standardise observations of shape ``(n, *obs_shape)``, as stored."""
-        return (to_features(observations, self.observation_space) - self.mean) / self.std  # type: ignore[operator]
+        features = to_features(observations, self.observation_space).to(self.mean.dtype)  # type: ignore[union-attr]
+        return (features - self.mean) / self.std
 
     def embed(self, observations: th.Tensor) -> th.Tensor:
         """Encode observations of shape ``(n, *obs_shape)``, as stored."""
