@@ -9,8 +9,16 @@ from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
 from sb3_cesd import CeSD
+from sb3_cesd.cesd.policies import EnsembleCritic
 from sb3_cesd.common.torch_layers import minimum
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
+
+
+def q_values_dense(critic: EnsembleCritic, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
+    """Evaluate every head on every transition, a tensor of shape ``(ensemble_size, batch_size, 1)`` per critic."""
+    assert not critic.shared_value, "heads do not see the same hidden features"
+    hidden = critic.trunk(th.cat([critic.extract(observations), actions], dim=1))
+    return [q_network.forward_dense(hidden) for q_network in critic.q_networks]  # type: ignore[operator]
 
 
 class DenseCeSD(CeSD):
@@ -20,15 +28,15 @@ class DenseCeSD(CeSD):
         mask = self._mask(replay_data.clusters)  # (n_skills, batch_size, 1)
         with th.no_grad():
             next_actions, _ = self._sample_actions(replay_data.next_observations, replay_data.skills)
-            next_q_values = minimum(self.critic_target.q_values_dense(replay_data.next_observations, next_actions))
+            next_q_values = minimum(q_values_dense(self.critic_target, replay_data.next_observations, next_actions))
             target_q_values = replay_data.rewards + (1 - replay_data.dones) * replay_data.discounts * next_q_values
-        q_values = self.critic.q_values_dense(replay_data.observations, replay_data.actions)
+        q_values = q_values_dense(self.critic, replay_data.observations, replay_data.actions)
         return sum(F.mse_loss(q * mask, target_q_values * mask) for q in q_values)  # type: ignore[return-value]
 
     def actor_loss(self, replay_data: SkillReplayBufferSamples) -> th.Tensor:
         assert replay_data.actor_skills is not None
         actions, _ = self._sample_actions(replay_data.observations, replay_data.actor_skills)
-        q_values = self.critic.q_values_dense(replay_data.observations, actions)
+        q_values = q_values_dense(self.critic, replay_data.observations, actions)
         return -(minimum(q_values) * self._mask(replay_data.actor_skills)).mean()
 
     def _mask(self, skills: th.Tensor | None) -> th.Tensor:

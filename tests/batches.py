@@ -44,7 +44,7 @@ def random_samples(clusters, n_skills, seed=1):
         skills=skills,
         clusters=clusters,
         actor_skills=th.randint(n_skills, (n,)),
-        pairs=SkillPairs.one_per_transition(clusters, skills, rewards),
+        pairs=SkillPairs(None, clusters, skills, rewards),
     )
 
 

@@ -12,10 +12,10 @@ from make_fixture import DATA, OBS
 from small import arguments
 from stable_baselines3 import SAC
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD, __version__
-from sb3_cesd.common.files import installed_versions
-from sb3_cesd.common.vec_normalize import load_statistics
+from sb3_cesd.common.files import installed_versions, load_pickle
 from sb3_cesd.export import import_policy
 
 
@@ -104,7 +104,7 @@ def test_files_of_each_release_load(version):
     expected = json.loads((folder / "expected.json").read_text())
     model = CeSD.load(folder / "model.zip", env=make_vec_env("Pendulum-v1"), device="cpu")
     model.load_replay_buffer(folder / "buffer.pkl")
-    policy, statistics = import_policy(folder / "policy.safetensors"), load_statistics(folder / "vecnormalize.pkl")
+    policy, statistics = import_policy(folder / "policy.safetensors"), load_pickle(folder / "vecnormalize.pkl", VecNormalize)
     assert model.num_timesteps == expected["num_timesteps"] and set(model.saved_with) == set(installed_versions())
     # Another version of PyTorch or another processor may round otherwise
     np.testing.assert_allclose(model.predict(OBS, skill=1)[0], expected["actions"], rtol=1e-4, atol=1e-6)

@@ -143,7 +143,7 @@ class CeSDReward(IntrinsicReward):
             # Exploration, before the constraint: each skill on its own transitions, with the entropy of the whole batch
             entropy, _ = self.entropy(positions)
             bonus = th.zeros_like(entropy)
-            pairs = SkillPairs.one_per_transition(skills, skills, entropy[:, None])
+            pairs = SkillPairs(None, skills, skills, entropy[:, None])
             actor_skills = skills
 
         self._log_rewards(skills, clusters, entropy, bonus)

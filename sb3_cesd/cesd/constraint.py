@@ -93,7 +93,7 @@ class CriticRelabelling:
         """Choose the pairs that the critic learns from; ``bonus`` is the constraint reward, all of shape ``(batch_size,)``."""
         on_cluster = (entropy + bonus)[:, None]  # (batch_size, 1)
         if self.critic in ("cluster", "paper"):
-            return SkillPairs.one_per_transition(clusters, skills if self.critic == "cluster" else clusters, on_cluster)
+            return SkillPairs(None, clusters, skills if self.critic == "cluster" else clusters, on_cluster)
 
         n_random = self.n_random_heads if self.critic == "hindsight" else 0
         batch_size = len(skills)

@@ -85,15 +85,6 @@ class EnsembleCritic(SkillCritic):
         head = skill % self.n_heads
         return value[head : head + 1] if name.startswith("q_networks.") else value
 
-    def q_values_dense(self, observations: th.Tensor, actions: th.Tensor) -> list[th.Tensor]:
-        """
-        Evaluate every head on every transition, ``n_critics`` tensors of shape ``(ensemble_size, batch_size, 1)``, without a
-        shared value: the reference that the routed form is measured and tested against.
-        """
-        assert not self.shared_value, "heads do not see the same hidden features"
-        hidden = self.trunk(th.cat([self.extract(observations), actions], dim=1))
-        return [q_network.forward_dense(hidden) for q_network in self.q_networks]  # type: ignore[operator]
-
 
 class CeSDPolicy(SkillPolicy):
     """
@@ -141,12 +132,6 @@ class CeSDPolicy(SkillPolicy):
             if heads is not None and self.n_skills % heads != 0:
                 raise ValueError(f"{name}={heads} does not divide n_skills={self.n_skills}: pass a divisor, or None.")
         return {**super()._critic_kwargs(), "ensemble_size": self.n_heads, "shared_value": self.shared_value}
-
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        data = super()._get_constructor_parameters()
-        names = ("ensemble_size", "task_ensemble_size", "is_task", "shared_value")
-        data.update({name: getattr(self, name) for name in names})
-        return data
 
 
 class CeSDCnnPolicy(CeSDPolicy):

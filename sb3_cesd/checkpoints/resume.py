@@ -7,9 +7,9 @@ from typing import Any
 
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.files import AnyPath, load_pickle
-from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.registry import ALGORITHMS, name_of
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
@@ -108,7 +108,7 @@ def resume(
     if (normalize is not None) != has_statistics:
         raise ValueError(f"{folder} is of a run {'with' if has_statistics else 'without'} VecNormalize: pass such an env.")
     if normalize is not None:
-        saved = vars(load_statistics(folder / STATISTICS))
+        saved = vars(load_pickle(folder / STATISTICS, VecNormalize))
         vars(normalize).update({name: value for name, value in saved.items() if name != "venv"})
     model.resumed_callbacks = load_pickle(folder / CALLBACKS, list)
     return model

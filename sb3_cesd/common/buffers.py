@@ -140,20 +140,15 @@ class SkillReplayBuffer(NStepReplayBuffer):
     @property
     def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
-        following = self.next_observations_of(*np.indices((self.buffer_size, self.n_envs)).reshape(2, -1))
+        following = self.observations_of(*np.indices((self.buffer_size, self.n_envs)).reshape(2, -1), following=True)
         return {name: value.reshape(self.buffer_size, self.n_envs, *value.shape[1:]) for name, value in following.items()}
 
-    def observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
-        """Look up the observations of n transitions, as they were stored, by their rows and environments."""
+    def observations_of(self, rows: np.ndarray, envs: np.ndarray, following: bool = False) -> dict[str, np.ndarray]:
+        """Look up the observations, or the following ones, of n transitions, as stored, by their rows and environments."""
         self._update_tensors()
-        observations = self._observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
+        look_up = self._next_observations if following else self._observations
+        observations = look_up(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
         return {name: value.cpu().numpy() for name, value in observations.items()}
-
-    def next_observations_of(self, rows: np.ndarray, envs: np.ndarray) -> dict[str, np.ndarray]:
-        """Look up the next observations of n transitions, as they were stored, by their rows and environments."""
-        self._update_tensors()
-        following = self._next_observations(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
-        return {name: value.cpu().numpy() for name, value in following.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer

@@ -154,7 +154,7 @@ class RoutedEnsembleMLP(nn.Module):
         return hidden.flatten(0, -2).index_select(0, routing.slots)
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
-        """Evaluate every head on every row, at ``n_heads`` times the cost: the reference the routed form is tested against."""
+        """Evaluate every head on every row, shape ``(n_heads, n_rows, output_dim)``."""
         hidden = inputs
         for idx, layer in enumerate(self.layers):
             hidden = layer(hidden if idx == 0 else self.activation(hidden))

@@ -19,13 +19,6 @@ ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, th.Tensor)
 SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
 
 
-def check_skill(skill: Any, n_skills: int) -> int:
-    """Check the index of a skill, and return it as an int."""
-    if skill not in range(n_skills):
-        raise ValueError(f"Unknown skill {skill}: choose an integer from 0 to {n_skills - 1}.")
-    return int(skill)
-
-
 def best_of(values: np.ndarray, what: str, remedy: str) -> int:
     """Choose the skill with the highest of some values (NaN for none), and warn if nothing tells which it is."""
     best = int(np.nanargmax(values))
@@ -101,7 +94,8 @@ class SkillSpace(ABC):
             vectors = skills.astype(np.float32)
         else:
             for value in np.unique(skills).tolist():
-                check_skill(value, self.n_skills)
+                if value not in range(self.n_skills):
+                    raise ValueError(f"Unknown skill {value}: choose an integer from 0 to {self.n_skills - 1}.")
             vectors = self.vectors[skills.astype(np.int64)]
         return np.broadcast_to(vectors, (*batch_shape, self.dim))
 

@@ -6,16 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import torch as th
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 
 
-def orthogonal_init(module: nn.Module) -> None:
-    """Initialise a linear layer orthogonally and its bias with zeros, as in URLB; for use with ``nn.Module.apply``."""
-    if isinstance(module, nn.Linear):
-        nn.init.orthogonal_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
+#: Initialises a linear layer orthogonally and its bias with zeros, as in URLB; for use with ``nn.Module.apply``
+orthogonal_init = BasePolicy.init_weights
 
 
 def xavier_init(module: nn.Module) -> None:
@@ -32,14 +29,10 @@ def create_normalized_mlp(
     Make SB3's MLP, but with LayerNorm and Tanh after the first hidden layer (the "trunk" of URLB's DDPG) if ``layer_norm``.
     An output layer is added if ``output_dim`` is positive.
     """
-    layers: list[nn.Module] = []
-    last_dim = input_dim
-    for idx, size in enumerate(net_arch):
-        layers.append(nn.Linear(last_dim, size))
-        layers += [nn.LayerNorm(size), nn.Tanh()] if idx == 0 and layer_norm else [activation_fn()]
-        last_dim = size
-    if output_dim > 0:
-        layers.append(nn.Linear(last_dim, output_dim))
+    if not (layer_norm and net_arch):
+        return create_orthogonal_mlp(input_dim, output_dim, net_arch, activation_fn)
+    layers = create_mlp(input_dim, -1, [net_arch[0]], nn.Tanh, post_linear_modules=[nn.LayerNorm])
+    layers += create_mlp(net_arch[0], output_dim, list(net_arch[1:]), activation_fn)
     return nn.Sequential(*layers).apply(orthogonal_init)
 
 

@@ -24,16 +24,6 @@ class SkillPairs(NamedTuple):
     rewards: th.Tensor
     weights: th.Tensor | None = None
 
-    @property
-    def one_action(self) -> bool:
-        """Whether the target action of a transition is the same for all of its pairs."""
-        return len(self.target_skills) < len(self.skills)
-
-    @classmethod
-    def one_per_transition(cls, skills: th.Tensor, target_skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
-        """Train only the value of ``skills[j]`` on transition j."""
-        return cls(None, skills, target_skills, rewards)
-
     @classmethod
     def for_all_heads(cls, n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
         """
@@ -43,7 +33,7 @@ class SkillPairs(NamedTuple):
         as skills are also an input of the trunk.
         """
         if n_heads == 1:
-            return cls.one_per_transition(skills, skills, rewards)
+            return cls(None, skills, skills, rewards)
         rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
         heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
         own = skills.repeat(n_heads)

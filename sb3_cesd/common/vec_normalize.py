@@ -11,7 +11,6 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.files import AnyPath, load_pickle
 from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
 
 
@@ -121,11 +120,6 @@ def statistics_of_training(model: Any, vec_normalize: VecNormalize | None = None
 def observation_statistics(normalize: VecNormalize) -> dict[str, Any]:
     """Read mean and variance by the name of the entry, which is ``"observation"`` for a Box space."""
     return normalize.obs_rms if isinstance(normalize.obs_rms, dict) else {OBSERVATION: normalize.obs_rms}
-
-
-def load_statistics(path: AnyPath) -> VecNormalize:
-    """Load the statistics of a ``VecNormalize``, without environments. A pickle can run any code."""
-    return load_pickle(path, VecNormalize)
 
 
 def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

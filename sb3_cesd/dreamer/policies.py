@@ -106,7 +106,3 @@ class DreamerPolicy(CeSDPolicy):
         actions = self.actor._predict(features, deterministic)
         self._memory = tuple(each.cpu().numpy() for each in (*latents, actions))
         return actions
-
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        names = ("world_model_kwargs", "horizon", "n_starts", "trace_decay", "max_grad_norm")
-        return {**super()._get_constructor_parameters(), **{name: getattr(self, name) for name in names}}

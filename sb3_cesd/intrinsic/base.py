@@ -105,7 +105,7 @@ class IntrinsicReward(nn.Module, ABC):
             raise ValueError(f"{type(self).__name__}.reward returned shape {tuple(reward.shape)}: return (batch_size,).")
         rewards = reward[:, None]  # (batch_size, 1)
         self.logs["intrinsic/reward"] = rewards.mean()
-        pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, rewards)
+        pairs = SkillPairs(None, samples.skills, samples.skills, rewards)
         return samples._replace(rewards=rewards, pairs=pairs, actor_skills=samples.skills)
 
     def update_clusters(self, samples: SkillReplayBufferSamples) -> None:

@@ -55,7 +55,7 @@ class CSFReward(DisplacementReward):
         """Replace rewards by ``phi(s') - phi(s)``, ``(batch_size, skill_dim)``, which successor features sum up."""
         displacements = self.scale * self.displacements(samples.observations, samples.next_observations)
         self.logs["intrinsic/reward"] = self.progress(displacements, samples.skills).mean()
-        pairs = SkillPairs.one_per_transition(samples.skills, samples.skills, displacements)
+        pairs = SkillPairs(None, samples.skills, samples.skills, displacements)
         return samples._replace(rewards=displacements, pairs=pairs, actor_skills=samples.skills)
 
 

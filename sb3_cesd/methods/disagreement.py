@@ -1,12 +1,10 @@
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Annotated, Any
 
 import torch as th
-from torch import nn
 
 from sb3_cesd.common.arguments import Positive, Range, checked
-from sb3_cesd.common.ensembles import EnsembleLinear
+from sb3_cesd.common.ensembles import RoutedEnsembleMLP
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
 from sb3_cesd.intrinsic.dynamics import PredictionError, prediction_errors
@@ -46,15 +44,11 @@ class DisagreementReward(IntrinsicReward):
         self.scale = scale
         self.error = error
         self.keep_share = keep_share
-        widths = [self.obs_dim + self.action_dim, *net_arch, self.obs_dim]
-        layers: list[nn.Module] = []
-        for size_in, size_out in pairwise(widths):
-            layers += [EnsembleLinear(n_models, size_in, size_out), nn.ReLU()]
-        self.models = nn.Sequential(*layers[:-1])
+        self.models = RoutedEnsembleMLP(n_models, self.obs_dim + self.action_dim, self.obs_dim, net_arch)
 
     def predictions(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         """Predict the next states by each model, shape ``(n_models, batch_size, obs_dim)``."""
-        return self.models(th.cat([samples.observations, samples.actions], dim=1))
+        return self.models.forward_dense(th.cat([samples.observations, samples.actions], dim=1))
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         errors = prediction_errors(samples.next_observations - self.predictions(samples), self.error)  # (n_models, batch_size)

@@ -55,7 +55,7 @@ def make_play_env(env_id: str | EnvSpec, n_skills: int, n_rollouts: int, env_kwa
     is_plain = spec is None or not spec.additional_wrappers
     if isinstance(plain, MazeEnv) and is_plain:
         horizon = HORIZON if spec is None else spec.max_episode_steps or NO_LIMIT
-        return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, horizon, plain.reward, plain.image_size)
+        return MazeVecEnv(plain.layout.name, n_skills * n_rollouts, horizon, plain.image_size)
     return (batch_envs if type(plain) is RobotEnv and is_plain else DummyVecEnv)([make] * n_skills)
 
 
@@ -71,8 +71,7 @@ def make_env_like_training(training_env: VecEnv, n_skills: int, n_rollouts: int)
     if _changing_vec_wrapper(training_env) is not None:
         raise ValueError(NOT_REMADE.format(f"it is in a {_changing_vec_wrapper(training_env)}"))
     if isinstance(base, MazeVecEnv):
-        settings = base.max_episode_steps, base.reward, base.image_size
-        env: VecEnv = MazeVecEnv(base.layout.name, n_skills * n_rollouts, *settings)
+        env: VecEnv = MazeVecEnv(base.layout.name, n_skills * n_rollouts, base.max_episode_steps, base.image_size)
     elif isinstance(base, DummyVecEnv) and has_wrappers(base):
         env = DummyVecEnv([partial(_copy_env, each) for each in base.envs])
     else:

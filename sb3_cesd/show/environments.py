@@ -13,8 +13,9 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
+from sb3_cesd.common.files import load_pickle
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attributes, env_name, env_spec
-from sb3_cesd.common.vec_normalize import load_statistics, normalize_like_training
+from sb3_cesd.common.vec_normalize import normalize_like_training
 from sb3_cesd.envs.robots.gl import draw_plainly
 from sb3_cesd.export import SUFFIX, ExportedPolicy, import_policy
 from sb3_cesd.metrics import make_env_like_training, make_play_env
@@ -146,7 +147,7 @@ def envs_of_run(path: Path, model: Any, env_id: str | None = None, vec_normalize
     beside = path.parent / STATISTICS
     if vec_normalize is None and getattr(model, "trained_normalized", False) and beside.is_file():
         vec_normalize = beside
-    statistics = None if vec_normalize is None else load_statistics(vec_normalize)
+    statistics = None if vec_normalize is None else load_pickle(vec_normalize, VecNormalize)
     folder, args = read_run(path)
     env_id = env_id or args.get("env")
     if folder is None or env_id is None:

@@ -11,9 +11,9 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.common.arguments import NonNegativeInt, PositiveInt, checked
+from sb3_cesd.common.files import load_pickle
 from sb3_cesd.common.skills import SkillName, SkillSpace
 from sb3_cesd.common.vec_env import episode_length
-from sb3_cesd.common.vec_normalize import load_statistics
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.export import ExportedPolicy
 from sb3_cesd.metrics import collect_rollouts, play_and_measure, play_places
@@ -81,7 +81,7 @@ def show_skills(
     # Must come before any environment imports MuJoCo
     choose_gl_backend()
     if isinstance(vec_normalize, str | Path):
-        vec_normalize = load_statistics(vec_normalize)
+        vec_normalize = load_pickle(vec_normalize, VecNormalize)
     envs = env if isinstance(env, PlayEnvs) else envs_to_play(env, model, vec_normalize)  # type: ignore[arg-type]
     is_task = model.reward == "extrinsic"
     if is_task:

@@ -1,6 +1,7 @@
 """One encoder of images, whose features actor, critics and rewards share (DrQ-v2: Yarats et al., 2021)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from torch import nn
 
 from sb3_cesd.common.arguments import NonNegativeInt, PositiveInt, checked
-from sb3_cesd.common.torch_layers import create_normalized_mlp
+from sb3_cesd.common.torch_layers import create_normalized_mlp, orthogonal_init
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 
 #: Whose losses train the encoder: those of the critic, of the intrinsic reward, of both or of none
@@ -109,10 +110,8 @@ class ImageEncoder(nn.Module):
                 f"Images of shape {space.shape} are too small for convolutions with strides {self.strides}: pass others in "
                 "policy_kwargs=dict(encoder_kwargs=dict(strides=...)), or resize the images."
             )
-        for convolution in layers[::2]:
-            nn.init.orthogonal_(convolution.weight, nn.init.calculate_gain("relu"))  # type: ignore[arg-type]
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-        self.convolutions = nn.Sequential(*layers, nn.Flatten())
+        init = partial(orthogonal_init, gain=nn.init.calculate_gain("relu"))
+        self.convolutions = nn.Sequential(*layers, nn.Flatten()).apply(init)
         self.trunk = create_normalized_mlp(channels * height * width, -1, [features_dim])
 
     def forward(self, images: th.Tensor) -> th.Tensor:

@@ -12,6 +12,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 from torch.nn import functional as F
 
+from sb3_cesd.common.arguments import constructor_names
 from sb3_cesd.common.observations import SKILL, TensorObservation, entries_of, plain_form, plain_space, to_features
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp, select
@@ -73,9 +74,7 @@ class SkillActor(BasePolicy):
         return get_action_dim(self.action_space)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        data = super()._get_constructor_parameters()
-        names = ("skill_space", "net_arch", "features_dim", "activation_fn", "features_extractor", "layer_norm")
-        return data | {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in constructor_names(type(self)) if name != "self"}
 
     def outputs(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """Compute the outputs of the network before tanh, shape ``(n, n_outputs)``; for the arguments see :meth:`act`."""
@@ -250,9 +249,6 @@ class StochasticSkillActor(SkillActor):
     @property
     def n_outputs(self) -> int:
         return 2 * super().n_outputs
-
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        return super()._get_constructor_parameters() | {"ent_coef": self.ent_coef}
 
     def act(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         return self.outputs(observations, skills).chunk(2, dim=1)[0].tanh()

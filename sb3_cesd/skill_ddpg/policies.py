@@ -1,4 +1,3 @@
-import inspect
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.common.utils import is_vectorized_observation
 from torch import nn
 
-from sb3_cesd.common.arguments import PositiveInt, build, checked
+from sb3_cesd.common.arguments import PositiveInt, build, checked, constructor_names
 from sb3_cesd.common.observations import (
     OBSERVATION,
     SKILL,
@@ -190,7 +189,7 @@ class SkillPolicy(BasePolicy):
         return {name: getattr(self, name) for name in names}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        names = [name for name in inspect.signature(SkillPolicy.__init__).parameters if name not in ("self", "lr_schedule")]
+        names = [name for name in constructor_names(type(self)) if name not in ("self", "lr_schedule")]
         # The schedule is not needed for loading the policy alone
         return {**{name: getattr(self, name) for name in names}, "lr_schedule": self._dummy_schedule}
 

@@ -494,7 +494,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         pairs = replay_data.pairs
         assert pairs is not None
         # An action per pair, or one per transition, which serves all of its pairs
-        rows, rows_of_actions = (None, pairs.rows) if pairs.one_action else (pairs.rows, None)
+        one_action = len(pairs.target_skills) < len(pairs.skills)
+        rows, rows_of_actions = (None, pairs.rows) if one_action else (pairs.rows, None)
         with th.no_grad():
             next_observations = select(replay_data.next_observations, rows)
             next_actions, next_log_prob = self._sample_actions(next_observations, pairs.target_skills)

@@ -89,7 +89,7 @@ def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.
     size = buffer.size()
     chosen = np.linspace(0, size * buffer.n_envs - 1, min(size * buffer.n_envs, N_REWARDS)).astype(np.int64)
     rows, envs = chosen // buffer.n_envs, chosen % buffer.n_envs
-    reached = joined(buffer.next_observations_of(rows, envs))
+    reached = joined(buffer.observations_of(rows, envs, following=True))
     return predict_mean_rewards(reached, buffer.rewards[rows, envs], skill_states)
 
 

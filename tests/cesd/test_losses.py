@@ -3,6 +3,7 @@
 import pytest
 import torch as th
 from batches import assert_same_gradients, random_samples
+from dense_reference import q_values_dense
 from torch.nn import functional as F
 
 from sb3_cesd.cesd.constraint import CriticRelabelling
@@ -47,15 +48,15 @@ def test_fewer_heads_than_skills_equal_the_dense_masked_form(make_released, monk
     mask = mask_of(batch.clusters)
     with th.no_grad():
         next_actions = model.actor.act(batch.next_observations, batch.skills)
-        next_q = th.minimum(*model.critic_target.q_values_dense(batch.next_observations, next_actions))
+        next_q = th.minimum(*q_values_dense(model.critic_target, batch.next_observations, next_actions))
         target = batch.rewards + (1 - batch.dones) * batch.discounts * next_q
-    q_values = model.critic.q_values_dense(batch.observations, batch.actions)
+    q_values = q_values_dense(model.critic, batch.observations, batch.actions)
     assert q_values[0].shape == (ensemble_size, len(CLUSTERS), 1)
     dense_critic_loss = sum(F.mse_loss(q * mask, target * mask) for q in q_values)
     assert_same_gradients(model.critic_loss(batch), dense_critic_loss, list(model.critic.parameters()))
 
     actions = model.actor.act(batch.observations, batch.actor_skills)
-    q = th.minimum(*model.critic.q_values_dense(batch.observations, actions))
+    q = th.minimum(*q_values_dense(model.critic, batch.observations, actions))
     dense_actor_loss = -(q * mask_of(batch.actor_skills)).mean()
     assert_same_gradients(model.actor_loss(batch), dense_actor_loss, list(model.actor.parameters()))
 

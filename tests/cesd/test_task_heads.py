@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 from batches import assert_same_gradients, make_samples
+from dense_reference import q_values_dense
 from torch.nn import functional as F
 from tuning import saved
 
@@ -51,9 +52,9 @@ def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples
     # The mean over all heads and transitions, no mask: every head sees the return of every transition
     with th.no_grad():
         next_actions = model.actor.act(samples.next_observations, skill)
-        next_q = th.minimum(*model.critic_target.q_values_dense(samples.next_observations, next_actions))
+        next_q = th.minimum(*q_values_dense(model.critic_target, samples.next_observations, next_actions))
         target = samples.rewards + (1 - samples.dones) * samples.discounts * next_q  # (n_heads, batch_size, 1)
-    q_values = model.critic.q_values_dense(samples.observations, samples.actions)
+    q_values = q_values_dense(model.critic, samples.observations, samples.actions)
     assert q_values[0].shape == target.shape == (N_SKILLS, 10, 1)
     expected = sum(F.mse_loss(q, target) for q in q_values)
     assert_same_gradients(model.critic_loss(batch), expected, list(model.critic.parameters()))
@@ -61,7 +62,7 @@ def test_losses_equal_the_dense_form_in_which_all_heads_learn(make_task, samples
     # The actor improves on the head of the skill alone, in the mean over all heads
     actions = model.actor.act(samples.observations, skill)
     mask = F.one_hot(skill, N_SKILLS).T[:, :, None].double()
-    expected = -(th.minimum(*model.critic.q_values_dense(samples.observations, actions)) * mask).mean()
+    expected = -(th.minimum(*q_values_dense(model.critic, samples.observations, actions)) * mask).mean()
     parameters = [*model.actor.parameters(), *model.critic.parameters()]
     gradients = assert_same_gradients(model.actor_loss(batch), expected, parameters)
     heads = {id(parameter): gradient for parameter, gradient in zip(parameters, gradients, strict=True)}
@@ -79,9 +80,9 @@ def test_by_default_the_head_of_the_skill_learns_alone(make_task, samples):
     assert batch.pairs.rows is None and (batch.pairs.skills == SKILL).all()
     with th.no_grad():
         next_actions = model.actor.act(samples.next_observations, th.full((10,), SKILL))
-        next_q = th.minimum(*model.critic_target.q_values_dense(samples.next_observations, next_actions))[0]
+        next_q = th.minimum(*q_values_dense(model.critic_target, samples.next_observations, next_actions))[0]
         target = samples.rewards + (1 - samples.dones) * samples.discounts * next_q
-    q_values = model.critic.q_values_dense(samples.observations, samples.actions)
+    q_values = q_values_dense(model.critic, samples.observations, samples.actions)
     expected = sum(F.mse_loss(q[0], target) for q in q_values)
     assert_same_gradients(model.critic_loss(batch), expected, list(model.critic.parameters()))
 

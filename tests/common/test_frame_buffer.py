@@ -52,8 +52,8 @@ def assert_same(whole, frames, n=400):
     for name, expected in samples[0].items():
         assert expected is None or (th.equal(samples[1][name], expected) and samples[1][name].dtype == expected.dtype), name
     rows, envs = np.indices((whole.size(), N_ENVS)).reshape(2, -1)
-    for of in ("observations_of", "next_observations_of"):
-        stacks, expected = (getattr(buffer, of)(rows, envs)["observation"] for buffer in (frames, whole))
+    for following in (False, True):
+        stacks, expected = (buffer.observations_of(rows, envs, following)["observation"] for buffer in (frames, whole))
         assert (stacks == expected).all() and stacks.dtype == np.uint8
 
 

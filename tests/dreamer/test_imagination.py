@@ -106,7 +106,7 @@ def test_what_imagined_steps_are_worth_to_the_skill_that_acts():
     pairs = SkillPairs(rows, of_pairs, of_pairs, tensor([3.0], [7.0], [1.0], [5.0]))
     assert own_rewards(batch._replace(pairs=pairs), skills).tolist() == [1.0, 5.0, 3.0]
     vectors = th.from_numpy(SphereSkills(2, 3).vectors)
-    pairs = SkillPairs.one_per_transition(vectors, vectors, values)
+    pairs = SkillPairs(None, vectors, vectors, values)
     assert own_rewards(batch._replace(pairs=pairs), vectors).tolist() == [1.0, 2.0, 3.0]
 
 

@@ -37,7 +37,7 @@ def test_reward_and_loss_of_icm(error, features_dim):
 @pytest.mark.parametrize("error", ["norm", "square"])
 def test_reward_and_loss_of_disagreement(error):
     reward = make(DisagreementReward, n_models=3, scale=2.0, error=error)
-    first, _, last = reward.models
+    first, last = reward.models.layers
     inputs = th.cat([BATCH.observations, BATCH.actions], dim=1)
     predicted = th.stack(
         [(inputs @ w + b).clamp(min=0) @ v + c for w, b, v, c in zip(*first.parameters(), *last.parameters(), strict=True)]
@@ -88,7 +88,7 @@ def test_constants_are_those_of_urlb():
     dynamics = make_reward(ICMReward, SKILLS, **icm).dynamics
     for network, sizes in ((dynamics.forward_net, [1024, 4]), (dynamics.backward_net, [1024, 2])):
         assert [layer.out_features for layer in network if isinstance(layer, nn.Linear)] == sizes
-    first, _, last = make_reward(DisagreementReward, SKILLS, **disagreement).models
+    first, last = make_reward(DisagreementReward, SKILLS, **disagreement).models.layers
     assert first.weight.shape == (5, 6, 1024) and last.weight.shape == (5, 1024, 4)
     # PyTorch's default initialisation, unlike all other networks: that is what makes the models differ
     assert last.weight.std().item() == pytest.approx(1 / math.sqrt(3 * 1024), rel=0.05)

@@ -21,22 +21,6 @@ OVERSAMPLING = 3
 MARGIN, WALL_WIDTH, TRAIL_WIDTH, START_RADIUS, AGENT_RADIUS = 0.15, 0.06, 0.04, 0.06, 0.1
 
 
-class CoverageReward:
-    """Rewards of the first visits of bins, each the share of all free bins; environments have their own memories."""
-
-    def __init__(self, layout: MazeLayout, n_envs: int) -> None:
-        self.layout = layout
-        #: Whether each bin was visited, shape ``(n_envs, n_free_bins)``
-        self.visited = np.zeros((n_envs, layout.n_free_bins), dtype=bool)
-
-    def __call__(self, positions: np.ndarray) -> np.ndarray:
-        """Reward new positions, one per environment, and remember their bins."""
-        visited = (np.arange(len(positions)), self.layout.bin_indices(positions))
-        rewards = ~self.visited[visited] / np.float32(self.visited.shape[1])
-        self.visited[visited] = True
-        return rewards
-
-
 def draw_trail(layout: MazeLayout, trail: np.ndarray) -> np.ndarray:
     """Draw the walls, the trail of an episode, shape ``(n, 2)``, its start (black) and the agent (red)."""
     scale = PIXELS_PER_CELL * OVERSAMPLING
@@ -61,22 +45,15 @@ def draw_trail(layout: MazeLayout, trail: np.ndarray) -> np.ndarray:
 class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     """
     A point in a maze (Campos et al., 2020). It observes its position (x, y), or a picture, and moves by (dx, dy), each in
-    ±0.95.
+    ±0.95. There is no reward.
 
     Episodes never terminate; the registered ids truncate them after 50 steps. They start at a random position in the start
     cell, or at the one passed as ``reset(options={"position": (x, y)})``. ``info["position"]`` is (x, y, 0) after a step.
 
-    With the reward ``"coverage"``, returns measure state coverage: the reward is the fraction of the free bins (0.05 wide, 0.1
-    in the bottleneck) that a step visits for the first time. Visited bins are remembered across episodes, so the rewards of an
-    evaluation sum to its state coverage, except for bins that are only visited at the start of an episode. They are forgotten
-    at a reset with a seed and at a second reset in a row: SB3's ``evaluate_policy`` starts by resetting an environment that
-    its last call has just reset, so every evaluation starts from zero.
-
     :param layout: square_a, square_b, square_c, square_d, tree, bottleneck or corridor
-    :param reward: ``"none"`` for 0, or ``"coverage"``
     :param image_size: height and width of the pictures to observe [pixel]; ``None`` for positions
     :param render_mode: ``"rgb_array"`` for images of the maze and the trail of the episode, or ``None``
-    :raises ValueError: if the layout, reward or render mode is unknown, or pictures have no pixels
+    :raises ValueError: if the layout or render mode is unknown, or pictures have no pixels
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -85,17 +62,14 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
     def __init__(
         self,
         layout: str,
-        reward: Literal["none", "coverage"] = "none",
         image_size: PositiveInt | None = None,
         render_mode: Literal["rgb_array"] | None = None,
     ) -> None:
         self.layout = get_layout(layout)
-        self.reward = reward
         self.render_mode = render_mode
         self.image_size = image_size
         self._observe = MazeObserver(self.layout, image_size)
         self.observation_space, self.action_space = self._observe.space, ACTION_SPACE
-        self._coverage = CoverageReward(self.layout, n_envs=1) if reward == "coverage" else None
         # Positions in this episode, (1, 2) each
         self._trail = [np.array(self.layout.start_cell, dtype=np.float64)[None]]
 
@@ -108,16 +82,13 @@ class MazeEnv(gym.Env[np.ndarray, np.ndarray]):
         super().reset(seed=seed)
         wanted = (options or {}).get("position")
         start = sample_starts(self.layout, 1, self.np_random) if wanted is None else place(self.layout, wanted)[None]
-        if self._coverage is not None and (seed is not None or len(self._trail) == 1):
-            self._coverage.visited[:] = False
         self._trail = [start]
         return self._observe(start)[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         positions = move(self.layout, self._trail[-1], finite_actions(action, (1, 2)), self.np_random)
         self._trail.append(positions)
-        reward = 0.0 if self._coverage is None else float(self._coverage(positions)[0])
-        return self._observe(positions)[0], reward, False, False, {"position": self.position}
+        return self._observe(positions)[0], 0.0, False, False, {"position": self.position}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         return None if self.render_mode is None else draw_trail(self.layout, np.concatenate(self._trail))

@@ -1,5 +1,5 @@
 import time
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from sb3_cesd.common.arguments import PositiveInt, checked, finite_actions
 from sb3_cesd.envs.mazes.dynamics import move, place, sample_starts
-from sb3_cesd.envs.mazes.env import ACTION_SPACE, CoverageReward
+from sb3_cesd.envs.mazes.env import ACTION_SPACE
 from sb3_cesd.envs.mazes.layouts import HORIZON, get_layout
 from sb3_cesd.envs.mazes.pictures import MazeObserver
 
@@ -19,16 +19,13 @@ class MazeVecEnv(VecEnv):
     A vectorized :class:`~sb3_cesd.envs.mazes.env.MazeEnv` for thousands of points, moved together by NumPy, without rendering.
 
     All episodes start and end together. The ``infos`` are those of ``Monitor`` and ``TimeLimit`` around a ``MazeEnv``,
-    with positions at the ends of episodes only. All points share one random number generator. With ``reward="coverage"``, each
-    ``reset()`` forgets the visited bins.
+    with positions at the ends of episodes only. All points share one random number generator.
 
     :param layout: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
     :param n_envs: number of environments
     :param max_episode_steps: length of an episode, in steps
-    :param reward: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`; ``"coverage"`` takes one byte per environment and bin (7 to
-        12 KB per environment)
     :param image_size: see :class:`~sb3_cesd.envs.mazes.env.MazeEnv`
-    :raises ValueError: if the layout or reward is unknown, or a number is not positive
+    :raises ValueError: if the layout is unknown, or a number is not positive
     """
 
     actions: np.ndarray
@@ -39,21 +36,17 @@ class MazeVecEnv(VecEnv):
         layout: str,
         n_envs: PositiveInt,
         max_episode_steps: PositiveInt = HORIZON,
-        reward: Literal["none", "coverage"] = "none",
         image_size: PositiveInt | None = None,
     ) -> None:
         self.layout = get_layout(layout)
-        self.reward = reward
         self.image_size = image_size
         self.max_episode_steps = max_episode_steps
         self.render_mode = None  # read by VecEnv.__init__
         self._observe = MazeObserver(self.layout, image_size)
         super().__init__(n_envs, self._observe.space, ACTION_SPACE)
-        self._coverage = CoverageReward(self.layout, n_envs) if reward == "coverage" else None
         self._rng = np.random.default_rng()
         self._positions = np.tile(np.array(self.layout.start_cell, dtype=np.float64), (n_envs, 1))
         self._n_steps = 0
-        self._returns = np.zeros(n_envs)
         self._start_time = time.time()
 
     @property
@@ -64,8 +57,6 @@ class MazeVecEnv(VecEnv):
     def reset(self) -> np.ndarray:
         if self._seeds[0] is not None:
             self._rng = np.random.default_rng(self._seeds[0])
-        if self._coverage is not None:
-            self._coverage.visited[:] = False
         self._start_episodes()
         # Seeds and options are only used once
         self._reset_seeds()
@@ -78,19 +69,14 @@ class MazeVecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         self._positions = move(self.layout, self._positions, finite_actions(self.actions, (self.num_envs, 2)), self._rng)
         self._n_steps += 1
-        if self._coverage is None:
-            rewards = np.zeros(self.num_envs, dtype=np.float32)
-        else:
-            rewards = self._coverage(self._positions)
-        self._returns += rewards
+        rewards = np.zeros(self.num_envs, dtype=np.float32)
         done = self._n_steps >= self.max_episode_steps
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": done} for _ in range(self.num_envs)]
         if done:
             seconds = round(time.time() - self._start_time, 6)
-            ends = zip(infos, self._observe(self._positions), self.position, self._returns.tolist(), strict=True)
-            for info, observation, position, episode_return in ends:
+            for info, observation, position in zip(infos, self._observe(self._positions), self.position, strict=True):
                 info["terminal_observation"], info["position"] = observation, position
-                info["episode"] = {"r": round(episode_return, 6), "l": self._n_steps, "t": seconds}
+                info["episode"] = {"r": 0.0, "l": self._n_steps, "t": seconds}
             self._start_episodes()
         return self._observe(self._positions), rewards, np.full(self.num_envs, done), infos
 
@@ -119,4 +105,3 @@ class MazeVecEnv(VecEnv):
             if "position" in options:
                 self._positions[idx] = place(self.layout, options["position"])
         self._n_steps = 0
-        self._returns[:] = 0.0
