@@ -20,8 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from urlb_methods import METHODS
 
 from sb3_cesd import make_batched, registry
-from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
-from sb3_cesd.checkpoints.resume import checkpoints_in
+from sb3_cesd.checkpoints import ResumableCheckpoint, checkpoints_in, remaining_timesteps, resume
 from sb3_cesd.common.files import written_whole
 from sb3_cesd.envs.registration import LOCOMOTION
 from sb3_cesd.metrics import (

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from sb3_cesd.checkpoints.resume import MODEL, find_checkpoint
+from sb3_cesd.checkpoints import MODEL, find_checkpoint
 from sb3_cesd.zoo import register
 
 

@@ -10,7 +10,6 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 
-
 #: Initialises a linear layer orthogonally and its bias with zeros, as in URLB; for use with ``nn.Module.apply``
 orthogonal_init = BasePolicy.init_weights
 

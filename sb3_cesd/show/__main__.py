@@ -19,7 +19,7 @@ from pathlib import Path
 
 import gymnasium as gym
 
-from sb3_cesd.checkpoints.resume import is_checkpoint
+from sb3_cesd.checkpoints import is_checkpoint
 from sb3_cesd.envs.robots.gl import choose_gl_backend
 from sb3_cesd.show.environments import envs_of_run, find_model, load_model, read_run
 from sb3_cesd.show.result import SkillShow, make_page

@@ -12,7 +12,7 @@ import yaml
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_cesd.checkpoints.resume import MODEL, STATISTICS, find_checkpoint
+from sb3_cesd.checkpoints import MODEL, STATISTICS, find_checkpoint
 from sb3_cesd.common.files import load_pickle
 from sb3_cesd.common.vec_env import VecSkillObservation, arguments_of, attributes, env_name, env_spec
 from sb3_cesd.common.vec_normalize import normalize_like_training

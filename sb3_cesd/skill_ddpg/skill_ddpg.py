@@ -33,10 +33,9 @@ from sb3_cesd.common.arguments import (
     checked,
     with_defaults,
 )
-from sb3_cesd.common.buffers import SkillReplayBuffer
+from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer, n_stacked
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
 from sb3_cesd.common.files import explained, installed_versions, with_suffix, written_whole
-from sb3_cesd.common.frame_buffer import FrameReplayBuffer, n_stacked
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import (
     SKILL,
@@ -122,7 +121,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param warm_up: how to act in the first ``learning_starts`` steps: ``"random"`` (uniform actions), ``"policy"`` or, when
         learning a task, ``"skills"`` (all skills in turn; in pre-training the same as ``"policy"``)
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass; by
-        default :class:`~sb3_cesd.common.frame_buffer.FrameReplayBuffer` for ``CnnPolicy`` with ``VecFrameStack``
+        default :class:`~sb3_cesd.common.buffers.FrameReplayBuffer` for ``CnnPolicy`` with ``VecFrameStack``
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
     :param optimize_memory_usage: not supported
     :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Except for the learning rate, numbers

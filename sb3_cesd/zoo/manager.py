@@ -22,8 +22,7 @@ from stable_baselines3.common.utils import configure_logger, get_device
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
-from sb3_cesd.checkpoints import ResumableCheckpoint, remaining_timesteps, resume
-from sb3_cesd.checkpoints.resume import STATISTICS, is_checkpoint
+from sb3_cesd.checkpoints import STATISTICS, ResumableCheckpoint, is_checkpoint, remaining_timesteps, resume
 from sb3_cesd.common.arguments import check_names, constructor_names, parts_of_model
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES

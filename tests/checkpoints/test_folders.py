@@ -15,8 +15,16 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import CeSD
 from sb3_cesd.callbacks import ResumableCheckpoint
-from sb3_cesd.checkpoints import remaining_timesteps, resume
-from sb3_cesd.checkpoints.resume import BUFFER, CALLBACKS, MODEL, STATISTICS, checkpoints_in, find_checkpoint
+from sb3_cesd.checkpoints import (
+    BUFFER,
+    CALLBACKS,
+    MODEL,
+    STATISTICS,
+    checkpoints_in,
+    find_checkpoint,
+    remaining_timesteps,
+    resume,
+)
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoint_found
 

@@ -16,8 +16,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack, VecMo
 
 from sb3_cesd import METHODS, CeSD, VecSkillObservation
 from sb3_cesd.callbacks import ResumableCheckpoint, SkillMetricsCallback
-from sb3_cesd.checkpoints import remaining_timesteps, resume
-from sb3_cesd.checkpoints.resume import checkpoints_in
+from sb3_cesd.checkpoints import checkpoints_in, remaining_timesteps, resume
 from sb3_cesd.envs import make_batched
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 
@@ -60,7 +59,7 @@ def make_env(env_id, n_envs, seed=0, **kwargs):
 
 
 def make_maze(n_envs, seed=0):
-    return MazeVecEnv("square_a", n_envs, max_episode_steps=30, reward="coverage")
+    return MazeVecEnv("square_a", n_envs, max_episode_steps=30)
 
 
 def make_wrapped(seed=0):

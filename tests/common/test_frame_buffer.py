@@ -10,8 +10,7 @@ from pictures import make_pictures, pixel_model
 from stable_baselines3.common.vec_env import VecNormalize, VecTransposeImage
 
 from sb3_cesd import CeSD, VecSkillObservation
-from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.frame_buffer import FrameReplayBuffer
+from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer
 from sb3_cesd.common.observations import add_skill
 from sb3_cesd.common.vec_env import last_observations
 

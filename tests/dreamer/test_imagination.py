@@ -11,8 +11,8 @@ from sb3_cesd import APTDreamer, CeSDDreamer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
-from sb3_cesd.dreamer.imagination import imagined_rewards, lambda_returns, own_rewards
 from sb3_cesd.dreamer.sequences import SequenceReplayBuffer
+from sb3_cesd.dreamer.skill_dreamer import imagined_rewards, lambda_returns, own_rewards
 from sb3_cesd.dreamer.world_model import Latent, WorldModel, kl_loss
 from sb3_cesd.intrinsic.base import IntrinsicReward
 

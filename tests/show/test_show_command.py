@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import METHODS
 from sb3_cesd.callbacks import ResumableCheckpoint
-from sb3_cesd.checkpoints.resume import find_checkpoint
+from sb3_cesd.checkpoints import find_checkpoint
 from sb3_cesd.export import export_policy
 from sb3_cesd.show import show_skills
 from sb3_cesd.show.environments import envs_of_run, envs_to_play, load_model

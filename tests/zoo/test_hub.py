@@ -13,7 +13,7 @@ from requests.exceptions import HTTPError
 from rl_zoo import MAZE, model_of, run, train
 
 from sb3_cesd import CeSD
-from sb3_cesd.common.frame_buffer import FrameReplayBuffer
+from sb3_cesd.common.buffers import FrameReplayBuffer
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rl_zoo3.exp_manager import ExperimentManager
 from stable_baselines3.common.save_util import load_from_pkl
 
 from sb3_cesd import METHODS
-from sb3_cesd.checkpoints.resume import checkpoints_in
+from sb3_cesd.checkpoints import checkpoints_in
 from sb3_cesd.zoo.manager import SkillExperimentManager
 
 ROOT = Path(__file__).parents[2]

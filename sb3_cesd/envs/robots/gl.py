@@ -1,6 +1,5 @@
 """Import of MuJoCo and dm_control, with a backend for OpenGL that works on this machine."""
 
-import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -20,8 +19,6 @@ WITHOUT_DM_CONTROL = (
     "since it requires labmaze, for which there is no wheel. The robots don't need labmaze, so install dm_control without it: "
     "'pip install --no-deps \"dm_control>=1.0.50\"'. Mazes and Gymnasium's environments work without dm_control."
 )
-EGL_PLATFORM_DEVICE_EXT = 0x313F
-MAX_DEVICES = 10
 
 
 def choose_gl_backend() -> None:
@@ -32,7 +29,9 @@ def choose_gl_backend() -> None:
     load_triton()  # before the backend is imported, even if MUJOCO_GL is set
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
-    os.environ["MUJOCO_GL"] = "egl" if egl_works() else "off"
+    os.environ["MUJOCO_GL"] = "egl"
+    if not egl_works():
+        os.environ["MUJOCO_GL"] = "off"
 
 
 def load_triton() -> None:
@@ -89,22 +88,6 @@ def egl_works() -> bool:
     """Return whether EGL can initialise a device, which MuJoCo requires when it is imported."""
     load_triton()
     try:
-        egl = ctypes.CDLL("libEGL.so.1")
-    except OSError:
+        return bool(import_module("mujoco.egl").create_initialized_egl_device_display())
+    except Exception:  # MuJoCo and PyOpenGL raise different ones
         return False
-    egl.eglGetProcAddress.restype = ctypes.c_void_p
-    egl.eglGetProcAddress.argtypes = [ctypes.c_char_p]
-    egl.eglInitialize.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    query_devices_address = egl.eglGetProcAddress(b"eglQueryDevicesEXT")
-    get_display_address = egl.eglGetProcAddress(b"eglGetPlatformDisplayEXT")
-    if not query_devices_address or not get_display_address:
-        return False
-    query_devices = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(query_devices_address)
-    get_display = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)(get_display_address)
-
-    devices = (ctypes.c_void_p * MAX_DEVICES)()
-    n_devices = ctypes.c_int(0)
-    if not query_devices(MAX_DEVICES, devices, ctypes.byref(n_devices)):
-        return False
-    displays = [get_display(EGL_PLATFORM_DEVICE_EXT, device, None) for device in devices[: n_devices.value]]
-    return any(display and egl.eglInitialize(display, None, None) for display in displays)
