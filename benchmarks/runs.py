@@ -34,7 +34,6 @@ OLD_ROWS: Row = {
     "n_envs": 1,
     "pretrain_envs": 1,
     "eval_freq": 0,
-    "n_skill_episodes": 1,
     "repeat": 0,
     "task_params": 0,
     "chosen_by": 0,

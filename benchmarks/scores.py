@@ -15,10 +15,10 @@ PUBLISHED = Path(__file__).parent / "data" / "urlb_published.csv"
 #: Settings of a run that become part of a method's name where its runs differ in them, and how its skill was chosen
 SETTINGS = (
     "scale", "pretrain_steps", "pretrain_envs", "finetune_steps", "skill_choice", "chosen_by", "warm_up", "transfer",
-    "eval_freq", "n_eval_episodes", "n_skill_episodes", "task_params",
+    "eval_freq", "n_eval_episodes", "task_params",
 )  # fmt: skip
 #: Those of pre-training and its skills, and those of learning, which other methods lack
-OF_SKILLS = {"pretrain_steps", "pretrain_envs", "skill_choice", "chosen_by", "warm_up", "transfer", "n_skill_episodes"}
+OF_SKILLS = {"pretrain_steps", "pretrain_envs", "skill_choice", "chosen_by", "warm_up", "transfer"}
 OF_LEARNING = {"eval_freq", "task_params"}
 #: Settings that come from the entries of the robots: no variants if they only differ between robots
 OF_ROBOTS = ("pretrain_steps", "pretrain_envs", "finetune_steps", "chosen_by")

@@ -52,7 +52,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--from-steps", type=positive, help="start tasks from the model saved at this step (default: the last)"
     )
     parser.add_argument("--skill", default="random", help="skill of a task: random, best or an index")
-    parser.add_argument("--skill-episodes", type=positive, default=1, help="episodes per skill to find the best")
     parser.add_argument(
         "--warm-up", choices=("random", "policy", "skills"), default="random", help="what acts before a task is learned"
     )
@@ -83,6 +82,8 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     ends = {args.pretrain_steps or entry_steps(args.scale, domain) for domain in args.domains}
     if args.from_steps not in (None, *args.save_at, *ends):
         parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
+    if args.skill == "best" and args.warm_up != "skills":
+        parser.error("--skill best: the warm-up tells which it is, pass --warm-up skills as well")
     if args.skill not in ("random", "best"):
         if not args.skill.isdecimal():
             parser.error(f"--skill {args.skill}: pass random, best or the index of a skill")
@@ -113,7 +114,6 @@ def pretraining_of(args: argparse.Namespace, seeds: range) -> list[Row]:
 def tasks_of(args: argparse.Namespace, seeds: range) -> list[Row]:
     """List the runs of tasks. 0 means as in the yml file, or that a column does not apply."""
     task_params = json.dumps(args.task_params, sort_keys=True) if args.task_params else 0
-    plays_skills = args.skill == "best" and args.warm_up != "skills"
     runs = []
     for seed in seeds:
         for repeat in range(args.repeats):
@@ -132,7 +132,6 @@ def tasks_of(args: argparse.Namespace, seeds: range) -> list[Row]:
                             run |= {"warm_up": args.warm_up, "transfer": "+".join(sorted(set(parts)))}
                         run["eval_freq"] = args.eval_freq if method.algo else 0
                         run["n_eval_episodes"] = args.n_eval_episodes
-                        run["n_skill_episodes"] = args.skill_episodes if plays_skills and method.pretrained else 1
                         run |= {"repeat": repeat, "task_params": task_params if method.algo else 0}
                         runs.append(run)
     return runs

@@ -25,7 +25,6 @@ OF_TASK = (
     "transfer",
     "eval_freq",
     "n_eval_episodes",
-    "n_skill_episodes",
     "repeat",
     "task_params",
 )

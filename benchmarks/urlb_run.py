@@ -249,8 +249,7 @@ def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n
     :param device: device of the model
     :param n_env_threads: threads that step the environments of evaluations
     :return: ``steps`` and ``returns`` of the evaluations (means, as JSON), ``final_return``, and settings; ``chosen_by``, how
-        the skill was chosen in the warm-up, 0 if it was known before; ``zero_shot_steps`` of choosing the best skill, which
-        are not part of ``steps``
+        the skill was chosen in the warm-up, 0 if it was known before
     """
     th.set_num_threads(1)
     method, task = METHODS[run["method"]], run["task"]
@@ -271,7 +270,6 @@ def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n
             task,
             run["skill_choice"],
             run["transfer"].split("+"),
-            n_eval_episodes=run["n_skill_episodes"],
             seed=seed,
             **on_device(device),
             **arguments,
@@ -287,14 +285,12 @@ def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n
         model, seconds = learn(folder / "checkpoints", make_model, task, device, run["finetune_steps"], callback)
     eval_env.close()
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    zero_shot = {} if model.zero_shot is None else {"zero_shot_steps": model.zero_shot.n_timesteps}
     return {
         "seconds": seconds,
         "skill": model.skill,
         "chosen_by": (model.skill_turns.chosen_by if model.skill_turns is not None else None) or 0,
         **settings(model),
         **returns_of(callback),
-        **zero_shot,
         "arguments": json.dumps(arguments),
     }
 

@@ -34,7 +34,7 @@ def learn_on(model, n_envs, steps=40):
         (1, {}),
         (2, {"relabel_kwargs": {"critic": "hindsight", "actor": "random"}, "constraint_kwargs": {"start": 0.9}}),
         (1, {"encoder": "fourier", "encoder_kwargs": {}, "prototype_kwargs": {"learning_rate": 1e-2, "swap": "self"}}),
-        (2, {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": True}}),
+        (2, {"policy_kwargs": {"net_arch": [8, 8], "features_extractor_class": Extractor}}),
         (2, {"ensemble_size": 2, "learning_rate": lambda progress: 1e-3 * progress}),
     ],
 )

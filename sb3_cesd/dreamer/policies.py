@@ -68,7 +68,7 @@ class DreamerPolicy(CeSDPolicy):
     def make_plain_features_extractor(self) -> FlattenExtractor:
         return FlattenExtractor(self._latent_space)
 
-    def make_critic(self, features_extractor: Any = None) -> EnsembleCritic:
+    def make_critic(self) -> EnsembleCritic:
         observation_space, _, skill_space = self._spaces
         extractor = self.make_plain_features_extractor()
         return EnsembleCritic(observation_space, NO_ACTION, skill_space, self.critic_arch, extractor, **self._critic_kwargs())

@@ -32,8 +32,6 @@ class IntrinsicReward(nn.Module, ABC):
     needs_one_step: ClassVar[bool] = False
     #: Arguments that shape what is saved: a saved model keeps them; ``None`` for all of them
     fixed_by_save: ClassVar[tuple[str, ...] | None] = None
-    #: Arguments that also matter for a task, and can be changed in fine-tuning; the others are not used there
-    used_by_tasks: ClassVar[tuple[str, ...]] = ()
     #: Number of batches that :meth:`update` learns from per update of actor and critic, which learn from the last of them
     n_batches: int = 1
     #: If above 1, batches must contain moving averages of the observations over this many steps

@@ -1,7 +1,7 @@
 """Rewards and models of the change from one state to the next."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import torch as th
 from torch import nn
@@ -10,9 +10,6 @@ from sb3_cesd.common.arguments import Positive, checked
 from sb3_cesd.common.torch_layers import create_orthogonal_mlp, create_xavier_mlp
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-
-#: Size of a prediction error: the Euclidean norm, or half its square
-PredictionError: TypeAlias = Literal["norm", "square"]
 
 
 class DisplacementReward(IntrinsicReward):
@@ -70,33 +67,25 @@ class DisplacementReward(IntrinsicReward):
 class DynamicsPredictors(nn.Module):
     """
     Forward model, s' from (s, a), and inverse model, a from (s, s'), of the intrinsic curiosity module (Pathak et al., 2017,
-    eq. 4 and eq. 1).
+    eq. 4 and eq. 1). As in URLB, they minimise the Euclidean norms of their errors.
 
     :param obs_dim: size of the states, or of their features
     :param action_dim: size of the action
     :param net_arch: sizes of the hidden layers of both networks
-    :param error: what they minimise: the Euclidean ``"norm"`` of the prediction error, as in URLB, or half its ``"square"``
-        (eq. 5)
     """
 
-    def __init__(self, obs_dim: int, action_dim: int, net_arch: Sequence[int], error: PredictionError = "norm") -> None:
+    def __init__(self, obs_dim: int, action_dim: int, net_arch: Sequence[int]) -> None:
         super().__init__()
-        self.error = error
         self.forward_net = create_orthogonal_mlp(obs_dim + action_dim, obs_dim, net_arch)
         self.backward_net = create_orthogonal_mlp(2 * obs_dim, action_dim, net_arch)
 
     def forward_errors(self, observations: th.Tensor, actions: th.Tensor, next_observations: th.Tensor) -> th.Tensor:
         """Compute the errors of the predicted s', shape ``(n,)``; actions are in [-1, 1]."""
         predicted = self.forward_net(th.cat([observations, actions], dim=1))
-        return prediction_errors(next_observations - predicted, self.error)
+        return (next_observations - predicted).norm(dim=1)
 
     def loss(self, observations: th.Tensor, actions: th.Tensor, next_observations: th.Tensor) -> th.Tensor:
         """Compute the mean error of the states plus the mean error of the actions."""
         forward_errors = self.forward_errors(observations, actions, next_observations)
         predicted_actions = self.backward_net(th.cat([observations, next_observations], dim=1)).tanh()
-        return forward_errors.mean() + prediction_errors(actions - predicted_actions, self.error).mean()
-
-
-def prediction_errors(deviations: th.Tensor, error: PredictionError) -> th.Tensor:
-    """Compute the size of prediction errors, shape ``(...)``, from deviations of shape ``(..., d)``."""
-    return deviations.norm(dim=-1) if error == "norm" else deviations.square().sum(dim=-1) / 2
+        return forward_errors.mean() + (actions - predicted_actions).norm(dim=1).mean()

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch as th
 from torch.nn import functional as F
@@ -27,13 +27,9 @@ class APSReward(IntrinsicReward):
     :param net_arch: sizes of the hidden layers of phi
     :param entropy_kwargs: arguments of :class:`~sb3_cesd.intrinsic.particle_entropy.ParticleEntropy`; here ``k`` is 12,
         ``clip`` 0.0001, ``scale`` "mean" and ``log1p`` true by default
-    :param regression: how the skill of a task is found: ``"paper"`` regresses the reward on the features by least squares;
-        ``"released"`` regresses the features on the reward, following the order of arguments in URLB's call (but with the
-        features of the pre-training, where URLB's code starts from new ones)
     """
 
     fixed_by_save = ("net_arch",)
-    used_by_tasks = ("regression",)
 
     @checked
     def __init__(
@@ -41,10 +37,8 @@ class APSReward(IntrinsicReward):
         *sizes: Any,
         net_arch: Sequence[int] = (256, 256),
         entropy_kwargs: Annotated[dict[str, Any] | None, ParticleEntropy] = None,
-        regression: Literal["paper", "released"] = "paper",
     ) -> None:
         super().__init__(*sizes)
-        self.regression = regression
         self.features = create_orthogonal_mlp(self.obs_dim, self.skill_space.dim, net_arch)
         entropy_kwargs = {"k": 12, "clip": 0.0001, "scale": "mean", "log1p": True, **(entropy_kwargs or {})}
         self.entropy = build("entropy_kwargs", ParticleEntropy, entropy_kwargs)
@@ -73,10 +67,7 @@ class APSReward(IntrinsicReward):
         # In float64 and on the CPU, where the solver allows linearly dependent features
         features = F.normalize(self.features(samples.observations), dim=1).double().cpu()
         rewards = samples.rewards.double().cpu()
-        if self.regression == "paper":
-            weights = th.linalg.lstsq(features, rewards, driver="gelsd").solution.T
-        else:
-            weights = th.linalg.lstsq(rewards, features, driver="gelsd").solution
+        weights = th.linalg.lstsq(features, rewards, driver="gelsd").solution.T
         return self.skill_space.along(weights.float())[0] if weights.any() else None
 
 

@@ -7,7 +7,6 @@ from sb3_cesd.common.arguments import Positive, Range, checked
 from sb3_cesd.common.ensembles import RoutedEnsembleMLP
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.dynamics import PredictionError, prediction_errors
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import Interval, one_hidden_size
 
@@ -18,16 +17,13 @@ class DisagreementReward(IntrinsicReward):
     Exploration via Disagreement", 2019): high where the models have not seen enough to agree.
 
     The models predict the state itself, the variance is the unbiased one, and the models learn from a batch before its rewards
-    are computed. By default, as in URLB, each model minimises the mean Euclidean error ``||s' - g_i(s, a)||``, and all of them
-    learn from the same batches, so that they only differ by their initial weights (PyTorch's default initialisation). The code
-    of the paper minimises squared errors (``error="square"``), and each model leaves out a fifth of a batch
-    (``keep_share=0.8``).
+    are computed. As in URLB, each model minimises the mean Euclidean error ``||s' - g_i(s, a)||``, and all of them learn from
+    the same batches, so that they only differ by their initial weights (PyTorch's default initialisation). The code of the
+    paper minimises squared errors, and each model leaves out a fifth of a batch.
 
     :param n_models: number of models, at least 2
     :param net_arch: sizes of the hidden layers of each model
     :param scale: factor of the reward
-    :param error: what the models minimise, the Euclidean ``"norm"`` of the prediction error or half its ``"square"``
-    :param keep_share: fraction of a batch that each model learns from, drawn for each model, above 0 and at most 1
     """
 
     @checked
@@ -37,13 +33,9 @@ class DisagreementReward(IntrinsicReward):
         n_models: Annotated[int, Range(2)] = 5,
         net_arch: Sequence[int] = (256,),
         scale: Positive = 1.0,
-        error: PredictionError = "norm",
-        keep_share: Annotated[float, Range(0, 1, without=0)] = 1.0,
     ) -> None:
         super().__init__(*sizes)
         self.scale = scale
-        self.error = error
-        self.keep_share = keep_share
         self.models = RoutedEnsembleMLP(n_models, self.obs_dim + self.action_dim, self.obs_dim, net_arch)
 
     def predictions(self, samples: SkillReplayBufferSamples) -> th.Tensor:
@@ -51,11 +43,7 @@ class DisagreementReward(IntrinsicReward):
         return self.models.forward_dense(th.cat([samples.observations, samples.actions], dim=1))
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        errors = prediction_errors(samples.next_observations - self.predictions(samples), self.error)  # (n_models, batch_size)
-        if self.keep_share < 1:
-            # In expectation, the mean over the transitions that are kept
-            errors = errors * (th.rand_like(errors) < self.keep_share) / self.keep_share
-        return errors.mean()
+        return (samples.next_observations - self.predictions(samples)).norm(dim=2).mean()
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         return self.scale * self.predictions(samples).var(dim=0).mean(dim=1)

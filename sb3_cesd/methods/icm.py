@@ -3,11 +3,10 @@ from typing import Any
 
 import torch as th
 
-from sb3_cesd.common.arguments import Positive, PositiveInt, checked
-from sb3_cesd.common.torch_layers import create_normalized_mlp
+from sb3_cesd.common.arguments import Positive, checked
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.intrinsic.base import IntrinsicReward
-from sb3_cesd.intrinsic.dynamics import DynamicsPredictors, PredictionError
+from sb3_cesd.intrinsic.dynamics import DynamicsPredictors
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.search_space import Interval, one_hidden_size
 
@@ -17,47 +16,27 @@ class ICMReward(IntrinsicReward):
     Surprise, ``log(1 + ||s' - g(s, a)||)`` with a learned dynamics model g (Pathak et al., "Curiosity-driven Exploration by
     Self-supervised Prediction", 2017): high where the outcome of an action was not predicted.
 
-    By default, as in URLB, the model predicts the state itself, so that the inverse model, which predicts a from (s, s'), does
-    not affect the reward; and the reward is the logarithm of the error. In the paper, the model predicts features
-    (``features_dim``), which learn from the inverse model what actions change, and the reward is half the squared error
-    (eq. 6, ``error="square"``). All networks learn from a batch before its rewards are computed, with equal weights for both
-    losses.
+    As in URLB, the model predicts the state itself, so that the inverse model, which predicts a from (s, s'), does not affect
+    the reward; and the reward is the logarithm of the error. In the paper, the model predicts features, which learn from the
+    inverse model what actions change, and the reward is half the squared error (eq. 6). Both networks learn from a batch
+    before its rewards are computed, with equal weights for both losses.
 
     :param net_arch: sizes of the hidden layers of both networks
     :param scale: factor of the error, within the logarithm
-    :param features_dim: number of learned features that the model predicts; ``None`` for the state itself
-    :param error: ``"norm"``: the networks minimise Euclidean errors, and the reward is ``log(1 + scale * error)``;
-        ``"square"``: they minimise half the squares, and the reward is ``scale * error``
     """
 
     @checked
-    def __init__(
-        self,
-        *sizes: Any,
-        net_arch: Sequence[int] = (256,),
-        scale: Positive = 1.0,
-        features_dim: PositiveInt | None = None,
-        error: PredictionError = "norm",
-    ) -> None:
+    def __init__(self, *sizes: Any, net_arch: Sequence[int] = (256,), scale: Positive = 1.0) -> None:
         super().__init__(*sizes)
         self.scale = scale
-        self.error = error
-        self.state_net = None if features_dim is None else create_normalized_mlp(self.obs_dim, -1, [features_dim])
-        size = self.obs_dim if features_dim is None else features_dim
-        self.dynamics = DynamicsPredictors(size, self.action_dim, net_arch, error)
-
-    def features(self, observations: th.Tensor) -> th.Tensor:
-        return observations if self.state_net is None else self.state_net(observations)
+        self.dynamics = DynamicsPredictors(self.obs_dim, self.action_dim, net_arch)
 
     def loss(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        return self.dynamics.loss(
-            self.features(samples.observations), samples.actions, self.features(samples.next_observations)
-        )
+        return self.dynamics.loss(samples.observations, samples.actions, samples.next_observations)
 
     def reward(self, samples: SkillReplayBufferSamples) -> th.Tensor:
-        features, next_features = self.features(samples.observations), self.features(samples.next_observations)
-        errors = self.scale * self.dynamics.forward_errors(features, samples.actions, next_features)
-        return errors.log1p() if self.error == "norm" else errors
+        errors = self.dynamics.forward_errors(samples.observations, samples.actions, samples.next_observations)
+        return (self.scale * errors).log1p()
 
 
 class ICM(SkillDDPG):

@@ -3,8 +3,8 @@
 import io
 import pathlib
 import warnings
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Collection
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch as th
@@ -12,44 +12,21 @@ from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
-from torch import nn
 
 from sb3_cesd.common.arguments import check_changes, check_names, constructor_arguments, merge
-from sb3_cesd.common.logging import listed
-from sb3_cesd.common.playing import play
-from sb3_cesd.common.skills import SkillName, best_of
+from sb3_cesd.common.skills import SkillName
 from sb3_cesd.common.vec_env import add_skill_observation
-from sb3_cesd.common.vec_normalize import (
-    frozen_statistics,
-    lacks_statistics,
-    normalizes_observations,
-    takes_plain_observations,
-)
+from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, takes_plain_observations
 from sb3_cesd.skill_ddpg.checks import check_env_spaces
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
 #: Parts of a pre-trained model that a task may take over
-Part = Literal["actor", "critic_trunk", "critic_head", "optimizers", "no_target"]
+Part = Literal["actor", "critic_trunk", "critic_head", "no_target"]
 #: Arguments that a task does not take over: it has a smaller budget than the pre-training, and as many updates as in URLB
 TASK_DEFAULTS = {"warm_up": "skills", "train_freq": 2, "gradient_steps": None}
 #: Steps of the warm-up in URLB, the most that a task takes over
 LONGEST_WARM_UP = 4000
-
-
-class ZeroShot(NamedTuple):
-    """
-    Returns of skills in a task they were not trained for.
-
-    :param returns: mean return of each skill, shape ``(n_skills,)``
-    :param n_timesteps: number of environment steps played for this
-    """
-
-    returns: np.ndarray
-    n_timesteps: int
-
-    def __str__(self) -> str:
-        return f"{listed(self.returns)} (took {self.n_timesteps} steps, not part of num_timesteps)"
 
 
 def make_task_model(
@@ -58,7 +35,6 @@ def make_task_model(
     env: Any,
     skill: SkillName | str,
     parts: Collection[Part],
-    n_eval_episodes: int,
     device: th.device | str,
     custom_objects: dict[str, Any] | None,
     kwargs: dict[str, Any],
@@ -84,21 +60,16 @@ def make_task_model(
     arguments = {**constructor_arguments(pretrained), "buffer_size": buffer_size, **TASK_DEFAULTS}
     arguments["learning_starts"] = min(pretrained.learning_starts, LONGEST_WARM_UP)
     arguments.update({**kwargs, "reward": "extrinsic"})
+    if skill == "best" and arguments["warm_up"] != "skills":
+        raise ValueError("The warm-up tells which skill is best: pass warm_up='skills', or a skill.")
     # As URLB's update_encoder=false
     frozen = {"encoder_learns_from": "none"} if pretrained.policy.encoder is not None and _takes_encoder(parts) else {}
     arguments["policy_kwargs"] = merge({**pretrained.policy_kwargs, **frozen}, kwargs.get("policy_kwargs") or {})
-    wanted = kwargs.get("intrinsic_kwargs") or {}
-    of_task = {name: value for name, value in wanted.items() if name in model_class.reward_class.used_by_tasks}
-    arguments["intrinsic_kwargs"] = {**pretrained.intrinsic_kwargs, **of_task}
+    arguments["intrinsic_kwargs"] = pretrained.intrinsic_kwargs
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
 
-    chosen: Any = skill
-    if skill == "best" and model.skill_turns is not None:
-        chosen = None
-    elif skill == "best":
-        model.zero_shot = play_skills(pretrained.policy, venv, n_eval_episodes, model.seed)
-        chosen = best_of(model.zero_shot.returns, "return", "Pass warm_up='skills', or raise n_eval_episodes")
-    elif skill == "random":
+    chosen: Any = None if skill == "best" else skill
+    if skill == "random":
         # By a separate generator, so that training is as with that skill chosen
         generator: Any = np.random if model.seed is None else np.random.RandomState(model.seed)
         chosen = int(generator.randint(model.n_skills))
@@ -110,8 +81,6 @@ def make_task_model(
         # Those of the pre-training are of other rewards, or of none
         vec_normalize.ret_rms = RunningMeanStd(shape=())
     if verbose >= 1:
-        if model.zero_shot is not None:
-            print(f"Zero-shot returns of all skills: {model.zero_shot}")
         name = f"the skill that does best in the first {model.learning_starts} steps," if chosen is None else f"skill {chosen}"
         print(f"Fine-tuning {name} of {path}")
     return model
@@ -131,24 +100,6 @@ def check_task_env(env: VecEnv, pretrained: Any) -> None:
         warnings.warn("The skills were pre-trained without VecNormalize: pass the task without it, or with norm_obs=False.")
 
 
-def play_skills(policy: SkillPolicy, env: VecEnv, n_episodes: int, seed: int | None = None) -> ZeroShot:
-    """Play episodes of every skill as pre-trained, without noise, from the same initial states if there is a seed."""
-    returns, n_timesteps = np.zeros(policy.n_skills), 0
-    with frozen_statistics(env):
-        for skill in range(policy.n_skills):
-            # As in evaluate_policy, so that short episodes do not count more often
-            remaining = (n_episodes + np.arange(env.num_envs)) // env.num_envs
-            if seed is not None:
-                env.seed(seed)
-            for n_steps, moment in enumerate(play(policy, env, skill)):
-                returns[skill] += moment.rewards[remaining > 0].sum()
-                remaining -= moment.dones & (remaining > 0)
-                if not remaining.any():
-                    n_timesteps += n_steps * env.num_envs
-                    break
-    return ZeroShot(returns / n_episodes, n_timesteps)
-
-
 def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | None, parts: Collection[str]) -> None:
     """
     Copy parts of a pre-trained policy; the rest stays as initialised.
@@ -157,49 +108,19 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     one. The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows
     by Polyak averaging, as in the released code of CeSD. An encoder of images goes along with actor and trunk.
     """
-    with_moments = "optimizers" in parts
     if pretrained.encoder is not None and policy.encoder is not None and _takes_encoder(parts):
-        names = policy.encoder.state_dict()
-        _copy(pretrained.encoder, policy.encoder, names, lambda name, value: value, with_moments)
+        policy.encoder.load_state_dict(pretrained.encoder.state_dict())
     if "actor" in parts:
-        _copy(pretrained.actor, policy.actor, policy.actor.state_dict(), lambda name, value: value, with_moments)
+        policy.actor.load_state_dict(pretrained.actor.state_dict())
     heads = tuple(f"{name}." for name in policy.critic.head_modules)
-    shared = ("features_extractor.",) if policy.share_features_extractor else ()
-    own_shapes = {name: value.shape for name, value in policy.critic.state_dict().items() if not name.startswith(shared)}
-
-    def of_skill(name: str, value: th.Tensor) -> th.Tensor:
-        if isinstance(skill, int) and value.shape != own_shapes[name]:
-            return pretrained.critic.of_skill(name, value, skill)
-        return value
-
-    wanted = [name for name in own_shapes if ("critic_head" if name.startswith(heads) else "critic_trunk") in parts]
-    _copy(pretrained.critic, policy.critic, wanted, of_skill, with_moments)
+    ours, theirs = policy.critic.state_dict(), pretrained.critic.state_dict()
+    for name, value in ours.items():
+        if ("critic_head" if name.startswith(heads) else "critic_trunk") in parts:
+            of_skill = isinstance(skill, int) and theirs[name].shape != value.shape
+            value.copy_(pretrained.critic.of_skill(name, theirs[name], skill) if of_skill else theirs[name])
     if "no_target" not in parts:
         policy.critic_target.load_state_dict(policy.critic.state_dict())
 
 
 def _takes_encoder(parts: Collection[str]) -> bool:
     return not {"actor", "critic_trunk"}.isdisjoint(parts)
-
-
-@th.no_grad()
-def _copy(
-    source: nn.Module,
-    target: nn.Module,
-    names: Iterable[str],
-    select: Callable[[str, th.Tensor], th.Tensor],
-    with_moments: bool,
-) -> None:
-    """Copy what ``select(name, tensor)`` selects of parameters and buffers of a network, and the moments of its optimizer."""
-    theirs, ours = source.state_dict(keep_vars=True), target.state_dict(keep_vars=True)
-    optimizer, new_optimizer = source.optimizer, target.optimizer
-    assert isinstance(optimizer, th.optim.Optimizer) and isinstance(new_optimizer, th.optim.Optimizer)
-    for name in names:
-        ours[name].copy_(select(name, theirs[name]))
-        state = optimizer.state.get(theirs[name], {})
-        if with_moments and state:
-            # Moments have the shape of the parameter, the number of steps has not
-            new_optimizer.state[ours[name]] = {
-                key: (select(name, value) if value.shape == theirs[name].shape else value).clone()
-                for key, value in state.items()
-            }

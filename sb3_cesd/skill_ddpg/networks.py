@@ -113,7 +113,6 @@ class SkillCritic(BaseModel):
     :param features_extractor: network that extracts features of the observation without the skill
     :param activation_fn: activation within the critics
     :param n_critics: number of critics on the same trunk
-    :param share_features_extractor: the extractor belongs to the actor and is not trained here
     :param normalize_images: whether to normalize images or not
     :param layer_norm: the trunk is Linear, LayerNorm and Tanh, as in URLB; else Linear and the activation
     """
@@ -135,7 +134,6 @@ class SkillCritic(BaseModel):
         features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         n_critics: int = 2,
-        share_features_extractor: bool = False,
         normalize_images: bool = True,
         layer_norm: bool = True,
     ) -> None:
@@ -144,7 +142,6 @@ class SkillCritic(BaseModel):
         )
         self.plain_space = plain_space(observation_space)
         self.skill_space = skill_space
-        self.share_features_extractor = share_features_extractor
         self._make_layers(net_arch, activation_fn, n_critics, layer_norm)
 
     def _make_layers(self, net_arch: Sequence[int], activation_fn: type[nn.Module], n_critics: int, layer_norm: bool) -> None:
@@ -186,18 +183,12 @@ class SkillCritic(BaseModel):
         return tuple(self.q_values(observations, actions, skills))
 
     def extract(self, observations: TensorObservation) -> th.Tensor:
-        """Extract features; a shared extractor learns from the actor loss alone, as in SB3's TD3."""
-        with th.set_grad_enabled(th.is_grad_enabled() and not self.share_features_extractor):
-            return self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
+        """Extract features."""
+        return self.features_extractor(to_features(observations, self.plain_space, self.normalize_images))
 
     def of_skill(self, name: str, value: th.Tensor, skill: int) -> th.Tensor:
         """Select the part of a parameter, or of a tensor of its shape, that belongs to a skill."""
         return value
-
-    def own_parameters(self) -> list[nn.Parameter]:
-        """List all parameters but those of a shared extractor."""
-        shared = set(self.features_extractor.parameters()) if self.share_features_extractor else set()
-        return [parameter for parameter in self.parameters() if parameter not in shared]
 
 
 class SuccessorCritic(SkillCritic):

@@ -52,7 +52,6 @@ class SkillPolicy(BasePolicy):
     :param optimizer_class: the optimizer, ``th.optim.Adam`` by default
     :param optimizer_kwargs: its arguments, excluding the learning rate; for Adam the default is ``dict(fused=True)``
     :param n_critics: number of critics; the target takes their minimum
-    :param share_features_extractor: the critic uses the features extractor of the actor, which the actor loss trains
     :param skill: skill to follow for observations without one, see :meth:`set_skill`
     :param ent_coef: entropy coefficient of a stochastic actor, see
         :class:`~sb3_cesd.skill_ddpg.networks.StochasticSkillActor`; ``None`` for a deterministic one
@@ -90,7 +89,6 @@ class SkillPolicy(BasePolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         n_critics: PositiveInt = 2,
-        share_features_extractor: bool = False,
         skill: SkillName | None = None,
         ent_coef: float | str | None = None,
         layer_norm: bool = True,
@@ -123,7 +121,6 @@ class SkillPolicy(BasePolicy):
         self.actor_arch, self.critic_arch = get_actor_critic_arch(self.net_arch)
         self.activation_fn = activation_fn
         self.n_critics = n_critics
-        self.share_features_extractor = share_features_extractor
         self.ent_coef = ent_coef
         self.layer_norm = layer_norm
         self.encoder_learns_from = encoder_learns_from
@@ -146,14 +143,13 @@ class SkillPolicy(BasePolicy):
 
     def _build(self, lr_schedule: Schedule) -> None:
         self.actor = self.make_actor()
-        self.critic = self.make_critic(self.actor.features_extractor if self.share_features_extractor else None)
-        # Its extractor follows a shared one by Polyak averaging, too
+        self.critic = self.make_critic()
         self.critic_target = self.make_critic()
         self.critic_target.load_state_dict(self.critic.state_dict())
         self.critic_target.requires_grad_(False)
 
         self.actor.optimizer = self.make_optimizer(list(self.actor.parameters()), lr_schedule)
-        self.critic.optimizer = self.make_optimizer(self.critic.own_parameters(), lr_schedule)
+        self.critic.optimizer = self.make_optimizer(list(self.critic.parameters()), lr_schedule)
         if self.encoder is not None:
             self.encoder.optimizer = self.make_optimizer(list(self.encoder.parameters()), lr_schedule)
         self.critic_target.set_training_mode(False)
@@ -175,17 +171,17 @@ class SkillPolicy(BasePolicy):
         actor_class = StochasticSkillActor if own else SkillActor
         return actor_class(*self._spaces, *sizes, self.activation_fn, self.normalize_images, self.layer_norm, **own)
 
-    def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> SkillCritic:
-        """Make a critic, on a shared features extractor or, without, on one of its own."""
-        features_extractor = features_extractor or self.make_plain_features_extractor()
-        return self.critic_class(*self._spaces, self.critic_arch, features_extractor, **self._critic_kwargs())
+    def make_critic(self) -> SkillCritic:
+        """Make a critic, with a features extractor of its own."""
+        extractor = self.make_plain_features_extractor()
+        return self.critic_class(*self._spaces, self.critic_arch, extractor, **self._critic_kwargs())
 
     @property
     def _spaces(self) -> tuple[Any, Any, SkillSpace]:
         return self.network_space, self.action_space, self.skill_space
 
     def _critic_kwargs(self) -> dict[str, Any]:
-        names = ("activation_fn", "n_critics", "share_features_extractor", "normalize_images", "layer_norm")
+        names = ("activation_fn", "n_critics", "normalize_images", "layer_norm")
         return {name: getattr(self, name) for name in names}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

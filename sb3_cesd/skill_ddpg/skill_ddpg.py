@@ -173,8 +173,6 @@ class SkillDDPG(OffPolicyAlgorithm):
     skill_turns: SkillTurns | None = None
     #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
     skill_states: th.Tensor
-    #: Returns of all skills, if they were played to find the best one
-    zero_shot: finetuning.ZeroShot | None = None
     #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
     #: Versions of this package and its dependencies, when the model was last saved
@@ -465,7 +463,7 @@ class SkillDDPG(OffPolicyAlgorithm):
 
         # Actor: maximise the value of each skill (eq. 2). The gradient flows through the critic, but not into it
         replay_data = shared.seen_by("actor", replay_data)
-        with frozen(self.critic.own_parameters()):
+        with frozen(self.critic.parameters()):
             actor_loss = self.actor_loss(replay_data)
         self.actor.optimizer.zero_grad()  # type: ignore[operator, union-attr]
         actor_loss.backward()
@@ -637,8 +635,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
         if self.n_diverged_simulations > 0:
             self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
-        if self.zero_shot is not None:
-            self.logger.record("time/zero_shot_timesteps", self.zero_shot.n_timesteps)
         super().dump_logs()
 
     def _sample_action(
@@ -886,7 +882,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         env: GymEnv | str,
         skill: SkillName | str = "random",
         transfer: Collection[finetuning.Part] | None = None,
-        n_eval_episodes: PositiveInt = 10,
         device: th.device | str = "auto",
         custom_objects: dict[str, Any] | None = None,
         **kwargs,
@@ -904,13 +899,10 @@ class SkillDDPG(OffPolicyAlgorithm):
             ``"best"``. The best skill is chosen after the warm-up of ``learning_starts`` steps: the one whose states promise
             the highest mean reward, given the rewards of the warm-up (see
             :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`), or, if the file holds no states, the one with the
-            highest mean reward in the warm-up. With any ``warm_up`` but ``"skills"``, every skill is played beforehand and the
-            one with the highest return chosen; ``zero_shot`` then holds the returns and the number of steps played, which are
-            not part of ``num_timesteps``.
-        :param transfer: parts to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill),
-            ``"optimizers"`` (of the parts that are loaded) and ``"no_target"`` (the target critic starts from scratch);
+            highest mean reward in the warm-up. This needs ``warm_up="skills"``, the default.
+        :param transfer: parts to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill) and
+            ``"no_target"`` (the target critic starts from scratch);
             ``None`` for the ``published_transfer`` of the method: actor and trunk of the critic, unless its docs say otherwise
-        :param n_eval_episodes: number of episodes per skill, if they are played to find the ``"best"``
         :param device: Device on which the code should be run.
         :param custom_objects: Dictionary of objects to replace upon loading.
         :param kwargs: arguments of the constructor to change (``policy_kwargs`` add to those of the pre-training); by default
@@ -922,7 +914,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         :raises FileNotFoundError: if there is no such file
         """
         parts = cls.published_transfer if transfer is None else transfer
-        return finetuning.make_task_model(cls, path, env, skill, parts, n_eval_episodes, device, custom_objects, kwargs)
+        return finetuning.make_task_model(cls, path, env, skill, parts, device, custom_objects, kwargs)
 
     @classmethod
     def load(
@@ -954,7 +946,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             return cls.from_pretrained(path, env, device=device, custom_objects=custom_objects, **kwargs)  # type: ignore
         if saved.get("reward") == "extrinsic":
             # Of from_pretrained, which has used them up
-            kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer", "n_eval_episodes")}
+            kwargs = {name: value for name, value in kwargs.items() if name not in ("skill", "transfer")}
         check_changes(cls, "load()", kwargs)
         saved_files.check_fixed(cls, path, saved, kwargs)
         if "intrinsic_kwargs" in kwargs:

@@ -146,27 +146,6 @@ def test_noise_of_the_target_is_clipped_and_the_action_stays_in_bounds(make_mode
     assert noise_seen.unique().numel() > 100
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_loss_of_the_critic_trains_no_shared_extractor(make_model, share):
-    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-
-    class Extractor(BaseFeaturesExtractor):
-        def __init__(self, observation_space):
-            super().__init__(observation_space, 5)
-            self.net = th.nn.Linear(3, 5)
-
-        def forward(self, observations):
-            return self.net(observations)
-
-    kwargs = {"net_arch": [8, 8], "features_extractor_class": Extractor, "share_features_extractor": share}
-    model = double(make_model(n_skills=N_SKILLS, policy_kwargs=kwargs))
-    assert all(parameter.requires_grad for parameter in model.actor.parameters()), "it learns from the actor loss"
-    model.critic_loss(make_batch()).backward()
-    assert (model.critic.features_extractor.net.weight.grad is None) == share
-    model.actor_loss(make_batch()).backward()
-    assert model.actor.features_extractor.net.weight.grad.abs().max() > 0
-
-
 @pytest.mark.parametrize("ensemble_size", [4, 2])
 def test_heads_add_nothing_to_the_value_that_skills_share_before_they_learn(make_model, ensemble_size):
     """Where the constraint sets in, the values that skills have explored with are still there."""

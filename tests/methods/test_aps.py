@@ -65,28 +65,16 @@ def test_features_point_to_skills_and_regression_recovers_the_skill_of_a_task(le
     assert reward.regress(batch._replace(rewards=th.zeros(256, 1))) is None
 
 
-def test_released_regression_fits_features_to_the_reward():
-    """The least squares of phi = r w: w is the sum of r phi, over that of r^2."""
-    reward, batch = make(regression="released"), make_batch(SKILLS, n=40)
-    rewards = th.randn(40, 1, dtype=th.float64)
-    features = th.nn.functional.normalize(reward.features(batch.observations).detach(), dim=1)
-    summed = (rewards * features).sum(dim=0)
-    found = reward.regress(batch._replace(rewards=rewards))
-    th.testing.assert_close(found.double(), summed / summed.norm(), atol=1e-6, rtol=1e-5)
-
-
 def test_fine_tuning_finds_its_skill_in_the_warm_up():
     pretrained = make_small(APS, Push(), skill_dim=3).learn(200)
-    kwargs = {"intrinsic_kwargs": {"regression": "released"}, "learning_starts": 60, "device": "cpu", "seed": 1}
+    kwargs = {"learning_starts": 60, "device": "cpu", "seed": 1}
     model = APS.from_pretrained(saved(pretrained), Push(), skill="best", **kwargs)
     ours, theirs = model.intrinsic.pretrained, pretrained.intrinsic
     assert all((a == b).all() and not a.requires_grad for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
-    assert ours.regression == "released", "the choice of a task"
     model.learn(90)
     assert np.linalg.norm(model.skill) == pytest.approx(1, abs=1e-5)
     assert (model.replay_buffer.skills[60:90] == np.float32(model.skill)).all(), "it acts from then on"
-    loaded = APS.load(saved(model), device="cpu")
-    assert loaded.skill == model.skill and loaded.intrinsic.pretrained.regression == "released"
+    assert APS.load(saved(model), device="cpu").skill == model.skill
 
 
 def test_regression_sees_normalised_states(monkeypatch):

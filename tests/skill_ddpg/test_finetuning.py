@@ -1,7 +1,5 @@
 """From a pre-trained model to a task."""
 
-from typing import get_args
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from tuning import Push, saved
 
 from sb3_cesd import DIAYN, CeSD
 from sb3_cesd.common.observations import add_skill
-from sb3_cesd.skill_ddpg import finetuning
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -52,20 +49,6 @@ def test_head_of_the_skill_is_loaded_on_demand(released, finetune):
     for values, expected_values in zip(model.critic.q_values(observations, actions, th.tensor([2, 2])), expected, strict=True):
         th.testing.assert_close(values, expected_values)
     assert (released.critic.q_values(observations, actions, th.tensor([1, 1]))[0] != expected[0]).all()
-
-
-def test_moments_are_loaded_on_demand(released, finetune):
-    model = finetune(model=released, skill=3, transfer=get_args(finetuning.Part))
-    ours, theirs = model.critic.q_networks[1].layers[0].weight, released.critic.q_networks[1].layers[0].weight
-    assert ours.shape[0] == 1 and (ours[0] == theirs[3]).all()
-    for key in ("exp_avg", "exp_avg_sq"):
-        assert (model.critic.optimizer.state[ours][key][0] == released.critic.optimizer.state[theirs][key][3]).all()
-    steps = {float(state["step"]) for state in model.actor.optimizer.state.values()}
-    assert steps == {released._n_updates} and len(model.actor.optimizer.state) == len(list(model.actor.parameters()))
-    model.learn(60)  # the optimizers take these moments
-    # Without heads they are those of the trunk alone
-    model = finetune(model=released, transfer=["critic_trunk", "optimizers"])
-    assert len(model.critic.optimizer.state) == 4 and not model.actor.optimizer.state
 
 
 def test_arguments_are_those_of_the_pretraining_unless_changed(make_model, finetune):
@@ -141,34 +124,6 @@ def test_the_skill_of_the_task_is_followed_whatever_an_observation_bears(finetun
         model.set_skill(1)
 
 
-class Pushing:
-    """A policy whose skills push by a constant."""
-
-    n_skills = 4
-    pushes = (0.1, 0.5, -0.3, 0.2)
-
-    def predict(self, observation, deterministic=False, skill=None):
-        return np.full((len(observation), 1), self.pushes[skill], dtype=np.float32), None
-
-
-@pytest.mark.parametrize(("n_envs", "n_episodes", "n_steps"), [(1, 2, 40), (3, 2, 20 * 3), (2, 3, 40 * 2)])
-def test_every_skill_is_played_for_whole_episodes(n_envs, n_episodes, n_steps):
-    """Returns are not normalised, and statistics are left alone."""
-    env = VecNormalize(make_vec_env(Push, n_envs))
-    env.reset()
-    mean = env.obs_rms.mean.copy()
-    zero_shot = finetuning.play_skills(Pushing(), env, n_episodes, seed=0)
-    np.testing.assert_allclose(zero_shot.returns, 20 * np.array(Pushing.pushes), rtol=1e-5)
-    assert zero_shot.n_timesteps == 4 * n_steps and (env.obs_rms.mean == mean).all() and env.training
-
-
-def test_best_skill_is_the_one_with_the_highest_return(make_model, finetune):
-    pretrained = make_model(Push()).learn(100)
-    model = finetune(Push(), model=pretrained, skill="best", n_eval_episodes=2)
-    assert model.skill == np.argmax(model.zero_shot.returns) and model.zero_shot.n_timesteps == 4 * 40
-    assert model.num_timesteps == 0 and model.learn(60).skill == model.skill
-
-
 def test_statistics_of_the_task_are_those_of_the_pretraining(make_model):
     env = VecNormalize(make_vec_env(Push))
     pretrained = make_model(env).learn(100)
@@ -200,7 +155,7 @@ def test_loading_with_the_reward_of_the_task_begins_one_and_loading_a_task_goes_
         ({"learning_rat": 1e-3}, "learning_rate"),
         ({"gamma": 2.0}, "gamma"),
         ({"n_skills": 8}, "n_skills"),
-        ({"n_eval_episodes": 0}, "n_eval_episodes"),
+        ({"skill": "best", "warm_up": "policy"}, "warm_up"),
         ({"warm_up": "skills", "learning_starts": 3}, "learning_starts"),
         ({"env": "MountainCarContinuous-v0"}, "Observation spaces"),
         ({"env": "CartPole-v1"}, "action space"),

@@ -167,7 +167,7 @@ def test_settings_of_others_are_written_out(config):
     of_the_run |= {"verbose", "seed", "device", "_init_setup_model"}
     not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage"}
     sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim", "sizes"}
-    torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images", "share_features_extractor"}
+    torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images"}
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs", "encoder_learns_from", "encoder_kwargs"}
     for env_id, entry in entries(config).items():
         assert set(entry) - {"n_timesteps", "n_envs"} == names(CeSD, *of_the_run, *not_used), env_id
