@@ -15,7 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd import DIAYN, CeSD, __version__
-from sb3_cesd.common.files import installed_versions, load_pickle
+from sb3_cesd.common.files import load_pickle
 from sb3_cesd.export import import_policy
 
 
@@ -105,7 +105,7 @@ def test_files_of_each_release_load(version):
     model = CeSD.load(folder / "model.zip", env=make_vec_env("Pendulum-v1"), device="cpu")
     model.load_replay_buffer(folder / "buffer.pkl")
     policy, statistics = import_policy(folder / "policy.safetensors"), load_pickle(folder / "vecnormalize.pkl", VecNormalize)
-    assert model.num_timesteps == expected["num_timesteps"] and set(model.saved_with) == set(installed_versions())
+    assert model.num_timesteps == expected["num_timesteps"]
     # Another version of PyTorch or another processor may round otherwise
     np.testing.assert_allclose(model.predict(OBS, skill=1)[0], expected["actions"], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(policy.predict(OBS, skill=1)[0], expected["exported_actions"], rtol=1e-4, atol=1e-6)

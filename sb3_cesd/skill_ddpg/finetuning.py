@@ -8,16 +8,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch as th
-from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_cesd.common.arguments import check_changes, check_names, constructor_arguments, merge
 from sb3_cesd.common.skills import SkillName
-from sb3_cesd.common.vec_env import add_skill_observation
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, takes_plain_observations
-from sb3_cesd.skill_ddpg.checks import check_env_spaces
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
 from sb3_cesd.skill_ddpg.saved_files import check_fixed, read_saved_data
 
@@ -51,9 +48,7 @@ def make_task_model(
         raise ValueError(f"There is no skill {skill!r}: choose 'random', 'best' or an index below {pretrained.n_skills}.")
     skill = skill if isinstance(skill, str) else pretrained.skill_space.name_of(skill)
     verbose = kwargs.get("verbose", 0)
-    venv = model_class._wrap_env(maybe_make_env(env, verbose), verbose)
-    check_env_spaces(venv.observation_space, venv.action_space)
-    venv = add_skill_observation(venv, pretrained.skill_space, pretrained.skill_duration)
+    venv = model_class._with_skills(env, verbose, pretrained.skill_space, pretrained.skill_duration)
     check_task_env(venv, pretrained)
 
     buffer_size = {**saved, **objects}["buffer_size"]

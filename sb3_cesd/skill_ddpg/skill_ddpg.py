@@ -20,7 +20,7 @@ from stable_baselines3.common.preprocessing import get_action_dim, get_flattened
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule, TensorDict, TrainFreq, TrainFrequencyUnit
 from stable_baselines3.common.utils import get_parameters_by_name, safe_mean
-from stable_baselines3.common.vec_env import unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_wrapper
 
 from sb3_cesd.common.arguments import (
     NonNegative,
@@ -35,7 +35,7 @@ from sb3_cesd.common.arguments import (
 )
 from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer, n_stacked
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
-from sb3_cesd.common.files import explained, installed_versions, with_suffix, written_whole
+from sb3_cesd.common.files import explained, with_suffix, written_whole
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
 from sb3_cesd.common.observations import (
     SKILL,
@@ -123,7 +123,6 @@ class SkillDDPG(OffPolicyAlgorithm):
     :param replay_buffer_class: replay buffer class, :class:`~sb3_cesd.common.buffers.SkillReplayBuffer` or a subclass; by
         default :class:`~sb3_cesd.common.buffers.FrameReplayBuffer` for ``CnnPolicy`` with ``VecFrameStack``
     :param replay_buffer_kwargs: Keyword arguments to pass to the replay buffer on creation
-    :param optimize_memory_usage: not supported
     :param cuda_graph: replay the whole update as one CUDA graph; no effect on the CPU. Except for the learning rate, numbers
         changed during training have no effect on the graph.
     :param stats_window_size: Window size for the rollout logging, specifying the number of episodes to average
@@ -175,8 +174,6 @@ class SkillDDPG(OffPolicyAlgorithm):
     skill_states: th.Tensor
     #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
-    #: Versions of this package and its dependencies, when the model was last saved
-    saved_with: dict[str, str]
 
     _unit_noise: OrnsteinUhlenbeckActionNoise
     #: Time step of the last logs
@@ -219,7 +216,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         warm_up: Literal["random", "policy", "skills"] = "random",
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
-        optimize_memory_usage: Literal[False] = False,
         cuda_graph: bool = False,
         stats_window_size: PositiveInt = 100,
         tensorboard_log: str | None = None,
@@ -235,9 +231,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if not skill_space.discrete and self.discrete_because is not None:
             raise ValueError(f"{type(self).__name__} has discrete skills only, {self.discrete_because}: leave skill_type out.")
         if env is not None and _init_setup_model:
-            env = maybe_make_env(env, verbose)
-            checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
-            env = add_skill_observation(self._wrap_env(env, verbose), skill_space, skill_duration)  # type: ignore[arg-type]
+            env = self._with_skills(env, verbose, skill_space, skill_duration)
 
         # The class, as SB3 does not accept the name "MlpPolicy" for dictionaries
         policy_class = self._get_policy_from_name(policy) if isinstance(policy, str) else policy
@@ -261,7 +255,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             action_noise=action_noise,
             replay_buffer_class=replay_buffer_class,
             replay_buffer_kwargs=replay_buffer_kwargs,
-            optimize_memory_usage=optimize_memory_usage,
             n_steps=n_steps,
             policy_kwargs=policy_kwargs,
             stats_window_size=stats_window_size,
@@ -865,6 +858,13 @@ class SkillDDPG(OffPolicyAlgorithm):
         encoder = self.policy.encoder
         return to_states(observations, self.plain_space) if encoder is None else encoder.features(observations)  # type: ignore
 
+    @classmethod
+    def _with_skills(cls, env: GymEnv | str, verbose: int, *of_skills: Any) -> VecEnv:
+        """Wrap environments as SB3 does, and add skills, if they can be learned there."""
+        made: Any = maybe_make_env(env, verbose)
+        checks.check_env_spaces(made.observation_space, made.action_space)
+        return add_skill_observation(cls._wrap_env(made, verbose), *of_skills)
+
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         checks.check_env_spaces(env.observation_space, env.action_space)
         given = self._wrap_env(env, self.verbose)
@@ -955,14 +955,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         if "gradient_steps" in kwargs:
             kwargs["updates_follow_steps"] = kwargs["gradient_steps"] is None
         if env is not None:
-            env = maybe_make_env(env, kwargs.get("verbose", 0))
-            checks.check_env_spaces(env.observation_space, env.action_space)  # type: ignore[union-attr]
-            env = add_skill_observation(
-                cls._wrap_env(env, kwargs.get("verbose", 0)),  # type: ignore[arg-type]
-                make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"]),
-                kwargs.get("skill_duration", saved["skill_duration"]),
-                saved["skill"],
-            )
+            skill_space = make_skill_space(saved["skill_type"], saved["n_skills"], saved["skill_dim"])
+            duration = kwargs.get("skill_duration", saved["skill_duration"])
+            env = cls._with_skills(env, kwargs.get("verbose", 0), skill_space, duration, saved["skill"])
         model = super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)  # type: ignore
         if "seed" not in kwargs and model.seed is not None and model.num_timesteps > 0:
             # SB3 seeds a loaded model like a new one, which would repeat the random numbers of its start
@@ -990,7 +985,6 @@ class SkillDDPG(OffPolicyAlgorithm):
                 f"{found[0]} and {len(found) - 1} other tensors are not finite at time step {self.num_timesteps}, so the "
                 "model was not saved: load an earlier file, lower learning_rate, or normalise with VecNormalize."
             )
-        self.saved_with = installed_versions()
         if self.env is not None:
             self.env_spec = env_as_json(self.env)
         if self.num_timesteps == 0 and self.env is not None:

@@ -18,7 +18,7 @@ from rl_zoo3.callbacks import TrialEvalCallback
 from rl_zoo3.exp_manager import ExperimentManager
 from rl_zoo3.hyperparams_opt import HYPERPARAMS_SAMPLER
 from rl_zoo3.utils import ALGOS, get_latest_run_id
-from stable_baselines3.common.utils import configure_logger, get_device
+from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
@@ -229,10 +229,6 @@ class SkillExperimentManager(ExperimentManager):
         return model
 
     def learn(self, model: SkillDDPG) -> None:  # type: ignore[override]
-        if self.tensorboard_log and self.verbose == 1:
-            print("TensorBoard has the logs; -P shows progress here, --verbose 2 prints the logs, too")
-            reset = model.num_timesteps == 0
-            model.set_logger(configure_logger(0, self.tensorboard_log, type(model).__name__, reset_num_timesteps=reset))
         if model.num_timesteps == 0:
             return super().learn(model)
         # Go on counting, so that a constraint that has started stays

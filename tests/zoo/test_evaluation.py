@@ -86,8 +86,7 @@ def test_objective_of_a_trial(make_model):
 
 def test_metrics_of_skills_are_logged(tmp_path):
     callback = "callback:[{'sb3_cesd.callbacks.SkillMetricsCallback':{'eval_freq':30,'n_rollouts':2,'n_steps':10}}]"
-    output = train(tmp_path, "-n", 120, "--tensorboard-log", "tb", params=["n_envs:2", "normalize:True", callback])
-    assert "TensorBoard has the logs" in output and "| skills/" not in output
+    train(tmp_path, "-n", 120, "--tensorboard-log", "tb", params=["n_envs:2", "normalize:True", callback])
     (events,) = (tmp_path / "tb").rglob("events.*")
     logged = EventAccumulator(str(events)).Reload()
     assert {"skills/knn_accuracy", "skills/total_coverage", "skills/on_cluster_share"} <= set(logged.Tags()["scalars"])

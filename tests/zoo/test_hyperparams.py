@@ -165,7 +165,7 @@ def test_settings_of_others_are_written_out(config):
 
     of_the_run = {"env", "cuda_graph", "stats_window_size", "tensorboard_log"}
     of_the_run |= {"verbose", "seed", "device", "_init_setup_model"}
-    not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs", "optimize_memory_usage"}
+    not_used = {"skill_dim", "action_noise", "replay_buffer_class", "replay_buffer_kwargs"}
     sizes = {"observation_space", "action_space", "lr_schedule", "skill_space", "obs_dim", "action_dim", "sizes"}
     torch_defaults = {"activation_fn", "optimizer_class", "optimizer_kwargs", "normalize_images"}
     torch_defaults |= {"features_extractor_class", "features_extractor_kwargs", "encoder_learns_from", "encoder_kwargs"}
