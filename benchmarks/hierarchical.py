@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch as th
 from gymnasium import spaces
 from runs import Row, add_run_options, add_seeds, check_eval_freq, positive, ray_address, run_missing, seeds_of
@@ -51,19 +50,6 @@ CONTROLLERS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
 }
 
 
-class TableOfSkills(gym.ActionWrapper[Any, Any, Any]):
-    """Choose continuous skills by index, among those that have one."""
-
-    def __init__(self, env: SkillOptions) -> None:
-        super().__init__(env)
-        self._vectors = env.skill_space.vectors
-        self.action_space = spaces.Discrete(len(self._vectors))
-
-    def action(self, action: int) -> np.ndarray:
-        """Look up the vector of a skill."""
-        return self._vectors[action]
-
-
 def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
     """
     Create a task for a controller.
@@ -77,7 +63,9 @@ def make_task(name: str, model: SkillDDPG | None, controller: str) -> gym.Env:
     if model is None:
         return task
     options = SkillOptions(task, model, DURATION)
-    return TableOfSkills(options) if controller == "dqn" and not model.skill_space.discrete else options
+    if controller == "dqn":
+        return gym.wrappers.TransformAction(options, lambda skill: skill, spaces.Discrete(model.n_skills))
+    return options
 
 
 def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:

@@ -26,10 +26,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import pandas as pd
 import torch as th
-from compare_commits import PHASES, ROBOTS, SIZES, RandomWalk
 from costs import measure_costs as measure_training_costs
 from dense_reference import DenseCeSD, ReleasedCeSD
 from gymnasium import spaces
@@ -55,6 +55,12 @@ from sb3_cesd.skill_ddpg.images import ImageEncoder
 #: A measurement: ``part``, ``setting``, ``threads`` and ``variant``; ``value`` and ``unit``; and ``ratio``, how many times
 #: better (faster, smaller) it is than the ``reference``
 Figure = dict[str, Any]
+#: Name -> skills, transitions of a batch, and width of the networks
+SIZES = {"published": (16, 1024, 1024), "small": (8, 256, 256)}
+#: Sizes of observations and actions
+ROBOTS = {"walker": (24, 6), "quadruped": (78, 12)}
+#: Phase of CeSD -> environment step at which its constraint starts
+PHASES = {"exploring": 10**9, "constrained": 0}
 #: Calls before those that are timed: a CUDA graph is captured in the last of them
 N_WARM_UP = 4
 #: Transitions in the replay buffer, and environment steps before training is timed
@@ -66,6 +72,25 @@ TRAININGS = (
     "cesd/laptop/WalkerRun-v0", "diayn/laptop/Walker-v0", "apt/laptop/Walker-v0",
     "cesd/published/Walker-v0", "cesd/published/Quadruped-v0", "diayn/published/Walker-v0",
 )  # fmt: skip
+
+
+class RandomWalk(gym.Env):
+    """A cheap environment with the sizes of a robot, for timing updates without a simulation."""
+
+    def __init__(self, robot: str) -> None:
+        obs_dim, action_dim = ROBOTS[robot]
+        self.observation_space = spaces.Box(-np.inf, np.inf, (obs_dim,), np.float32)
+        self.action_space = spaces.Box(-1, 1, (action_dim,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.position = self.np_random.normal(size=self.observation_space.shape)
+        return self.position.astype(np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        # It stays near the origin
+        self.position = 0.995 * self.position + 0.1 * self.np_random.normal(size=self.position.shape)
+        return self.position.astype(np.float32), 0.0, False, False, {}
 
 
 class Form(NamedTuple):

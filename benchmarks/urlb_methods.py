@@ -7,39 +7,18 @@ from maze_methods import UNDONE, with_defaults
 
 from sb3_cesd import preset, registry
 from sb3_cesd.common.arguments import merge
-from sb3_cesd.envs.registration import LOCOMOTION
+from sb3_cesd.envs.registration import LOCOMOTION, TASK_IDS, TASKS
 
 #: Columns that identify a run: of pre-training, of a task, and of goals
 OF_PRETRAINING = ("method", "domain", "scale", "seed", "pretrain_steps", "n_envs")
 OF_TASK = (
-    "method",
-    "domain",
-    "task",
-    "scale",
-    "seed",
-    "pretrain_steps",
-    "pretrain_envs",
-    "finetune_steps",
-    "skill_choice",
-    "warm_up",
-    "transfer",
-    "eval_freq",
-    "n_eval_episodes",
-    "repeat",
-    "task_params",
-)
+    "method", "domain", "task", "scale", "seed", "pretrain_steps", "pretrain_envs", "finetune_steps", "skill_choice",
+    "warm_up", "transfer", "eval_freq", "n_eval_episodes", "repeat", "task_params",
+)  # fmt: skip
 OF_GOALS = (
-    "method",
-    "domain",
-    "task",
-    "scale",
-    "seed",
-    "pretrain_steps",
-    "controller",
-    "n_timesteps",
-    "eval_freq",
+    "method", "domain", "task", "scale", "seed", "pretrain_steps", "controller", "n_timesteps", "eval_freq",
     "n_eval_episodes",
-)
+)  # fmt: skip
 #: Clusters of single states, distances in their features, and a long exploration
 CONTRASTIVE_DISTANCE: dict[str, Any] = {
     "skill_duration": 50,
@@ -106,14 +85,7 @@ METHODS: dict[str, Method] = {
 SCALES = ("laptop", "published")
 #: Pre-training id -> its tasks
 DOMAINS: dict[str, tuple[str, ...]] = {
-    "Walker-v0": ("WalkerStand-v0", "WalkerWalk-v0", "WalkerRun-v0", "WalkerFlip-v0"),
-    "Quadruped-v0": ("QuadrupedStand-v0", "QuadrupedWalk-v0", "QuadrupedRun-v0", "QuadrupedJump-v0"),
-    "Jaco-v0": (
-        "JacoReachTopLeft-v0",
-        "JacoReachTopRight-v0",
-        "JacoReachBottomLeft-v0",
-        "JacoReachBottomRight-v0",
-    ),
+    **{f"{robot.title()}-v0": tuple(name for name, (of, _) in TASK_IDS.items() if of == robot) for robot in TASKS},
     # METRA's robots have goals instead of tasks, see hierarchical.py
     **{env_id: () for env_id in LOCOMOTION},
 }

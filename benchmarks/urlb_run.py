@@ -50,16 +50,9 @@ SAVE_FREQ = 10_000
 OF_EVALUATION, OF_REPEAT = 10_000, 100_000
 #: Arguments that a task keeps from its pre-trained model
 FIXED = (
-    "policy",
-    "policy_kwargs",
-    "n_skills",
-    "skill_duration",
-    "skill_type",
-    "skill_dim",
-    "ent_coef",
-    "reward",
+    "policy", "policy_kwargs", "n_skills", "skill_duration", "skill_type", "skill_dim", "ent_coef", "reward",
     "intrinsic_kwargs",
-)
+)  # fmt: skip
 
 
 def model_file(folder: Path, run: Row, n_timesteps: int) -> Path:

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch as th
-from compare_commits import RandomWalk
 from dense_reference import DenseCeSD
-from speed import FORMS, PARTS, make_model, markdown
+from speed import FORMS, PARTS, RandomWalk, make_model, markdown
 from stable_baselines3.common.env_checker import check_env
 
 ROWS = Path(__file__).parents[2] / "benchmarks" / "results" / "speed" / "speed.csv"
@@ -53,13 +52,6 @@ def test_every_part_in_small(call, monkeypatch, tmp_path):
     assert set(rows.part) == set(PARTS) and (rows.value >= 0).all() and (tmp_path / "speed.md").stat().st_size > 500
     assert call("speed", *arguments, "--parts", "envs").code == 0
     assert len(pd.read_csv(tmp_path / "speed.csv")) == len(rows), "figures of a part are replaced"
-
-
-@pytest.mark.slow
-def test_a_checkout_compared_with_itself(call, monkeypatch):
-    monkeypatch.setattr("compare_commits.N_TRANSITIONS", 200)
-    out = call("compare_commits", ROWS.parents[3], "--methods", "DIAYN", "--rounds", 2, "--updates", 1).out
-    assert "| small | DIAYN |" in out and call("compare_commits", ROWS.parent).code == 2
 
 
 def test_random_walks_are_environments():
