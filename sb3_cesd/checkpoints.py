@@ -237,6 +237,7 @@ class ResumableCheckpoint(BaseCallback):
         # A run that was stopped within a rollout goes on from its last checkpoint
         if self.model.num_timesteps >= self.model._total_timesteps:
             self.write()
+            self.model.end_episodes()
         self._restore_handlers()
         self._end_if_asked()
 

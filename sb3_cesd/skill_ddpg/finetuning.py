@@ -110,9 +110,14 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     heads = tuple(f"{name}." for name in policy.critic.head_modules)
     ours, theirs = policy.critic.state_dict(), pretrained.critic.state_dict()
     for name, value in ours.items():
-        if ("critic_head" if name.startswith(heads) else "critic_trunk") in parts:
-            of_skill = isinstance(skill, int) and theirs[name].shape != value.shape
-            value.copy_(pretrained.critic.of_skill(name, theirs[name], skill) if of_skill else theirs[name])
+        if ("critic_head" if name.startswith(heads) else "critic_trunk") not in parts:
+            continue
+        if theirs[name].shape == value.shape:
+            value.copy_(theirs[name])
+        elif isinstance(skill, int):
+            value.copy_(pretrained.critic.of_skill(name, theirs[name], skill))
+        else:
+            raise ValueError("The best skill is only known after the warm-up: choose a skill, or transfer no 'critic_head'.")
     if "no_target" not in parts:
         policy.critic_target.load_state_dict(policy.critic.state_dict())
 

@@ -233,6 +233,8 @@ class StochasticSkillActor(SkillActor):
         super().__init__(*args, **kwargs)
         self.ent_coef = ent_coef
         initial = 1.0 if ent_coef == "auto" else float(str(ent_coef).removeprefix("auto_"))
+        if not initial > 0:
+            raise ValueError(f"ent_coef={ent_coef} is not above 0: pass None for a deterministic policy.")
         log_ent_coef = th.tensor(math.log(initial))
         self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=isinstance(ent_coef, str))
         self.target_entropy = -get_action_dim(self.action_space) / 2

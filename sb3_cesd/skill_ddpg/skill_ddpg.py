@@ -393,7 +393,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def _clock(self) -> SkillClock:
         """The clock of the training environments, which knows the skills that act."""
         wrapper = None if self.env is None else unwrap_vec_wrapper(self.env, VecSkillObservation)
-        assert wrapper is not None
+        assert wrapper is not None, "There is no environment: pass it to load, or call set_env."
         return wrapper.clock
 
     def train(self, gradient_steps: int, batch_size: int = 256) -> None:

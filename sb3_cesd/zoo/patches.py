@@ -99,9 +99,11 @@ class PlayedSkills(VecSkillObservation):
 
     def __init__(self, venv: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
         super().__init__(venv, skill_space, skill_duration=None, skill=skill, order="cycle")
-        self._begins = True
+        self._begins, self._skill = True, skill
 
     def reset(self) -> dict[str, np.ndarray]:
+        # The model that record_video loads with these environments has reset their skill
+        self.clock.set_skill(self._skill)
         self._begins = True
         return super().reset()
 
