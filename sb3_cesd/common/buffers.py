@@ -140,7 +140,8 @@ class SkillReplayBuffer(NStepReplayBuffer):
     @property
     def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
-        following = self.observations_of(*np.indices((self.buffer_size, self.n_envs)).reshape(2, -1), following=True)
+        rows, envs = np.indices((self.buffer_size, self.n_envs)).reshape(2, -1)
+        following = self.observations_of(rows, envs, following=True)
         return {name: value.reshape(self.buffer_size, self.n_envs, *value.shape[1:]) for name, value in following.items()}
 
     def observations_of(self, rows: np.ndarray, envs: np.ndarray, following: bool = False) -> dict[str, np.ndarray]:

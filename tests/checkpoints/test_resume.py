@@ -127,6 +127,10 @@ def test_methods(tmp_path, method):
 def test_stacks_of_pictures(tmp_path):
     model, _ = compare(tmp_path, lambda seed=0: make_pictures(2, 2, seed=seed), policy="CnnPolicy", buffer_size=180)
     assert model.replay_buffer.full and model.replay_buffer.overwritten["observation"].any()
+    # A checkpoint at the end of training ends the episodes, too
+    callback = ResumableCheckpoint(tmp_path / "again")
+    n_steps = model.learn(31, callback).num_timesteps
+    assert model.learn(32, callback, reset_num_timesteps=False).num_timesteps > n_steps
 
 
 class MyMethod(CeSD):

@@ -7,7 +7,7 @@ from dots import make_small
 from gymnasium import spaces
 from torch.testing import assert_close
 
-from sb3_cesd import APTDreamer, CeSDDreamer
+from sb3_cesd import APTDreamer, CeSDDreamer, DIAYNDreamer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import DiscreteSkills, SphereSkills
 from sb3_cesd.common.type_aliases import SkillPairs, SkillReplayBufferSamples
@@ -151,9 +151,26 @@ def test_who_learns_from_imagined_steps():
         assert [any(each.grad is not None for each in network.parameters()) for network in networks] == learns
 
 
+@pytest.mark.parametrize(("method", "follows"), [(DIAYNDreamer, True), (APTDreamer, False)])
+def test_the_actor_follows_rewards_of_single_states(method, follows):
+    """Where no state has a value and episodes always go on, what is left of the returns are the rewards."""
+    model = make_small(method)
+    for network in (model.critic_target, model.policy.world_model.continue_net):
+        for parameter in network.parameters():
+            parameter.data.zero_()
+    actor_loss, _ = model._imagined_losses(Latent(*model.policy.world_model.zeros(50)[:2]), 50)
+    actor_loss.backward()
+    assert any(bool(each.grad.abs().sum() > 0) for each in model.actor.parameters()) == follows
+    assert all(each.grad is None for each in model.intrinsic.parameters())
+
+
 def test_what_can_be_observed(monkeypatch):
     vectors = small(spaces.Box(-1.0, 1.0, (3,), np.float32))
     assert vectors.decode(Latent(*vectors.zeros(2)[:2])).shape == (2, 3)
+    # An entry that has not changed yet, and numbers as Gymnasium's robots observe them
+    vectors.fit_scale(th.tensor([[0.0, 2.0, 5.0], [4.0, 2.0, 5.0]]))
+    assert vectors.standardized(tensor([4.0, 3.0, 5.0])).tolist() == [[1.0, 1.0, 0.0]]
+    assert vectors.embed(tensor([4.0, 3.0, 5.0])).dtype == th.float32
     refused = {"ResizeObservation": spaces.Box(0, 255, (3, 84, 84), np.uint8), "FlattenObservation": spaces.Dict(a=IMAGE)}
     for remedy, space in refused.items():
         with pytest.raises(ValueError, match=remedy):

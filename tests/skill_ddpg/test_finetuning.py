@@ -166,6 +166,11 @@ def test_bad_arguments(finetune, kwargs, name):
         finetune(**kwargs)
 
 
+def test_the_head_of_the_best_skill_is_not_known_yet(released, finetune):
+    with pytest.raises(ValueError, match="choose a skill"):
+        finetune(model=released, skill="best", warm_up="skills", transfer=["critic_head"])
+
+
 def test_files_that_hold_no_pretrained_model(make_model, finetune, pretrained, tmp_path):
     with pytest.raises(FileNotFoundError):
         CeSD.from_pretrained(tmp_path / "missing.zip", "Pendulum-v1")

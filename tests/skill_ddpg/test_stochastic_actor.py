@@ -74,6 +74,8 @@ def test_coefficient_follows_the_entropy():
     assert loss.item() == pytest.approx(-np.log(0.5) * (2 - 0.5))
     assert actor.log_ent_coef.grad.item() == pytest.approx(-(2 - 0.5)) and log_densities.grad is None
     assert make_small(APT, "MazeSquareA-v0", ent_coef="auto").actor.target_entropy == -1.0
+    with pytest.raises(ValueError, match="pass None"):
+        make_small(APT, ent_coef=0)
 
 
 @pytest.mark.parametrize("ent_coef", ["auto_0.1", 0.1])

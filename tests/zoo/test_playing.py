@@ -98,6 +98,10 @@ def test_continuous_and_fixed_skills(tmp_path, capsys):
     skills.set_skill(3)
     skills.save(tmp_path / "fixed.zip")
     assert with_skills(tmp_path / "fixed.zip", None, make_vec_env("Pendulum-v1")).reset()["skill"].argmax() == 3
+    # record_video loads the model with the environments
+    make_small(CeSD).save(tmp_path / "all.zip")
+    env = with_skills(tmp_path / "all.zip", 2, make_vec_env("Pendulum-v1"))
+    assert CeSD.load(tmp_path / "all.zip", env, device="cpu").env.reset()["skill"].argmax() == 2
     make_small(METRA).learn(60).save(tmp_path / "skills.zip")
     METRA.from_pretrained(tmp_path / "skills.zip", "Pendulum-v1", skill=[0.6, 0.8], device="cpu").save(tmp_path / "task.zip")
     env = make_vec_env("Pendulum-v1")

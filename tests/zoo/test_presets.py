@@ -47,14 +47,6 @@ def test_models_of_presets():
     assert model.skill_duration is None and model.noise_correlation == 0.85 and model.n_envs == 20
 
 
-def test_presets_can_be_changed_apart_from_each_other():
-    first = preset("published", "Walker-v0")
-    first["intrinsic_kwargs"]["alpha"] = 7.0
-    first["policy_kwargs"]["net_arch"]["pi"].append(1)
-    assert "alpha" not in preset("published", "Walker-v0")["intrinsic_kwargs"]
-    assert preset("published", "Walker-v0")["policy_kwargs"]["net_arch"]["pi"] == [1024, 1024]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [({"scale": "small"}, "laptop"), ({"method": "ppo"}, "method"), ({"method": "cesd_released"}, "cesd")],
