@@ -30,8 +30,14 @@ class Float64Env(gym.Env):
         return self.np_random.uniform(-1, 1, 3), 1.0, self.time == 20, False, {}
 
 
-def test_sizes_of_the_default_networks():
+def test_defaults():
+    """Those that docs/departures.md names, and the sizes of the networks."""
     model = CeSD("MlpPolicy", "Pendulum-v1", device="cpu")
+    intrinsic = model.intrinsic
+    assert (intrinsic.entropy.k, intrinsic.entropy.scale, intrinsic.entropy.log1p) == (8, "std", False)
+    assert (intrinsic.prototypes.temperature, intrinsic.prototypes.sinkhorn_temperature) == (0.1, 0.03)
+    assert (intrinsic.constraint.count, intrinsic.constraint.start) == ("paper", 0.5)
+    assert (intrinsic.relabelling.critic, intrinsic.relabelling.actor) == ("hindsight", "random")
     sizes = [tuple(layer.weight.shape) for layer in model.actor.mu if isinstance(layer, th.nn.Linear)]
     assert sizes == [(256, 11), (256, 256), (1, 256)]
     assert model.critic.trunk[0].weight.shape == (128, 4 + 8) and isinstance(model.critic.trunk[1], th.nn.LayerNorm)

@@ -3,6 +3,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -29,6 +30,12 @@ def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
     assert samples.observations.mean(dim=0).abs().max() < 0.5
     assert samples.observations.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
     assert env.obs_rms.mean.shape == (3,), "the skill is not normalised"
+
+
+def test_evaluation_synchronises_the_statistics(make_model):
+    env, eval_env = normalized(), normalized(training=False, norm_reward=False)
+    make_model(env).learn(100, callback=EvalCallback(eval_env, eval_freq=100, n_eval_episodes=1, verbose=0))
+    assert eval_env.obs_rms.mean == pytest.approx(env.obs_rms.mean)
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+"""Replay buffers of transitions with skills, whole or as frames of a stack."""
+
 from collections.abc import Hashable
 from typing import Any, ClassVar, Literal
 
@@ -5,7 +7,7 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
-from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize, unwrap_vec_wrapper
+from stable_baselines3.common.vec_env import VecNormalize
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import PositiveInt, Range, Share, check_value, checked
@@ -432,12 +434,6 @@ class SkillReplayBuffer(NStepReplayBuffer):
             after = th.where(is_newest.view(to_shape), newest, after)
             following[name] = th.where(ended.view(to_shape), last, after)
         return following
-
-
-def n_stacked(env: VecEnv) -> int:
-    """Count the frames in an observation of environments; 1 without ``VecFrameStack``, and where it stacks dictionaries."""
-    wrapper = unwrap_vec_wrapper(env, VecFrameStack)
-    return wrapper.stacked_obs.n_stack if wrapper is not None and isinstance(wrapper.observation_space, spaces.Box) else 1
 
 
 class FrameReplayBuffer(SkillReplayBuffer):

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.vec_env import (
@@ -13,6 +14,7 @@ from stable_baselines3.common.vec_env import (
     SubprocVecEnv,
     VecEnv,
     VecEnvWrapper,
+    VecFrameStack,
     VecNormalize,
     unwrap_vec_normalize,
     unwrap_vec_wrapper,
@@ -231,3 +233,9 @@ def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: Skil
         add_skills_to_evaluation(child, skill_space, skill)
     if isinstance(callback, EventCallback):
         add_skills_to_evaluation(callback.callback, skill_space, skill)
+
+
+def n_stacked(env: VecEnv) -> int:
+    """Count the frames in an observation of environments; 1 without ``VecFrameStack``, and where it stacks dictionaries."""
+    wrapper = unwrap_vec_wrapper(env, VecFrameStack)
+    return wrapper.stacked_obs.n_stack if wrapper is not None and isinstance(wrapper.observation_space, spaces.Box) else 1

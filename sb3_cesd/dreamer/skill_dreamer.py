@@ -227,6 +227,7 @@ class SkillDreamer(SkillDDPG):
                 transitions = self._transitions(states[:-n], actions.flatten(0, 1), states[n:], repeated)
                 if self.rewards_single_states:
                     rewards = self.intrinsic.reward(transitions).view(horizon, n)
+                    self.intrinsic.logs["intrinsic/reward"] = rewards.mean()
                 else:
                     rewards = imagined_rewards(self.intrinsic, transitions, batch_size).view(horizon, n)
             values = self._values(self.critic_target, features, skills)

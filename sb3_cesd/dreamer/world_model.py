@@ -184,7 +184,8 @@ class WorldModel(nn.Module):
         errors = features - self.mean
         std = (errors.square().mean() if self.std.ndim == 0 else errors.square().mean(dim=0)).sqrt()
         # What has not changed yet may change later
-        self.std.copy_(th.where(std < 1e-3, 1.0, std))
+        same = features == features[:1]
+        self.std.copy_(th.where(same.all() if std.ndim == 0 else same.all(dim=0), 1.0, std.clamp(min=1e-3)))
         self.has_scale.fill_(True)
 
     def standardized(self, observations: th.Tensor) -> th.Tensor:

@@ -12,7 +12,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.common.arguments import check_changes, check_names, constructor_arguments, merge
+from sb3_cesd.common.arguments import check_changes, check_names, constructor_arguments, constructor_names, merge
 from sb3_cesd.common.skills import SkillName
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, takes_plain_observations
 from sb3_cesd.skill_ddpg.policies import SkillPolicy
@@ -38,6 +38,7 @@ def make_task_model(
 ) -> Any:
     check_changes(model_class, "from_pretrained()", kwargs)
     check_names("transfer", parts, get_args(Part))
+    check_names("intrinsic_kwargs", kwargs.get("intrinsic_kwargs") or {}, constructor_names(model_class.reward_class))
     saved = read_saved_data(path)
     if saved.get("reward", "intrinsic") == "extrinsic" or saved.get("_n_updates") == 0:
         raise ValueError(f"{path} was never pre-trained, or trained on a task already: pass the file of a pre-trained model.")

@@ -74,7 +74,7 @@ class SkillActor(BasePolicy):
         return get_action_dim(self.action_space)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in constructor_names(type(self)) if name != "self"}
+        return {name: getattr(self, name) for name in constructor_names(type(self)) if hasattr(self, name)}
 
     def outputs(self, observations: TensorObservation, skills: th.Tensor) -> th.Tensor:
         """Compute the outputs of the network before tanh, shape ``(n, n_outputs)``; for the arguments see :meth:`act`."""

@@ -187,7 +187,8 @@ class SkillPolicy(BasePolicy):
     def _get_constructor_parameters(self) -> dict[str, Any]:
         names = [name for name in constructor_names(type(self)) if name not in ("self", "lr_schedule")]
         # The schedule is not needed for loading the policy alone
-        return {**{name: getattr(self, name) for name in names}, "lr_schedule": self._dummy_schedule}
+        data = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return {**data, "lr_schedule": self._dummy_schedule}
 
     def forward(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         return self._predict(observation, deterministic=deterministic)

@@ -33,7 +33,7 @@ from sb3_cesd.common.arguments import (
     checked,
     with_defaults,
 )
-from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer, n_stacked
+from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer
 from sb3_cesd.common.cuda import UpdateRunner, check_capturable, set_learning_rate
 from sb3_cesd.common.files import explained, with_suffix, written_whole
 from sb3_cesd.common.logging import MeanLogs, SkillRewards
@@ -60,6 +60,7 @@ from sb3_cesd.common.vec_env import (
     as_arrays,
     env_as_json,
     last_observations,
+    n_stacked,
 )
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward

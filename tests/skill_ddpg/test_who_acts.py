@@ -134,7 +134,7 @@ def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
     with pytest.raises(ValueError, match="learning_starts"):
         SkillTurns(4, 3)
     with pytest.warns(UserWarning, match="choose a skill"):
-        assert best_of(np.zeros(3), "return", "Raise n_eval_episodes") == 0
+        assert best_of(np.zeros(3), "return", "Raise learning_starts") == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert best_of(np.array([0.0, np.nan, 2.0]), "return", "") == 2

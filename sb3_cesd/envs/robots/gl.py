@@ -29,9 +29,12 @@ def choose_gl_backend() -> None:
     load_triton()  # before the backend is imported, even if MUJOCO_GL is set
     if sys.platform != "linux" or {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return
+    platform = os.environ.get("PYOPENGL_PLATFORM")
     os.environ["MUJOCO_GL"] = "egl"
     if not egl_works():
         os.environ["MUJOCO_GL"] = "off"
+        if platform is None:
+            os.environ.pop("PYOPENGL_PLATFORM", None)  # MuJoCo has set it
 
 
 def load_triton() -> None:
