@@ -29,7 +29,7 @@ from runs import (
     run_missing,
     seeds_of,
 )
-from urlb_methods import DOMAINS, HORIZONS, METHODS, SCALES, entry_steps
+from urlb_methods import DOMAINS, HORIZONS, METHODS, SCALES, TASK_STEPS, entry_steps
 from urlb_run import FIXED, learn_task, make_envs, model_file, pretrain
 
 from sb3_cesd import registry
@@ -77,8 +77,8 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     args.tasks = tasks if args.tasks is None else args.tasks
     if unknown := set(args.tasks) - set(tasks):
         parser.error(f"unknown tasks {', '.join(unknown)}: choose some of {', '.join(tasks)}, or add their domain")
-    for task in args.tasks:
-        check_eval_freq(parser, args.eval_freq, args.finetune_steps or entry_steps(args.scale, task))
+    if args.tasks:
+        check_eval_freq(parser, args.eval_freq, args.finetune_steps or TASK_STEPS[args.scale])
     ends = {args.pretrain_steps or entry_steps(args.scale, domain) for domain in args.domains}
     if args.from_steps not in (None, *args.save_at, *ends):
         parser.error(f"--from-steps {args.from_steps}: pass --save-at {args.from_steps} as well")
@@ -123,7 +123,7 @@ def tasks_of(args: argparse.Namespace, seeds: range) -> list[Row]:
                         method = METHODS[name]
                         run: Row = {"method": name, "domain": domain, "task": task, "scale": args.scale, "seed": seed}
                         run["pretrain_steps"], run["pretrain_envs"] = 0, method.n_envs(args.scale, domain)
-                        run["finetune_steps"] = args.finetune_steps or entry_steps(args.scale, task)
+                        run["finetune_steps"] = args.finetune_steps or TASK_STEPS[args.scale]
                         run |= {"skill_choice": 0, "warm_up": 0, "transfer": 0}
                         if method.pretrained:
                             ends = args.pretrain_steps or entry_steps(args.scale, domain)

@@ -47,7 +47,7 @@ def test_files_have_entries_for_every_environment(config):
             assert entry.get("skill_duration") is None and entry.get("skill_type", "discrete") == "discrete"
             continue
         is_task = env_id not in ("default", *LOCOMOTION, *(f"{domain}-v0" for domain in DOMAINS))
-        n_timesteps = (5e4 if is_task else 2e5 if env_id == "default" else 3e5) if is_laptop else 1e5 if is_task else 2e6
+        n_timesteps = 1e5 if is_task else (2e5 if env_id == "default" else 3e5) if is_laptop else 2e6
         if env_id in LOCOMOTION:
             n_timesteps = 2e6
             assert (entry["train_freq"], entry["learning_starts"]) == (32, 10_000), "METRA's ratio of updates"
