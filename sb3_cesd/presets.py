@@ -57,8 +57,8 @@ def preset(
         env = make_batched("Walker-v0", settings.n_envs)
         model = CeSD("MlpPolicy", env, **settings).learn(settings.n_timesteps)
 
-    :param scale: ``"laptop"`` for ``NAME.yml`` (300k steps for robots, 100k for their tasks, 200k for other environments; sizes
-        are the defaults of the constructor) or ``"published"`` for ``NAME_published.yml`` (2M steps, 100k for tasks, networks
+    :param scale: ``"laptop"`` for ``NAME.yml`` (300k steps for robots, 100k for tasks, 200k for other environments; sizes are
+        the defaults of the constructor) or ``"published"`` for ``NAME_published.yml`` (2M steps, 100k for tasks, networks
         of width 1024); METRA's robots have 2M steps at both scales, mazes the same settings, and pictures fewer steps
     :param env_id: id of the environment; ids that the files don't name get the default settings
     :param method: name or class of the method, or the name of a variant with its own file (``"cesd_released"``,
