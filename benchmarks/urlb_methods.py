@@ -93,8 +93,6 @@ DOMAINS: dict[str, tuple[str, ...]] = {
 
 #: Steps of an episode
 HORIZONS = {"Walker-v0": 1000, "Quadruped-v0": 1000, "Jaco-v0": 250}
-
-
 #: Environment steps of a task: of the committed tables at laptop scale, whose yml files now have as many as published
 TASK_STEPS = {"laptop": 50_000, "published": 100_000}
 
