@@ -619,12 +619,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             return  # several episodes have ended at once
         self._logged_at = self.num_timesteps
         self._mean_logs.flush(self.logger)
-        assert self.replay_buffer is not None
-        accuracy = None
-        if self.reward == "intrinsic":
-            accuracy = skill_states.recent_accuracy(self.replay_buffer, self.policy.encoder)
-        if accuracy is not None:
-            self.logger.record("rollout/skill_accuracy", accuracy)
         if self.ep_info_buffer and self.skill_space.discrete:
             self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
         if self.n_diverged_simulations > 0:

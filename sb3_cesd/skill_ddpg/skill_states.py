@@ -1,16 +1,13 @@
-"""States that skills visit, whether they tell the skills apart, and the rewards to expect there in a task."""
+"""States that skills visit, and the rewards to expect there in a task."""
 
 import numpy as np
 import torch as th
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
-from sb3_cesd.common.observations import OBSERVATION, joined
-from sb3_cesd.skill_ddpg.images import ImageEncoder
+from sb3_cesd.common.observations import joined
 
 #: Number of newest transitions of each skill from which states are taken, and number of states to keep
 N_RECENT, N_KEPT = 8000, 1000
-#: Number of newest runs per skill that tell how distinct skills are, in the newest transitions, and of states compared
-N_RUNS, N_NEWEST, N_COMPARED = 6, 50_000, 1000
 #: Maximum total size of the states: fewer are kept of large observations such as images
 MAX_NUMBERS = 4_000_000
 #: Maximum number of transitions of a warm-up from which rewards are predicted
@@ -44,34 +41,6 @@ def recent_states(buffer: SkillReplayBuffer, skill_duration: int | None) -> np.n
         kept = recent[np.linspace(0, len(recent) - 1, n_kept).astype(np.int64)]
         states.append(joined(buffer.observations_of(rows[kept // buffer.n_envs], kept % buffer.n_envs)))
     return np.stack(states).astype(np.float32)
-
-
-def recent_accuracy(buffer: SkillReplayBuffer, encoder: ImageEncoder | None = None) -> float | None:
-    """
-    Measure how often the nearest of other states that training has visited recently is of the same skill, or for continuous
-    skills of the nearest representative one; ``None`` before there are two runs per skill. Images are compared by features.
-
-    Every other two runs are compared with the rest, so that no state is compared with those just before and after it.
-    """
-    space, size = buffer.skill_space, buffer.size()
-    rows = (buffer.pos + np.arange(size)[-max(N_NEWEST // buffer.n_envs, 1) :]) % max(size, 1)
-    skills = buffer.skills[rows]
-    if not space.discrete:
-        skills = np.linalg.norm(skills[:, :, None] - space.vectors, axis=-1).argmin(axis=-1)
-    begins = np.diff(skills, axis=0, prepend=-1) != 0
-    n_runs = begins.sum(axis=1)[::-1].cumsum()
-    if n_runs[-1] < 2 * space.n_skills:
-        return None
-    n_rows = int((n_runs < N_RUNS * space.n_skills).sum()) + 1
-    rows, skills, begins = rows[-n_rows:], skills[-n_rows:], begins[-n_rows:]
-    compared = np.linspace(0, skills.size - 1, min(skills.size, N_COMPARED)).astype(np.int64)
-    chosen = np.unravel_index(compared, skills.shape)
-    observations = buffer.observations_of(rows[chosen[0]], chosen[1])
-    states = joined(observations) if encoder is None else encoder.features(observations[OBSERVATION]).cpu().numpy()
-    scaled, skills = th.from_numpy(states / (states.std(axis=0) + 1e-6)), skills[chosen]
-    known = ((begins.cumsum(axis=0) // 2 + np.arange(buffer.n_envs)) % 2 == 0)[chosen]
-    nearest = th.cdist(scaled[~known], scaled[known]).argmin(dim=1).numpy()
-    return float((skills[known][nearest] == skills[~known]).mean())
 
 
 def expected_rewards(buffer: SkillReplayBuffer, skill_states: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import skill_observation_space
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.skill_ddpg import skill_states
-from sb3_cesd.skill_ddpg.skill_states import expected_rewards, predict_mean_rewards, recent_accuracy, recent_states
+from sb3_cesd.skill_ddpg.skill_states import expected_rewards, predict_mean_rewards, recent_states
 
 GOAL = np.array([0.5, -0.5])
 
@@ -52,21 +52,6 @@ def test_too_few_states_are_none(few):
     assert recent_states(make_buffer(2), None) is None
     assert recent_states(make_buffer(20, skill_type="sphere"), None) is None
     assert recent_states(make_buffer(3), None) is not None
-
-
-@pytest.mark.parametrize("skill_type", ["discrete", "sphere"])
-def test_how_often_the_newest_states_tell_the_skill(skill_type):
-    buffer = make_buffer(33, skill_type=skill_type)
-    assert recent_accuracy(make_buffer(1, skill_type=skill_type)) is None
-    skills = np.arange(20) // 5 % 2
-    vectors = buffer.skill_space.vectors[skills]
-    buffer.skills[:20] = skills[:, None] if skill_type == "discrete" else vectors[:, None]
-    states = buffer.observations["observation"][:20]
-    states[:] = skills[:, None, None]
-    assert recent_accuracy(buffer) == 1.0
-    # Those before and after are near, whose skill is the same
-    states[:] = (np.arange(20)[:, None] + [0, 1000])[..., None]
-    assert recent_accuracy(buffer) < 0.6
 
 
 @pytest.mark.parametrize(
