@@ -218,7 +218,7 @@ def only_one(path: Path) -> Iterator[None]:
 
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
-    """Make SIGTERM raise ``SystemExit``, so that workers are ended and checkpoints written."""
+    """Make SIGTERM raise ``SystemExit``, so that workers are ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

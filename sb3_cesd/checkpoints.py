@@ -2,13 +2,9 @@
 
 import os
 import shutil
-import signal
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,7 @@ from stable_baselines3.common.callbacks import (
 )
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.utils import set_random_seed
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.files import AnyPath, dump_whole, load_pickle
@@ -148,9 +144,6 @@ class ResumableCheckpoint(BaseCallback):
     ``VecNormalize``, and what callbacks have counted: those of SB3, and others that have ``get_state()`` and
     ``set_state(state)``. It is written completely or not at all.
 
-    Ctrl-C and SIGTERM wait for the end of the rollout, and end training with a checkpoint (a second signal does not wait). For
-    environments in other processes, which Ctrl-C ends, only SIGTERM waits.
-
     In RL Zoo, in the yml file or with ``-params``; ``-i`` then accepts the model of a checkpoint::
 
         callback:
@@ -175,9 +168,6 @@ class ResumableCheckpoint(BaseCallback):
         self.save_freq = save_freq
         self.keep = keep
         self._n_due = 0
-        # The signal that asked to end training
-        self._received: int | None = None
-        self._handlers: dict[int, Any] = {}
 
     def _init_callback(self) -> None:
         if self.path is None:
@@ -193,40 +183,16 @@ class ResumableCheckpoint(BaseCallback):
         self.model.resumed_callbacks = ()
         if self.model.num_timesteps > 0:
             self._seed_generators()
-        self._received = None
-        self._restore_handlers()  # of a training that failed
-        if threading.current_thread() is threading.main_thread():
-            deferred = {signal.SIGTERM, signal.SIGINT}
-            if isinstance(self.training_env.unwrapped, SubprocVecEnv):
-                deferred.remove(signal.SIGINT)
-            self._handlers = {number: signal.signal(number, self._handle) for number in deferred}
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Note a signal; a second one is not deferred."""
-        self._restore_handlers()
-        while frame is not None and frame.f_code.co_name != "learn":
-            frame = frame.f_back
-        if frame is None:  # the training has failed since
-            signal.raise_signal(number)
-            return
-        self._received = number
-        print("Training ends with a checkpoint after this rollout, or at once if you ask again.")
-
-    def _restore_handlers(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        self._handlers = {}
 
     def _on_rollout_start(self) -> None:
         n_due = self.model.num_timesteps // self.save_freq
-        if n_due > self._n_due or self._received is not None:
+        if n_due > self._n_due:
             self._n_due = n_due
             self.write()
             # All episodes end, as in a resumed run
             self.model.set_random_seed(self._seed())
             self.model._restart()
             self._seed_generators()
-        self._end_if_asked()
 
     def _on_step(self) -> bool:
         return True
@@ -238,16 +204,6 @@ class ResumableCheckpoint(BaseCallback):
         if self.model.num_timesteps >= self.model._total_timesteps:
             self.write()
             self.model.end_episodes()
-        self._restore_handlers()
-        self._end_if_asked()
-
-    def _end_if_asked(self) -> None:
-        """End the program as a signal does: with the usual exception or exit code."""
-        received, self._received = self._received, None
-        if received == signal.SIGINT:
-            raise KeyboardInterrupt
-        if received is not None:
-            sys.exit(128 + received)
 
     def write(self) -> None:
         """Write a checkpoint between two rollouts, unless there is one of this step."""

@@ -1,4 +1,4 @@
-"""Checkpoints are there as a whole or not at all, and signals end training with one."""
+"""Checkpoints are there as a whole or not at all."""
 
 import os
 import shutil
@@ -28,8 +28,6 @@ from sb3_cesd.checkpoints import (
 from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.train import with_checkpoint_found
 
-ENDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
-
 
 def make(wrapper=lambda env: env, **kwargs):
     return make_small(CeSD, wrapper(MazeVecEnv("square_a", 2)), **kwargs)
@@ -37,15 +35,6 @@ def make(wrapper=lambda env: env, **kwargs):
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.fixture(autouse=True)
-def usual_signals():
-    """A training that fails leaves its handlers until the next signal."""
-    before = {number: signal.getsignal(number) for number in ENDS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -130,37 +119,6 @@ def test_failure_leaves_the_others(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         make().learn(300, [ResumableCheckpoint(tmp_path, 100), Full()])
     assert names(tmp_path) == ["steps_000000000100"]
-
-
-class Signal(BaseCallback):
-    """Send this process a signal at some steps."""
-
-    def __init__(self, number, *steps):
-        super().__init__()
-        self.number, self.steps = number, steps
-
-    def _on_step(self):
-        if self.num_timesteps in self.steps:
-            signal.raise_signal(self.number)
-        return True
-
-
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize(("steps", "ended_at"), [((82,), 90), ((82, 84), 84), ((148,), 150)], ids=["one", "two", "last"])
-def test_signals(tmp_path, number, steps, ended_at):
-    """Training ends after the rollout with a checkpoint, at once after a second one, and also in the last rollout."""
-    # The second signal meets the usual handler
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    model = make(train_freq=5)
-    before = [signal.getsignal(each) for each in ENDS]
-    with pytest.raises(ENDS[number]) as end:
-        model.learn(150, [ResumableCheckpoint(tmp_path, 1000), Signal(number, *steps)])
-    assert getattr(end.value, "code", 143) == 143
-    assert [signal.getsignal(each) for each in ENDS] == before
-    assert model.num_timesteps == ended_at
-    assert len(checkpoints_in(tmp_path)) == (len(steps) == 1)
-    if len(steps) == 1:
-        assert resume(tmp_path, MazeVecEnv("square_a", 2), device="cpu").num_timesteps == ended_at
 
 
 KILLED = """
