@@ -34,8 +34,6 @@ from sb3_cesd.envs.robots.vec_env import PLAIN_WRAPPERS, RobotVecEnv, batch_envs
 
 #: Reads the positions of environments after a step from its dones and infos
 Positions: TypeAlias = Callable[[np.ndarray, Sequence[dict[str, Any]]], np.ndarray]
-#: Types of joints in MuJoCo
-FREE_JOINT, SLIDE_JOINT = 0, 2
 #: Wrappers that only record or render, which are left out
 RECORDERS = (Monitor, RecordVideo, RenderCollection, HumanRendering)
 RECORDER_NAMES = [recorder.__name__ for recorder in RECORDERS]
@@ -150,7 +148,7 @@ def robot_name(env: VecEnv) -> str | None:
 def find_positions(env: VecEnv, infos: Sequence[dict[str, Any]]) -> Positions | None:
     """
     Find where environments tell their positions after a reset or a step: in the property ``position``, else in
-    ``info["x_position"]`` and ``info["y_position"]``, as Gymnasium's robots do, else in the root joints of a MuJoCo model.
+    ``info["x_position"]`` and ``info["y_position"]``, as Gymnasium's robots do.
 
     :return: reads the positions after a step, shape ``(n_envs, 3)``, or 2 in a plane, from its dones and infos
     """
@@ -162,19 +160,10 @@ def find_positions(env: VecEnv, infos: Sequence[dict[str, Any]]) -> Positions | 
             told[idx] = next(place for place in places if place is not None)
         return np.stack(told)
 
-    def of_joints(*_: Any) -> np.ndarray:
-        return np.stack([root_place(each.unwrapped) for each in env.unwrapped.envs])  # type: ignore[attr-defined]
-
     own = attributes(env, "position")
     if own and all(np.shape(place) in ((2,), (3,)) for place in own):
         return lambda *_: env_positions(env)
-    for source in (of_infos, of_joints):
-        try:
-            source(np.zeros(env.num_envs, dtype=bool), infos)
-            return source
-        except Exception:  # environments hold anything by these names
-            continue
-    return None
+    return of_infos if all(place_in(info) is not None for info in infos) else None
 
 
 def env_positions(env: VecEnv) -> np.ndarray:
@@ -192,17 +181,6 @@ def place_in(info: dict[str, Any]) -> np.ndarray | None:
     except (TypeError, ValueError):  # info of other environments may hold anything by these names
         return None
     return place if "x_position" in info and np.isfinite(place).all() else None
-
-
-def root_place(env: Any) -> np.ndarray:
-    """Read (x, y) of the root of a MuJoCo model, which moves by a free joint, or along the axes of sliding ones."""
-    model, positions = env.model, env.data.qpos
-    if model.jnt_type[0] == FREE_JOINT:
-        return positions[:2].copy()
-    slides = (model.jnt_bodyid == model.jnt_bodyid[0]) & (model.jnt_type == SLIDE_JOINT)
-    axes = model.jnt_axis[slides, :2]  # (n_slides, 2)
-    assert axes.any(), "it stays where it is"
-    return positions[model.jnt_qposadr[slides]] @ axes
 
 
 def end_positions(dones: np.ndarray, infos: Sequence[dict[str, Any]], dim: int) -> tuple[np.ndarray, np.ndarray]:
