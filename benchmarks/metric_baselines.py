@@ -18,7 +18,7 @@ from runs import positive
 
 from sb3_cesd import CeSD, preset
 from sb3_cesd.envs.mazes.layouts import MAZES
-from sb3_cesd.metrics import best_skill_scores, make_play_env, play_and_measure
+from sb3_cesd.metrics import make_play_env, play_and_measure, score_best_skills, task_returns
 
 #: Rollouts per skill and steps of each, in a maze and elsewhere
 IN_MAZE, ELSEWHERE = {"n_rollouts": 20, "n_steps": 50}, {"n_rollouts": 8, "n_steps": 250}
@@ -63,7 +63,8 @@ def baselines(env_id: str, n_seeds: int, best_skills: bool) -> dict[str, dict[st
             if env_id in MAZES:
                 row["particle_entropy"] = entropy_of_published_size(rollouts)
             # Tasks are played without noise
-            rows.append({**row, **(best_skill_scores(model, env_id) if best_skills and "noise" not in kind else {})})
+            plays_tasks = best_skills and "noise" not in kind
+            rows.append({**row, **(score_best_skills(task_returns(model, env_id), env_id) if plays_tasks else {})})
         means[kind] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     return means
 

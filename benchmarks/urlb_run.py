@@ -32,10 +32,10 @@ from sb3_cesd.metrics import (
     play_and_measure,
     play_and_score,
     policy_coverage,
+    score_best_skills,
     task_returns,
     zero_shot_goals,
 )
-from sb3_cesd.metrics.goals import score_best_skills
 from sb3_cesd.metrics.summary import ARM_BIN, ROBOT_BIN
 from sb3_cesd.skill_ddpg import SkillDDPG
 

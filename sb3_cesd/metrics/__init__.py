@@ -3,9 +3,9 @@
 from sb3_cesd.metrics.environments import env_positions, make_env_like_training, make_play_env
 from sb3_cesd.metrics.goals import (
     GoalResults,
-    best_skill_scores,
     draw_goals,
     policy_coverage,
+    score_best_skills,
     task_returns,
     zero_shot_goals,
 )
@@ -25,7 +25,6 @@ __all__ = [
     "SkillMotion",
     "SkillRollouts",
     "TrainingCoverage",
-    "best_skill_scores",
     "collect_rollouts",
     "draw_goals",
     "env_positions",
@@ -42,6 +41,7 @@ __all__ = [
     "play_places",
     "plug_in_mutual_information",
     "policy_coverage",
+    "score_best_skills",
     "skill_metrics",
     "skill_score",
     "task_returns",

@@ -1,13 +1,13 @@
 """How far the skills of a robot go: METRA's policy coverage, goals and returns in tasks, without further training."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sb3_cesd.common.arguments import Positive, PositiveInt, Range, checked
+from sb3_cesd.common.arguments import Positive, PositiveInt, checked
 from sb3_cesd.common.observations import entries_of, plain_form
 from sb3_cesd.common.playing import SkillModel
 from sb3_cesd.common.vec_normalize import check_statistics_fit, frozen_statistics, normalize_like_training
@@ -212,31 +212,17 @@ def task_returns(
     return returns
 
 
-@checked
-def best_skill_scores(
-    model: SkillModel,
-    env_id: str,
-    n_episodes: Annotated[int, Range(2)] = 2,
-    seed: int = 0,
-    vec_normalize: VecNormalize | None = None,
-    n_threads: int | None = None,
-) -> dict[str, float]:
+def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[str, float]:
     """
-    Measure the return of the best skill in each task of a robot, without further training.
+    Score the best skill in each task of a robot, without further training.
 
     The best skill of a task is the one with the largest return in the first half of the episodes. Its score is its mean return
     in the second half, so that it is not chosen by luck.
 
-    The other arguments are those of :func:`task_returns`.
-
-    :param n_episodes: number of episodes per skill and task, at least 2
+    :param returns: what :func:`task_returns` found, of at least 2 episodes per skill
+    :param env_id: id of the robot
     :return: ``best_skill_<task>`` by name: the return as a share of an expert's (URLB's normalisation)
     """
-    return score_best_skills(task_returns(model, env_id, n_episodes, seed, vec_normalize, n_threads), env_id)
-
-
-def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[str, float]:
-    """Score the best skill in each task as :func:`best_skill_scores`, by what :func:`task_returns` found."""
     experts = {task: EXPERT_RETURNS[task_id] for task, task_id in tasks_of(env_id).items()}
     return {f"best_skill_{task}": held_out_best(of_task) / experts[task] for task, of_task in returns.items()}
 

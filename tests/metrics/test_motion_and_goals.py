@@ -12,12 +12,12 @@ from sb3_cesd.envs.mazes.vec_env import MazeVecEnv
 from sb3_cesd.envs.registration import pixels_id
 from sb3_cesd.envs.robots.locomotion import SCALES
 from sb3_cesd.metrics import (
-    best_skill_scores,
     collect_rollouts,
     draw_goals,
     measure_motion,
     play_and_measure,
     policy_coverage,
+    score_best_skills,
     task_returns,
     zero_shot_goals,
 )
@@ -189,7 +189,7 @@ def test_tasks_and_their_experts():
     assert held_out_best(returns) == 4.0, "the best skill is chosen by the first half of its episodes"
     normalized = make_small(DIAYN, VecNormalize(make_vec_env("Walker-v0"))).learn(50)
     with pytest.raises(ValueError, match="vec_normalize"):
-        best_skill_scores(normalized, "Walker-v0", n_threads=1)
+        task_returns(normalized, "Walker-v0", n_threads=1)
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_best_skills_of_an_arm():
             return np.repeat(skill[:, None] * 1.0, 9, axis=1).astype(np.float32), None
 
     returns = task_returns(Still(), "Jaco-v0", n_threads=1)
-    scores = best_skill_scores(Still(), "Jaco-v0", n_threads=1)
+    scores = score_best_skills(returns, "Jaco-v0")
     for task, name in tasks_of("Jaco-v0").items():
         assert returns[task].shape == (2, 2)
         assert scores[f"best_skill_{task}"] == pytest.approx(held_out_best(returns[task]) / EXPERT_RETURNS[name])
