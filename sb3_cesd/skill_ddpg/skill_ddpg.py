@@ -284,8 +284,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         self.skill = skill_space.name_of(0) if reward == "extrinsic" else None
         #: How the training environment was made, as JSON of Gymnasium's ``EnvSpec``, so that ``show`` can make one like it
         self.env_spec: str | None = None
-        #: Number of episodes that ended because the simulation of a robot diverged
-        self.n_diverged_simulations = 0
 
         if _init_setup_model:
             self._setup_model()
@@ -621,8 +619,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         self._mean_logs.flush(self.logger)
         if self.ep_info_buffer and self.skill_space.discrete:
             self._skill_rewards.flush(self.logger, safe_mean([ep_info["l"] for ep_info in self.ep_info_buffer]))
-        if self.n_diverged_simulations > 0:
-            self.logger.record("rollout/n_diverged_simulations", self.n_diverged_simulations)
         super().dump_logs()
 
     def _sample_action(
@@ -678,7 +674,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Wrappers around VecSkillObservation may return other types, too
         next_obs, reward, dones, infos = as_arrays(original_obs, reward, dones, infos)
         terminal_obs = last_observations(next_obs, dones, infos, self._unnormalized)
-        self.n_diverged_simulations += sum("physics_warnings" in infos[idx] for idx in np.flatnonzero(dones))
         checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
         checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
         checks.check_finite(self.env, "reward", reward, self.num_timesteps)

@@ -242,7 +242,7 @@ def test_training_goes_on_after_a_diverged_simulation(tiny):
 
     env.step_wait = spoilt
     model = CeSD("MlpPolicy", env, **tiny).learn(120)
-    assert model.n_diverged_simulations == 1 and model.replay_buffer.dones[29].tolist() == [0, 1]
+    assert model.replay_buffer.dones[29].tolist() == [0, 1]
     assert np.isfinite(model.replay_buffer.rewards).all() and model._n_updates > 0
 
 
