@@ -26,7 +26,6 @@ from tqdm import tqdm
 
 from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.files import AnyPath, written_whole
-from sb3_cesd.common.observations import joined
 
 Row = dict[str, Any]
 #: Values of the columns that identify a run, where older rows lack them
@@ -316,7 +315,8 @@ def visited_observations(buffer: SkillReplayBuffer) -> np.ndarray:
         {name: values[: buffer.size()].reshape(-1, *values.shape[2:]) for name, values in observations.items()}
         for observations in (buffer.observations, buffer.next_observations)
     ]
-    return np.concatenate([joined(entries) for entries in both])
+    rows = [[values.reshape(len(values), -1) for values in entries.values()] for entries in both]
+    return np.concatenate([np.concatenate(entries, axis=1) for entries in rows])
 
 
 def write_text_whole(path: AnyPath, text: str) -> None:

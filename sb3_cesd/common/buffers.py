@@ -142,16 +142,10 @@ class SkillReplayBuffer(NStepReplayBuffer):
     @property
     def next_observations(self) -> dict[str, np.ndarray]:  # type: ignore[override]
         """The next observation of every transition, for inspection, entries of shape ``(buffer_size, n_envs, *shape)``."""
-        rows, envs = np.indices((self.buffer_size, self.n_envs)).reshape(2, -1)
-        following = self.observations_of(rows, envs, following=True)
-        return {name: value.reshape(self.buffer_size, self.n_envs, *value.shape[1:]) for name, value in following.items()}
-
-    def observations_of(self, rows: np.ndarray, envs: np.ndarray, following: bool = False) -> dict[str, np.ndarray]:
-        """Look up the observations, or the following ones, of n transitions, as stored, by their rows and environments."""
         self._update_tensors()
-        look_up = self._next_observations if following else self._observations
-        observations = look_up(th.from_numpy(rows).to(self.device), th.from_numpy(envs).to(self.device))
-        return {name: value.cpu().numpy() for name, value in observations.items()}
+        ring = (self.buffer_size, self.n_envs)
+        rows, envs = th.from_numpy(np.indices(ring).reshape(2, -1)).to(self.device)
+        return {name: value.unflatten(0, ring).cpu().numpy() for name, value in self._next_observations(rows, envs).items()}
 
     def __getstate__(self) -> dict[str, Any]:
         # Save only the rows in use: the arrays have the size of a full buffer

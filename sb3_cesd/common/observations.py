@@ -1,6 +1,5 @@
 """Layout of observations with a skill: dictionaries, as in HER."""
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,11 +94,6 @@ def to_states(observation: TensorObservation, space: spaces.Space) -> th.Tensor:
     if isinstance(features, dict):
         return th.cat([features[name].flatten(1) for name in space.spaces], dim=1)  # type: ignore[attr-defined]
     return features.flatten(1)
-
-
-def joined(observations: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Join the entries of observations, of shape ``(n, *shape)``, as they are: shape ``(n, obs_dim)``."""
-    return np.concatenate([values.reshape(len(values), -1) for values in observations.values()], axis=1)
 
 
 def moving_averages(paths: np.ndarray, window: int) -> np.ndarray:

@@ -28,7 +28,7 @@ class SkillTurns:
             raise ValueError(f"learning_starts={n_timesteps} is less than a step of each of {n_skills} skills: raise it.")
         self.n_skills = n_skills
         self.n_timesteps = n_timesteps
-        #: How the skill that acts afterwards was chosen: by ``"states"``, ``"rewards"`` or ``"features"``
+        #: How the skill that acts afterwards was chosen: by ``"rewards"`` or ``"features"``
         self.chosen_by: str | None = None
         self.n_done = 0
         self._rewards = SkillRewards(n_skills)

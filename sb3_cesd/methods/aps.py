@@ -123,10 +123,12 @@ class APS(SkillDDPG):
         self.intrinsic.pretrained.load_state_dict(pretrained.intrinsic.state_dict())
 
     def _choose_skill(self, turns: SkillTurns) -> SkillName:
-        assert isinstance(self.intrinsic, APSTask) and self.replay_buffer is not None
-        if not self._holds_warm_up(turns):
+        buffer = self.replay_buffer
+        assert isinstance(self.intrinsic, APSTask) and buffer is not None
+        # As far as it has room: it may have been loaded without the warm-up
+        if buffer.size() * buffer.n_envs < min(turns.n_done, buffer.buffer_size * buffer.n_envs):
             return super()._choose_skill(turns)
-        samples = self.replay_buffer.sample(self.n_regression, self._vec_normalize_env)
+        samples = buffer.sample(self.n_regression, self._vec_normalize_env)
         skill = self.intrinsic.pretrained.regress(samples._replace(observations=self._states_of(samples.observations)))
         if skill is None:
             return super()._choose_skill(turns)

@@ -70,7 +70,6 @@ def make_task_model(
         generator: Any = np.random if model.seed is None else np.random.RandomState(model.seed)
         chosen = int(generator.randint(model.n_skills))
     transfer(pretrained.policy, model.policy, chosen, parts)
-    model.skill_states = pretrained.skill_states
     model._take_over(pretrained)
     model._follow(chosen)
     if (vec_normalize := unwrap_vec_normalize(venv)) is not None:

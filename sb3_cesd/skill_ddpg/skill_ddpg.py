@@ -64,7 +64,7 @@ from sb3_cesd.common.vec_env import (
 )
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
-from sb3_cesd.skill_ddpg import checks, finetuning, saved_files, skill_states
+from sb3_cesd.skill_ddpg import checks, finetuning, saved_files
 from sb3_cesd.skill_ddpg.checks import TrainingDiverged
 from sb3_cesd.skill_ddpg.images import SharedFeatures
 from sb3_cesd.skill_ddpg.networks import SkillActor, SkillCritic
@@ -171,8 +171,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     skill: int | list[float] | None
     #: Warm-up of a task in which all skills act
     skill_turns: SkillTurns | None = None
-    #: States that each skill of a pre-trained model visits, shape ``(n_skills, n, obs_dim)``; empty if they are not known
-    skill_states: th.Tensor
+    #: Not used: what files of early commits hold
+    skill_states: th.Tensor = th.empty(0)
     #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
 
@@ -316,7 +316,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self.reward == "extrinsic" and self.num_timesteps == 0:
             # Also after loading, which may change both arguments
             self.skill_turns = SkillTurns(self.n_skills, self.learning_starts) if self.warm_up == "skills" else None
-        self.skill_states = th.empty(0, device=self.device)
         self._follow(self.skill)
         self._create_aliases()
 
@@ -734,28 +733,15 @@ class SkillDDPG(OffPolicyAlgorithm):
         """Continue after the warm-up with the skill that learns the task."""
         self._clock.turns = None
         self._follow(self._choose_skill(turns) if self.skill is None else self.skill)
-        # Only needed to choose the skill
-        self.skill_states = self.skill_states[:0]
         if self.verbose >= 1:
             how = "as chosen in advance" if turns.chosen_by is None else f"the best by its {turns.chosen_by}"
             print(f"Mean reward per step of each skill: {turns}. Fine-tuning skill {self.skill}, {how}")
 
     def _choose_skill(self, turns: SkillTurns) -> SkillName:
         """Choose the skill that learns the task, given the warm-up in which all acted, and note there how it was chosen."""
+        turns.chosen_by = "rewards"
         remedy = "Raise learning_starts, so that the warm-up shows what the task rewards"
-        if len(self.skill_states) == 0 or not self._holds_warm_up(turns):
-            turns.chosen_by = "rewards"
-            return best_of(turns.mean_rewards(), "mean reward in the warm-up", remedy)
-        assert self.replay_buffer is not None
-        turns.chosen_by = "states"
-        expected = skill_states.expected_rewards(self.replay_buffer, self.skill_states.cpu().numpy())
-        return best_of(expected, "reward expected", remedy)
-
-    def _holds_warm_up(self, turns: SkillTurns) -> bool:
-        """Return whether the replay buffer holds the warm-up, as far as it has room: not if it was loaded without it."""
-        buffer = self.replay_buffer
-        assert buffer is not None
-        return buffer.size() * buffer.n_envs >= min(turns.n_done, buffer.buffer_size * buffer.n_envs)
+        return best_of(turns.mean_rewards(), "mean reward in the warm-up", remedy)
 
     def predict(
         self,
@@ -886,10 +872,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param path: path to the zip file (or a file-like) of the pre-trained model
         :param env: the task: an environment in the domain of the pre-training (if registered in Gym, can be str)
         :param skill: the skill that learns the task: ``"random"``, an index (or the vector of a continuous skill), or
-            ``"best"``. The best skill is chosen after the warm-up of ``learning_starts`` steps: the one whose states promise
-            the highest mean reward, given the rewards of the warm-up (see
-            :func:`~sb3_cesd.skill_ddpg.skill_states.expected_rewards`), or, if the file holds no states, the one with the
-            highest mean reward in the warm-up. This needs ``warm_up="skills"``, the default.
+            ``"best"``: after the warm-up of ``learning_starts`` steps, the one with the highest mean reward in it. This needs
+            ``warm_up="skills"``, the default.
         :param transfer: parts to load, some of ``"actor"``, ``"critic_trunk"``, ``"critic_head"`` (that of the skill) and
             ``"no_target"`` (the target critic starts from scratch);
             ``None`` for the ``published_transfer`` of the method: actor and trunk of the critic, unless its docs say otherwise
@@ -979,11 +963,6 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.env_spec = env_as_json(self.env)
         if self.num_timesteps == 0 and self.env is not None:
             self.trained_normalized = normalizes_observations(self.get_vec_normalize_env())
-        is_vector = self.policy.encoder is None
-        if is_vector and self.replay_buffer is not None and self.replay_buffer.reward == "intrinsic":
-            states = skill_states.recent_states(self.replay_buffer, self.skill_duration)
-            if states is not None:
-                self.skill_states = th.from_numpy(states).to(self.device)
         if isinstance(path, str | pathlib.Path):
             with written_whole(with_suffix(path, ".zip")) as file:
                 super().save(file, exclude, include)  # type: ignore[arg-type]
@@ -1047,7 +1026,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]
         optimizers += [] if self.policy.encoder is None else ["policy.encoder.optimizer"]
-        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], ["skill_states"]
+        return ["policy", "actor.optimizer", "critic.optimizer", "intrinsic", *optimizers], []
 
     @classmethod
     def convert_hyperparams(cls, drawn: dict[str, Any]) -> dict[str, Any]:

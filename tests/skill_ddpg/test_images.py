@@ -194,7 +194,6 @@ def test_metrics_are_of_places_and_features():
     images = make_pictures(3, 2).reset()
     features = model.policy.encoder.features(images.transpose(0, 3, 1, 2)).numpy()
     assert (model.predict_clusters(features) == model.predict_clusters(images)).all()
-    assert len(model.skill_states) == 0
 
 
 def test_show_draws_them():
