@@ -6,6 +6,8 @@ import pytest
 from learned import differences, state_of
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.noise import NormalActionNoise
+from tuning import saved
 
 from sb3_cesd import CeSD, VecSkillObservation
 
@@ -40,6 +42,15 @@ def test_load_with_other_environments(trained, tmp_path, n_envs, wrapped):
     assert loaded.n_envs == loaded.replay_buffer.n_envs == loaded.gradient_steps == n_envs
     loaded.learn(90)
     assert loaded.num_timesteps >= 90
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_action_noise_of_another_number_of_environments(make_model, n_envs):
+    noise = NormalActionNoise(np.zeros(1), np.full(1, 0.1))
+    path = saved(make_model(make_vec_env("Pendulum-v1", 2), action_noise=noise).learn(60))
+    env = make_vec_env("Pendulum-v1", n_envs)
+    for model in (CeSD.load(path, env, device="cpu"), CeSD.from_pretrained(path, env, device="cpu")):
+        assert model.learn(60).num_timesteps >= 60
 
 
 def test_exclude_and_include(trained, tmp_path):

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise
+from stable_baselines3.common.noise import ActionNoise, OrnsteinUhlenbeckActionNoise, VectorizedActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import get_action_dim, get_flattened_obs_dim, maybe_transpose
@@ -600,6 +600,9 @@ class SkillDDPG(OffPolicyAlgorithm):
             self.replay_buffer.end_trajectories()
         self.replay_buffer.reward_module = self.intrinsic
         self._unit_noise = unit_noise(self.noise_correlation, self.action_dim, self.n_envs)
+        if isinstance(self.action_noise, VectorizedActionNoise) and self.action_noise.n_envs != self.n_envs:
+            # Of a model that was loaded with another number of environments; SB3 makes copies for these
+            self.action_noise = self.action_noise.base_noise
         self._logged_at = -1
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
