@@ -4,12 +4,14 @@ import zipfile
 import numpy as np
 import pytest
 from learned import differences, state_of
+from small import make_small
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 from tuning import saved
 
-from sb3_cesd import CeSD, VecSkillObservation
+from sb3_cesd import METRA, CeSD, VecSkillObservation
+from sb3_cesd.export import export_policy
 
 OBS = np.array([[0.1, -0.5, 2.0], [0.9, 0.3, -1.0]], np.float32)
 
@@ -51,6 +53,16 @@ def test_action_noise_of_another_number_of_environments(make_model, n_envs):
     env = make_vec_env("Pendulum-v1", n_envs)
     for model in (CeSD.load(path, env, device="cpu"), CeSD.from_pretrained(path, env, device="cpu")):
         assert model.learn(60).num_timesteps >= 60
+
+
+def test_numbers_of_numpy_are_saved_as_those_of_python(tmp_path):
+    given = {"n_skills": 4, "skill_duration": 7, "skill_dim": 3, "buffer_size": 500}
+    model = make_small(METRA, **{name: np.int64(value) for name, value in given.items()}).learn(60)
+    export_policy(model, tmp_path)
+    loaded = METRA.load(saved(model), "Pendulum-v1", device="cpu", skill_duration=np.int64(9))
+    again = METRA.load(saved(loaded), "Pendulum-v1", device="cpu")
+    assert {name: getattr(again, name) for name in given} == {**given, "skill_duration": 9}
+    assert METRA.from_pretrained(saved(model), "Pendulum-v1", device="cpu").buffer_size == 500
 
 
 def test_exclude_and_include(trained, tmp_path):

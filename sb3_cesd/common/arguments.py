@@ -47,16 +47,26 @@ Share = Annotated[float, Range(0, 1)]
 
 
 def checked(function: F) -> F:
-    """Check the arguments of a function before each call: numbers by the ``Range`` in ``Annotated``, words by ``Literal``."""
+    """
+    Check the arguments of a function before each call: numbers by the ``Range`` in ``Annotated``, words by ``Literal``.
+
+    Numbers of NumPy become Python's, which JSON can hold.
+    """
     signature = inspect.signature(function)
 
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(_plain, args))
+        kwargs = {name: _plain(value) for name, value in kwargs.items()}
         with suppress(TypeError):  # which the call raises with the name of the function
             check_values(function, signature.bind(*args, **kwargs).arguments)
         return function(*args, **kwargs)
 
     return with_checks  # type: ignore[return-value]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_values(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:

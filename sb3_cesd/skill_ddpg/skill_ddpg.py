@@ -894,6 +894,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         return finetuning.make_task_model(cls, path, env, skill, parts, device, custom_objects, kwargs)
 
     @classmethod
+    @checked
     def load(
         cls: type[SelfSkillDDPG],
         path: str | pathlib.Path | io.BufferedIOBase,
