@@ -32,7 +32,7 @@ def draw(searched, **values):
 @pytest.mark.parametrize("name", METHODS)
 def test_laptop_scale_stays_at_laptop_scale(name):
     searched = space(name)
-    assert max(searched.searched["n_skills"]) <= 16 and max(searched.searched["batch_size"]) <= 512
+    assert max(searched.searched.get("n_skills", [0])) <= 16 and max(searched.searched["batch_size"]) <= 512
     arguments = searched.arguments({**draws_of(searched), "net_arch": searched.searched["net_arch"][-1]})
     for path, value in leaves(arguments):
         assert path[-1] != "net_arch" or width(value) <= 512
@@ -147,6 +147,22 @@ def test_what_is_given_is_not_searched(given, not_searched):
         assert found == value
     kwargs = {name: value for name, value in {**given, **arguments}.items() if name != "normalize"}
     CeSD("MlpPolicy", "Pendulum-v1", device="cpu", **{**kwargs, "buffer_size": 100})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "searches"),
+    [
+        ("metra", {}, set()),
+        ("metra", {"ent_coef": None}, {"exploration_noise", "noise_correlation"}),
+        ("csd", {}, {"n_skills"}),
+        ("dads", {}, {"exploration_noise", "noise_correlation"}),
+        ("dads", {"skill_type": "discrete"}, {"exploration_noise", "noise_correlation", "n_skills"}),
+    ],
+)
+def test_what_has_no_effect_on_training_is_not_searched(name, given, searches):
+    """Noise of stochastic policies, and the number of continuous skills that evaluations play."""
+    searched = space(name, "Pendulum-v1", given=given).searched
+    assert searched.keys() & {"exploration_noise", "noise_correlation", "n_skills"} == searches
 
 
 def test_a_task_is_searched_for_what_matters_there():
