@@ -402,7 +402,10 @@ class SkillDDPG(OffPolicyAlgorithm):
         :param batch_size: number of transitions per batch
         :raises TrainingDiverged: if a loss or the intrinsic reward is not finite
         """
-        assert self.replay_buffer is not None
+        buffer = self.replay_buffer
+        assert buffer is not None
+        if not buffer.full and buffer.size() * buffer.n_envs <= self.learning_starts:
+            return  # of a model that was loaded without its transitions
         # Switch to train mode (this affects batch norm / dropout, and running statistics of rewards)
         self.policy.set_training_mode(True)
         self.intrinsic.train()
@@ -415,7 +418,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             set_learning_rate(optimizer, own.get(name, learning_rate))
 
         for _ in range(gradient_steps):
-            self._update_runner.run(self.replay_buffer, batch_size, self.intrinsic.n_batches, self._vec_normalize_env)
+            self._update_runner.run(buffer, batch_size, self.intrinsic.n_batches, self._vec_normalize_env)
 
         self._n_updates += gradient_steps
         self.intrinsic.eval()

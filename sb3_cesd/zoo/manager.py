@@ -233,20 +233,16 @@ class SkillExperimentManager(ExperimentManager):
             return super().learn(model)
         # Go on counting, so that a constraint that has started stays
         kwargs = {} if self.log_interval == -1 else {"log_interval": self.log_interval if self.log_interval >= 0 else None}
-        learning_starts = model.learning_starts
         if self.resumes:
             to_come = remaining_timesteps(model)
             if self.args.n_timesteps > 0:
                 to_come = max(model._num_timesteps_at_start + self.args.n_timesteps - model.num_timesteps, 0)
             self.n_timesteps = to_come
-        elif model.replay_buffer.size() == 0:  # type: ignore[union-attr]
-            model.learning_starts += model.num_timesteps
         try:
             model.learn(self.n_timesteps, self.callbacks, reset_num_timesteps=False, **kwargs)  # type: ignore[arg-type]
         except KeyboardInterrupt:
             pass  # as in RL Zoo, to save the model
         finally:
-            model.learning_starts = learning_starts
             if self.show_progress:
                 self.callbacks[0].on_training_end()
             assert model.env is not None

@@ -15,7 +15,7 @@ from rl_zoo import CHECKPOINTS, MAZE, SMALL, folder_of, model_of, run, train
 from rl_zoo3.exp_manager import ExperimentManager
 from stable_baselines3.common.save_util import load_from_pkl
 
-from sb3_cesd import METHODS
+from sb3_cesd import METHODS, CeSD
 from sb3_cesd.checkpoints import checkpoints_in
 from sb3_cesd.zoo.manager import SkillExperimentManager
 
@@ -67,6 +67,18 @@ def test_a_model_goes_on_where_it_was(zoo_run, agent, tmp_path):
     counts = [load_from_pkl(folder_of(each) / MAZE / "vecnormalize.pkl").obs_rms.count for each in (zoo_run[0], tmp_path)]
     assert counts[1] == pytest.approx(counts[0] + 100, abs=2)
     assert yaml.unsafe_load((folder_of(tmp_path) / MAZE / "config.yml").read_text())["normalize"] is True
+
+
+def test_without_its_transitions_a_model_first_collects_others(tmp_path):
+    """As many, too, if it was saved while another run went on in this way."""
+    train(tmp_path, "-n", 120)
+    params = ["batch_size:32", "buffer_size:2000", "n_envs:1"]
+    agents = [folder_of(tmp_path) / f"{MAZE}.zip", folder_of(tmp_path, 2) / "rl_model_230_steps.zip"]
+    for number, agent in enumerate(agents, 2):
+        run(tmp_path, "-n", 120, "--eval-freq", -1, "--save-freq", 110, "-i", agent, "-params", *params)
+        before, after = CeSD.load(agent, device="cpu"), model_of(tmp_path, number)
+        assert before.learning_starts == after.learning_starts == 100
+        assert after._n_updates - before._n_updates == 20 // after.train_freq.frequency
 
 
 @pytest.mark.parametrize(
