@@ -8,6 +8,7 @@ from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 
 from sb3_cesd.cesd.cesd import ConstrainedSkills
+from sb3_cesd.common.buffers import SkillReplayBuffer
 from sb3_cesd.common.observations import Observation
 from sb3_cesd.common.torch_layers import frozen, minimum, polyak_update
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
@@ -257,6 +258,12 @@ class SkillDreamer(SkillDDPG):
 
     def goal_skill(self, observations: Observation, goals: Observation) -> None:
         """Return ``None``, as :meth:`predict_clusters`."""
+
+    def _adopt_buffer(self, loaded: SkillReplayBuffer, path: object) -> None:
+        own = self.replay_buffer
+        super()._adopt_buffer(loaded, path)
+        assert own is not None and self.replay_buffer is not None
+        self.replay_buffer.sequence_length = own.sequence_length
 
     def _take_over(self, pretrained: SkillDDPG) -> None:
         assert isinstance(pretrained, SkillDreamer)

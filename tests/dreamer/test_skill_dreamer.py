@@ -61,6 +61,11 @@ def test_save_load_and_go_on(trained, tmp_path):
     again = CeSDDreamer.load(tmp_path / "model", DummyVecEnv([DotEnv] * 2), device="cpu")
     again.learn(100, reset_num_timesteps=False)
     assert again.num_timesteps == 400 and again._n_updates > 24
+    trained.save_replay_buffer(tmp_path / "buffer")
+    lengths = {"replay_buffer_kwargs": {"sequence_length": 4}}
+    shorter = CeSDDreamer.load(tmp_path / "model", DummyVecEnv([DotEnv] * 2), device="cpu", **lengths)
+    shorter.load_replay_buffer(tmp_path / "buffer")
+    assert shorter.replay_buffer.sample(3).is_first.shape == (3, 4)
 
 
 def test_latent_states_are_carried_on(trained):
