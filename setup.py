@@ -87,7 +87,6 @@ setup(
             "pandas",
             "pytest",
             "pytest-xdist",
-            "ray",
             "ruff",
             "mypy",
             "types-PyYAML",
@@ -103,7 +102,6 @@ setup(
             for name in ("sphinx>=9", "docutils>=0.22", "myst-parser>=5", "furo", "sphinx-copybutton")
         ],
         "benchmarks": ["pandas", "scipy", "tqdm", "joblib", "filelock"],
-        "cluster": ["ray", "joblib"],
         # Networks of world models. Each release asks for its own tensordict
         "dreamer": ["torchrl>=0.14,<0.15"],
         "tensorboard": ["tensorboard"],

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 import torch as th
 from gymnasium import spaces
-from runs import Row, add_run_options, add_seeds, check_eval_freq, positive, ray_address, run_missing, seeds_of
+from runs import Row, add_run_options, add_seeds, check_eval_freq, positive, run_missing, seeds_of
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import EvalCallback
@@ -152,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 runs.append(dict(zip(OF_GOALS, (*of_model, *learning, args.n_eval_episodes), strict=True)))
     models = output / "models" if args.models is None else args.models.resolve()
     learn = partial(learn_goals, models=models, evaluations=output / "hierarchical_evaluations")
-    run_missing(runs, learn, output / "hierarchical.csv", args.jobs, args.dry_run, ray_address(args), seconds_of)
+    run_missing(runs, learn, output / "hierarchical.csv", args.jobs, args.dry_run, seconds_of)
 
 
 if __name__ == "__main__":

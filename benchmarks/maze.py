@@ -22,7 +22,7 @@ import torch as th
 from costs import Costs, measure_costs
 from maze_methods import ABLATIONS, MAIN, METHODS, N_TIMESTEPS
 from mine import mine_mutual_information
-from runs import Row, add_run_options, positive, ray_address, run_missing, visited_observations
+from runs import Row, add_run_options, positive, run_missing, visited_observations
 from scipy import stats
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for maze in args.mazes
             for method in methods
         ]
-        how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "address": ray_address(args)}
+        how = {"n_jobs": args.jobs, "dry_run": args.dry_run}
         do = partial(run_one, rollouts_folder=rollouts)
         cost = lambda run: costs_of(run["method"]).of_training(run["n_timesteps"])  # noqa: E731
         run_missing(runs, do, args.output / "runs.csv", seconds_of=cost, **how)

@@ -1,4 +1,4 @@
-"""Many training runs in one command: resumable, in parallel or on a Ray cluster, each with a row of a CSV file."""
+"""Many training runs in one command: resumable, in parallel, each with a row of a CSV file."""
 
 import argparse
 import json
@@ -89,7 +89,6 @@ def run_missing(
     path: Path,
     n_jobs: int,
     dry_run: bool = False,
-    address: str | None = None,
     seconds_of: Callable[[Row], float] | None = None,
 ) -> pd.DataFrame:
     """
@@ -100,7 +99,6 @@ def run_missing(
     :param path: the CSV file
     :param n_jobs: number of parallel runs, each in its own process (in this one if there is a single one)
     :param dry_run: only print what would be done
-    :param address: address of a Ray cluster (``"local"`` starts one here); ``None`` for processes of this machine
     :param seconds_of: estimates how long a run takes, for a dry run
     :return: all rows of the file
     :raises RuntimeError: after all runs, if some failed, which the next call repeats; immediately, if another process is
@@ -119,7 +117,7 @@ def run_missing(
         return rows
     failures = []
     with only_one(path), sigterm_exits(), tqdm(total=len(missing), unit="run") as progress:
-        for run, measures, failure in results_of(partial(_do, run_one), missing, n_jobs, address):
+        for run, measures, failure in results_of(partial(_do, run_one), missing, n_jobs):
             progress.update()
             if failure:
                 failures.append(failure)
@@ -141,13 +139,8 @@ def _do(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:
         return run, {}, traceback.format_exc()
 
 
-def results_of(
-    do: Callable[[Row], tuple[Row, Row, str]], runs: Sequence[Row], n_jobs: int, address: str | None = None
-) -> Iterator[tuple[Row, Row, str]]:
+def results_of(do: Callable[[Row], tuple[Row, Row, str]], runs: Sequence[Row], n_jobs: int) -> Iterator[tuple[Row, Row, str]]:
     """Do runs in parallel, and return results as they come; a run whose worker was lost is done again."""
-    if address is not None:
-        yield from _results_of_ray(do, list(runs), n_jobs, address)
-        return
     left, n_attempts = list(runs), 0
     while left:
         n_left = len(left)
@@ -163,24 +156,6 @@ def results_of(
             if n_attempts == N_ATTEMPTS:
                 raise
             tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
-
-
-def _results_of_ray(
-    do: Callable[[Row], tuple[Row, Row, str]], runs: list[Row], n_jobs: int, address: str
-) -> Iterator[tuple[Row, Row, str]]:
-    try:
-        import ray
-    except ImportError:
-        raise SystemExit("Ray is not installed: pip install 'sb3_cesd[cluster]', or pass --backend loky.") from None
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False)
-    # Half a core each, so that there is room on other machines for the runs of one that is lost
-    task = ray.remote(num_cpus=0.5, max_retries=10, scheduling_strategy="SPREAD")(do.func)  # type: ignore[attr-defined]
-    working: list[Any] = [task.remote(*do.args, run) for run in runs[:n_jobs]]  # type: ignore[attr-defined]
-    for number in range(len(runs)):
-        (done,), working = ray.wait(working, num_returns=1)
-        working += [task.remote(*do.args, run) for run in runs[n_jobs + number : n_jobs + number + 1]]  # type: ignore[attr-defined]
-        yield ray.get(done)
 
 
 def worker_options(n_jobs: int) -> Row:
@@ -272,13 +247,6 @@ def add_run_options(parser: argparse.ArgumentParser, output: str) -> None:
     parser.add_argument("--jobs", type=positive, default=2, help="number of parallel runs")
     parser.add_argument("--output", type=Path, default=Path(output), help="folder of the results")
     parser.add_argument("--dry-run", action="store_true", help="only list the missing runs")
-    parser.add_argument("--backend", choices=["loky", "ray"], default="loky", help="processes, or a Ray cluster")
-    parser.add_argument("--address", default="local", help="address of the Ray cluster, e.g. auto (default: start one here)")
-
-
-def ray_address(args: argparse.Namespace) -> str | None:
-    """Return the address of :func:`run_missing`."""
-    return args.address if args.backend == "ray" else None
 
 
 def add_seeds(parser: argparse.ArgumentParser, default: int) -> None:

@@ -3,7 +3,7 @@ The benchmark of robots: learn skills without a reward, then tasks from them, an
 
     python benchmarks/urlb.py --dry-run                                            # what would be done
     python benchmarks/urlb.py --methods cesd apt diayn scratch --seeds 3 --jobs 2  # Walker, laptop scale: 300k + 50k steps
-    python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --backend ray --address auto
+    python benchmarks/urlb.py --scale published --domains Walker-v0 Quadruped-v0 --jobs 16
     python benchmarks/urlb.py --methods metra diayn --domains SkillAnt-v0 SkillHalfCheetah-v0  # coverage and goals
 
 Writes ``pretraining.csv``, ``runs.csv``, ``models`` and ``evaluations``. Runs that are in a CSV file are not repeated: stop at
@@ -25,7 +25,6 @@ from runs import (
     add_seeds,
     check_eval_freq,
     positive,
-    ray_address,
     run_missing,
     seeds_of,
 )
@@ -162,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     check(parser, args)
     output = args.output.resolve()
     pretraining, learning = pretraining_of(args, seeds), tasks_of(args, seeds)
-    how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "address": ray_address(args), "seconds_of": seconds_of}
+    how = {"n_jobs": args.jobs, "dry_run": args.dry_run, "seconds_of": seconds_of}
     where = {"models": output / "models", "device": args.device, "n_env_threads": args.env_threads}
     failure = None
     if pretraining:
