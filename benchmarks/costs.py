@@ -47,7 +47,7 @@ def measure_costs(
         step = (time.process_time() - start) / model.num_timesteps
     learning_starts = settings["learning_starts"]
     model._total_timesteps = n_timesteps
-    updates = []
+    updates, model.learning_starts = [], 0
     for when in (learning_starts, n_timesteps - 1):
         model.num_timesteps = when
         model._update_current_progress_remaining(when, n_timesteps)
@@ -58,6 +58,7 @@ def measure_costs(
                 model.train(gradient_steps=1, batch_size=model.batch_size)
             seconds.append(time.process_time() - start)
         updates.append(statistics.median(seconds[1:]))
+    assert model._n_updates == 2 * (1 + repeats)
     constraint = getattr(model.intrinsic, "constraint", None)
     share = 1.0 if constraint is None else constraint.start / (1 if constraint.start <= 1 else n_timesteps)
     return model, Costs(step, updates[0], updates[1], min(1.0, share), learning_starts, model.train_freq.frequency)

@@ -365,6 +365,7 @@ def measure_pictures(args: argparse.Namespace) -> list[Figure]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # nothing is learned
                 model.learn(WARM_UP)
+            model.learning_starts = 0
         updates: dict[str, Any] = {name: partial(model.train, 1, batch_size) for name, model in models.items()}
         milliseconds = {k: 1000 * v for k, v in medians_in_turn(updates, args.repeats, time.process_time).items()}
         setting = f"3 x {side}x{side}x3, batch {batch_size}"

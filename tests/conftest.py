@@ -1,6 +1,5 @@
 import copy
 import os
-import signal
 
 import pytest
 import torch as th
@@ -17,8 +16,6 @@ from sb3_cesd.registry import METHODS
 # Workers run side by side: one thread each
 th.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# A shell lets processes in the background ignore Ctrl-C, and so would those that tests start
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

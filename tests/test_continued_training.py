@@ -57,6 +57,19 @@ def test_learning_on_equals_not_having_stopped(make_model, tmp_path, n_envs, kwa
     assert {"policy", "intrinsic", "actor", "critic"} <= moved, "networks, intrinsic reward and optimizers"
 
 
+@pytest.mark.parametrize(("buffer_size", "n_collected"), [(1000, 42), (40, 40)])
+def test_without_its_transitions_a_model_first_collects_others(make_model, tmp_path, buffer_size, n_collected):
+    model = make_model(make_vec_env("Pendulum-v1", 2), learning_starts=40, buffer_size=buffer_size, train_freq=1).learn(80)
+    model.save(tmp_path / "model")
+    loaded = CeSD.load(tmp_path / "model", make_vec_env("Pendulum-v1", 2), device="cpu")
+    n_updates = loaded._n_updates
+    with pytest.warns(UserWarning, match="load the replay buffer"):
+        loaded.learn(n_collected - 2, reset_num_timesteps=False)
+    assert loaded._n_updates == n_updates
+    loaded.learn(2, reset_num_timesteps=False)
+    assert loaded._n_updates > n_updates
+
+
 def test_returns_are_normalised_before_they_are_summed(make_model):
     """Three normalised rewards, each clipped, and not the clip of their sum."""
     env = VecNormalize(make_vec_env("Pendulum-v1"), clip_reward=0.05)

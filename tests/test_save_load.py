@@ -62,6 +62,7 @@ def test_numbers_of_numpy_are_saved_as_those_of_python(tmp_path):
     loaded = METRA.load(saved(model), "Pendulum-v1", device="cpu", skill_duration=np.int64(9))
     again = METRA.load(saved(loaded), "Pendulum-v1", device="cpu")
     assert {name: getattr(again, name) for name in given} == {**given, "skill_duration": 9}
+    assert all(type(getattr(again, name)) is int for name in given)
     assert METRA.from_pretrained(saved(model), "Pendulum-v1", device="cpu").buffer_size == 500
 
 

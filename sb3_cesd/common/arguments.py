@@ -56,8 +56,8 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(map(_plain, args))
-        kwargs = {name: _plain(value) for name, value in kwargs.items()}
+        args = tuple(map(plain, args))
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         with suppress(TypeError):  # which the call raises with the name of the function
             check_values(function, signature.bind(*args, **kwargs).arguments)
         return function(*args, **kwargs)
@@ -65,7 +65,8 @@ def checked(function: F) -> F:
     return with_checks  # type: ignore[return-value]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Make a number of NumPy one of Python."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -19,14 +19,15 @@ ArrayOrTensor = TypeVar("ArrayOrTensor", np.ndarray, th.Tensor)
 SKILL_TYPES = ("discrete", "sphere", "cube", "unit_cube")
 
 
-def best_of(values: np.ndarray, what: str, remedy: str) -> int:
-    """Choose the skill with the highest of some values (NaN for none), and warn if nothing tells which it is."""
+def best_of(values: np.ndarray) -> int:
+    """Choose the skill with the highest mean reward in a warm-up (NaN for none), and warn if nothing tells which it is."""
     best = int(np.nanargmax(values))
     known = values[~np.isnan(values)]
     if len(known) > 1 and np.allclose(known, values[best], rtol=1e-9, atol=0.0):
         warnings.warn(
-            f"The {what} of all skills is the same ({values[best]:.4g}), which does not tell the best one: skill {best} "
-            f"learns the task. {remedy}, or choose a skill."
+            f"The mean reward of all skills in the warm-up is the same ({values[best]:.4g}), which does not tell the best: "
+            f"skill {best} learns the task. Raise learning_starts, so that the warm-up shows what the task rewards, or choose "
+            "a skill."
         )
     return best
 

@@ -142,12 +142,14 @@ class SkillDreamer(SkillDDPG):
                 f"The replay buffer has room for {buffer.size()} steps of each of {self.n_envs} environments, but sequences "
                 f"have {buffer.sequence_length}: raise buffer_size, or lower sequence_length in replay_buffer_kwargs."
             )
-        if buffer.size() < buffer.sequence_length:
-            return  # of a model that was loaded without its transitions
-        if not self.policy.world_model.has_scale:
+        if self._has_enough() and not self.policy.world_model.has_scale:
             sequences = buffer.sample(SCALE_SEQUENCES, self._vec_normalize_env)
             self.policy.world_model.fit_scale(sequences.observations.flatten(0, 1))
         super().train(gradient_steps, batch_size)
+
+    def _has_enough(self) -> bool:
+        assert self.replay_buffer is not None
+        return super()._has_enough() and self.replay_buffer.size() >= self.replay_buffer.sequence_length
 
     def _update(self, batches: list[Sequences]) -> None:  # type: ignore[override]
         """Learn from sequences: the world model, the intrinsic reward, then actor and critic in imagination."""
@@ -260,10 +262,10 @@ class SkillDreamer(SkillDDPG):
         """Return ``None``, as :meth:`predict_clusters`."""
 
     def _adopt_buffer(self, loaded: SkillReplayBuffer, path: object) -> None:
-        own = self.replay_buffer
         super()._adopt_buffer(loaded, path)
-        assert own is not None and self.replay_buffer is not None
-        self.replay_buffer.sequence_length = own.sequence_length
+        assert self.replay_buffer is not None
+        if "sequence_length" in self.replay_buffer_kwargs:
+            self.replay_buffer.sequence_length = self.replay_buffer_kwargs["sequence_length"]
 
     def _take_over(self, pretrained: SkillDDPG) -> None:
         assert isinstance(pretrained, SkillDreamer)

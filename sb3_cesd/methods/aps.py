@@ -125,9 +125,8 @@ class APS(SkillDDPG):
     def _choose_skill(self, turns: SkillTurns) -> SkillName:
         buffer = self.replay_buffer
         assert isinstance(self.intrinsic, APSTask) and buffer is not None
-        # As far as it has room: it may have been loaded without the warm-up
-        if buffer.size() * buffer.n_envs < min(turns.n_done, buffer.buffer_size * buffer.n_envs):
-            return super()._choose_skill(turns)
+        if not buffer.full and buffer.size() * buffer.n_envs < turns.n_done:
+            return super()._choose_skill(turns)  # of a model that was loaded without the warm-up
         samples = buffer.sample(self.n_regression, self._vec_normalize_env)
         skill = self.intrinsic.pretrained.regress(samples._replace(observations=self._states_of(samples.observations)))
         if skill is None:

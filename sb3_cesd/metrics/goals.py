@@ -229,5 +229,7 @@ def score_best_skills(returns: Mapping[str, np.ndarray], env_id: str) -> dict[st
 
 def held_out_best(returns: np.ndarray) -> float:
     """Choose the best skill by the first half of the episodes, ``(n_skills, n_episodes)``, and measure it in the second."""
+    if returns.shape[1] < 2:
+        raise ValueError("One episode can't both choose and measure a skill: pass n_episodes of at least 2 to task_returns.")
     chosen, measured = np.split(returns, [returns.shape[1] // 2], axis=1)
     return float(measured[chosen.mean(axis=1).argmax()].mean())

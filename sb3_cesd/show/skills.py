@@ -89,7 +89,7 @@ def show_skills(
         skills = 0 if model.skill is None else [model.skill]
     names: list[Any] = list(range(model.n_skills))
     if skills is not None:
-        names = [skills] if isinstance(skills, int | np.integer) else list(skills)
+        names = [skills] if isinstance(skills, int) else list(skills)
     chosen = ChosenSkills(model, names)
     labels = [name_label(name, model.skill_space) for name in names]
     with envs.opened() as one:

@@ -171,8 +171,6 @@ class SkillDDPG(OffPolicyAlgorithm):
     skill: int | list[float] | None
     #: Warm-up of a task in which all skills act
     skill_turns: SkillTurns | None = None
-    #: Not used: what files of early commits hold
-    skill_states: th.Tensor = th.empty(0)
     #: Whether observations were normalised (``VecNormalize``) when it last learned
     trained_normalized: bool = False
 
@@ -396,16 +394,16 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def train(self, gradient_steps: int, batch_size: int = 256) -> None:
         """
-        Sample batches from the replay buffer and learn from each (:meth:`_update`).
+        Sample batches from the replay buffer and learn from each (:meth:`_update`), once it has more than ``learning_starts``
+        transitions or is full: a model that was loaded without its replay buffer first collects others, with its policy.
 
         :param gradient_steps: number of updates
         :param batch_size: number of transitions per batch
         :raises TrainingDiverged: if a loss or the intrinsic reward is not finite
         """
-        buffer = self.replay_buffer
-        assert buffer is not None
-        if not buffer.full and buffer.size() * buffer.n_envs <= self.learning_starts:
-            return  # of a model that was loaded without its transitions
+        if not self._has_enough():
+            return
+        assert self.replay_buffer is not None
         # Switch to train mode (this affects batch norm / dropout, and running statistics of rewards)
         self.policy.set_training_mode(True)
         self.intrinsic.train()
@@ -418,7 +416,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             set_learning_rate(optimizer, own.get(name, learning_rate))
 
         for _ in range(gradient_steps):
-            self._update_runner.run(buffer, batch_size, self.intrinsic.n_batches, self._vec_normalize_env)
+            self._update_runner.run(self.replay_buffer, batch_size, self.intrinsic.n_batches, self._vec_normalize_env)
 
         self._n_updates += gradient_steps
         self.intrinsic.eval()
@@ -430,6 +428,11 @@ class SkillDDPG(OffPolicyAlgorithm):
                 f"Time step {self.num_timesteps}: {', '.join(diverged)} is not finite, training has diverged: load the "
                 "last file of the model, lower learning_rate, or normalise observations and rewards with VecNormalize."
             )
+
+    def _has_enough(self) -> bool:
+        buffer = self.replay_buffer
+        assert buffer is not None
+        return buffer.full or buffer.size() * buffer.n_envs > self.learning_starts
 
     def _update(self, batches: list[SkillReplayBufferSamples]) -> None:
         """
@@ -572,7 +575,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self._n_updates == n_updates:
             warnings.warn(
                 f"Nothing was learned, as learn ended at step {self.num_timesteps} without an update: train for more steps, "
-                f"or lower learning_starts ({self.learning_starts})."
+                f"lower learning_starts ({self.learning_starts}), or load the replay buffer of a model that goes on."
             )
         return self
 
@@ -746,8 +749,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def _choose_skill(self, turns: SkillTurns) -> SkillName:
         """Choose the skill that learns the task, given the warm-up in which all acted, and note there how it was chosen."""
         turns.chosen_by = "rewards"
-        remedy = "Raise learning_starts, so that the warm-up shows what the task rewards"
-        return best_of(turns.mean_rewards(), "mean reward in the warm-up", remedy)
+        return best_of(turns.mean_rewards())
 
     def predict(
         self,
@@ -1029,6 +1031,10 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Made anew when a model is loaded
         made = ["intrinsic", "_mean_logs", "_skill_rewards", "_unit_noise", "_logged_at", "_update_runner", "_ends_episodes"]
         return [*super()._excluded_save_params(), *aliases, *made, "resumed_callbacks"]
+
+    @property
+    def skill_states(self) -> th.Tensor:  # SB3 fills it when it loads a file of an early commit
+        return th.empty(0)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         optimizers = [f"intrinsic.{name}" for name in self.intrinsic.optimizers]

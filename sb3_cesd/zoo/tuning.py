@@ -8,7 +8,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.utils import ConstantSchedule
 
-from sb3_cesd.common.arguments import build, merge
+from sb3_cesd.common.arguments import build, merge, plain
 from sb3_cesd.common.rng import preserve_random_state
 from sb3_cesd.common.skills import make_skill_space
 from sb3_cesd.dreamer import SkillDreamer
@@ -166,10 +166,8 @@ def value_of(method: type[SkillDDPG], entry: Params, reward: IntrinsicReward | N
     name begins with ``entropy``.
     """
     value, (*groups, name) = look_up(entry, path), path
-    if isinstance(value, np.generic):
-        return value.item()
     if value is not MISSING:
-        return value.val if isinstance(value, ConstantSchedule) else value
+        return value.val if isinstance(value, ConstantSchedule) else plain(value)
     if not groups or groups == ["intrinsic_kwargs"]:
         return inspect.signature(method.reward_class if groups else method).parameters[name].default
     stem = groups[-1].removesuffix("_kwargs")

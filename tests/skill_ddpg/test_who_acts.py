@@ -82,6 +82,8 @@ def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
     learning = model.replay_buffer.relabel(model.replay_buffer.sample(100)).skills.numpy()
     assert (learning == model.skill_space.decode(model.skill_space.encode(model.skill))).all(), "one skill learns from all"
     assert model._n_updates > 0
+    if skill == "best":
+        assert model.skill_turns.chosen_by == ("features" if method.__name__ == "APS" else "rewards")
     if skill == "best" and wrapping == "plain":
         pushes = model.replay_buffer.rewards[:48]
         means = [pushes[turns == each].mean() for each in range(4)]
@@ -134,10 +136,10 @@ def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
     with pytest.raises(ValueError, match="learning_starts"):
         SkillTurns(4, 3)
     with pytest.warns(UserWarning, match="choose a skill"):
-        assert best_of(np.zeros(3), "return", "Raise learning_starts") == 0
+        assert best_of(np.zeros(3)) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert best_of(np.array([0.0, np.nan, 2.0]), "return", "") == 2
+        assert best_of(np.array([0.0, np.nan, 2.0])) == 2
 
 
 def test_before_the_best_skill_is_known_predictions_follow_observations():
