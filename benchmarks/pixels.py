@@ -21,7 +21,7 @@ import torch as th
 from estimates import estimate, mean
 from maze import HORIZON, N_ROLLOUTS, ROLLOUT_NOISE
 from maze_methods import N_TIMESTEPS, with_defaults
-from runs import Row, add_run_options, add_seeds, made_with, ray_address, read_rows, run_missing, seeds_of, write_text_whole
+from runs import Row, add_run_options, add_seeds, made_with, read_rows, run_missing, seeds_of, write_text_whole
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_cesd import preset, registry
@@ -136,7 +136,7 @@ def main() -> None:
     ]
     path = args.output / "runs.csv"
     if not args.report:
-        run_missing(runs, run_one, path, n_jobs=args.jobs, dry_run=args.dry_run, address=ray_address(args))
+        run_missing(runs, run_one, path, n_jobs=args.jobs, dry_run=args.dry_run)
     rows = read_rows(path)
     if len(rows) and not args.dry_run:
         text = report(rows)

@@ -78,5 +78,5 @@ def test_learning_on_with_other_normalisation_warns(trained, make_model):
         plain.learn(20, reset_num_timesteps=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CeSD.load(path, statistics, device="cpu").learn(20, reset_num_timesteps=False)
+        CeSD.load(path, statistics, device="cpu").learn(60, reset_num_timesteps=False)
         make_model(normalized()).learn(60).learn(60)
