@@ -61,9 +61,9 @@ class SearchSpace:
         self.fixed = {name: look_up(given, path) for name, path in all_paths.items()}
         self.fixed = {name: value for name, value in self.fixed.items() if value is not MISSING}
         known = {name: each.default for name, each in inspect.signature(method).parameters.items()} | {**entry}
-        unused = NOISE if any(known.get(name) is not None for name in ("ent_coef", "action_noise", "noise_type")) else ()
+        unused = [*NOISE] if any(known.get(name) is not None for name in ("ent_coef", "action_noise", "noise_type")) else []
         # Number of continuous skills that evaluations play, without an effect on training
-        unused += () if known["skill_type"] == "discrete" else ("n_skills",)
+        unused += [] if known["skill_type"] == "discrete" else ["n_skills"]
         self.fixed = {**{name: of_entry[name] for name in unused if name in of_entry}, **self.fixed}
         if entry.get("normalize") and "freeze_clusters" in all_paths:
             # Frozen clusters would follow the statistics, which go on to change
