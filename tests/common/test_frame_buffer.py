@@ -50,8 +50,10 @@ def assert_same(whole, frames, n=400):
         samples.append(buffer.sample(n)._asdict())
     for name, expected in samples[0].items():
         assert expected is None or (th.equal(samples[1][name], expected) and samples[1][name].dtype == expected.dtype), name
-    stacks, expected = (buffer.next_observations["observation"][: whole.size()] for buffer in (frames, whole))
-    assert (stacks == expected).all() and stacks.dtype == np.uint8
+    rows, envs = th.from_numpy(np.indices((whole.size(), N_ENVS)).reshape(2, -1))
+    for look_up in ("_observations", "_next_observations"):
+        stacks, expected = (getattr(buffer, look_up)(rows, envs)["observation"] for buffer in (frames, whole))
+        assert th.equal(stacks, expected) and stacks.dtype == th.uint8
 
 
 @pytest.mark.parametrize("kept_as", ["array", "copied"])

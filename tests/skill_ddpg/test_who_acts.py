@@ -61,7 +61,7 @@ def witnessed(model, n_timesteps, **kwargs):
 @pytest.mark.parametrize("skill", [1, "best"])
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize(("method", "skill_type"), METHODS)
-def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
+def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping, capsys):
     """Episodes of 20 steps and skills of 7 end amid the turns, which they do not disturb."""
     pretrained = make_small(method, Push(), skill_type=skill_type, skill_dim=3).learn(60)
     env = make_vec_env(Push, n_envs)
@@ -70,7 +70,7 @@ def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
     if wrapping == "normalized":
         env = VecNormalize(env)
     kwargs = {"learning_starts": 48 * n_envs, "exploration_noise": 0.0, "skill_duration": 7, "seed": 2, "device": "cpu"}
-    model = method.from_pretrained(saved(pretrained), env, skill=skill, **kwargs)
+    model = method.from_pretrained(saved(pretrained), env, skill=skill, verbose=1, **kwargs)
     assert model.warm_up == "skills"
     before = [] if skill == "best" else [model.skill]
     acted = witnessed(model, 60 * n_envs)
@@ -83,7 +83,9 @@ def test_in_the_warm_up_of_a_task(method, skill_type, n_envs, skill, wrapping):
     assert (learning == model.skill_space.decode(model.skill_space.encode(model.skill))).all(), "one skill learns from all"
     assert model._n_updates > 0
     if skill == "best":
-        assert model.skill_turns.chosen_by == ("features" if method.__name__ == "APS" else "rewards")
+        chosen_by = "features" if method.__name__ == "APS" else "rewards"
+        assert model.skill_turns.chosen_by == chosen_by
+        assert f"Fine-tuning skill {model.skill}, the best by its {chosen_by}" in capsys.readouterr().out
     if skill == "best" and wrapping == "plain":
         pushes = model.replay_buffer.rewards[:48]
         means = [pushes[turns == each].mean() for each in range(4)]
