@@ -279,11 +279,9 @@ def positive(text: str) -> int:
 
 def visited_observations(buffer: SkillReplayBuffer) -> np.ndarray:
     """Collect the observations and next observations of all stored transitions, in no order, shape ``(n, obs_dim)``."""
-    both = [
-        {name: values[: buffer.size()].reshape(-1, *values.shape[2:]) for name, values in observations.items()}
-        for observations in (buffer.observations, buffer.next_observations)
-    ]
-    rows = [[values.reshape(len(values), -1) for values in entries.values()] for entries in both]
+    n = buffer.size()
+    both = (buffer.observations, buffer.next_observations)
+    rows = [[values[:n].reshape(n * buffer.n_envs, -1) for values in entries.values()] for entries in both]
     return np.concatenate([np.concatenate(entries, axis=1) for entries in rows])
 
 
