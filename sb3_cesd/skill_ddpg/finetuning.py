@@ -37,6 +37,8 @@ def make_task_model(
     kwargs: dict[str, Any],
 ) -> Any:
     check_changes(model_class, "from_pretrained()", kwargs)
+    if env is None:
+        raise ValueError("A task is learned in its environment: pass env.")
     check_names("transfer", parts, get_args(Part))
     check_names("intrinsic_kwargs", kwargs.get("intrinsic_kwargs") or {}, constructor_names(model_class.reward_class))
     saved = read_saved_data(path)

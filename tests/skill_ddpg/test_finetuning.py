@@ -158,6 +158,7 @@ def test_loading_with_the_reward_of_the_task_begins_one_and_loading_a_task_goes_
         ({"skill": "best", "warm_up": "policy"}, "warm_up"),
         ({"warm_up": "skills", "learning_starts": 3}, "learning_starts"),
         ({"env": "MountainCarContinuous-v0"}, "Observation spaces"),
+        ({"env": None}, "pass env"),
         ({"env": "CartPole-v1"}, "action space"),
     ],
 )
