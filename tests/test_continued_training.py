@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 from learned import differences, state_of
+from pictures import make_pictures, pixel_model
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
@@ -68,6 +69,13 @@ def test_without_its_transitions_a_model_first_collects_others(make_model, tmp_p
     assert loaded._n_updates == n_updates
     loaded.learn(2, reset_num_timesteps=False)
     assert loaded._n_updates > n_updates
+
+
+def test_after_a_stop_within_a_step_episodes_begin_anew():
+    """Environments have made the step, but it was not stored."""
+    model = pixel_model(CeSD, make_pictures(2, n_stack=2))
+    model.learn(200, lambda *_: model.num_timesteps < 50).learn(60, reset_num_timesteps=False)
+    assert model.num_timesteps == 110 and model.replay_buffer.timeouts[23].all()
 
 
 def test_returns_are_normalised_before_they_are_summed(make_model):

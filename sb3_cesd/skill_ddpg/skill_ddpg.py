@@ -571,6 +571,9 @@ class SkillDDPG(OffPolicyAlgorithm):
         finally:
             # Only steps of learn count as those of the warm-up, not those of an evaluation
             self._clock.turns = None
+            if self.num_timesteps < self._total_timesteps:
+                # A callback or an error ended it within a step, which environments have made, but which was not stored
+                self.end_episodes()
         self._mean_logs.flush(self.logger)
         if self._n_updates == n_updates:
             warnings.warn(
