@@ -3,9 +3,11 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
+from spaces_to_learn_in import RandomEnv
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 from sb3_cesd import CeSD, SkillOptions
 from sb3_cesd.export import export_policy
@@ -30,6 +32,22 @@ def test_observations_are_stored_raw_and_sampled_normalised(make_model, n_envs):
     assert samples.observations.mean(dim=0).abs().max() < 0.5
     assert samples.observations.std(dim=0).numpy() == pytest.approx(1.0, abs=0.5)
     assert env.obs_rms.mean.shape == (3,), "the skill is not normalised"
+
+
+def test_pictures_beside_normalised_vectors_are_stored_as_the_policy_sees_them(make_model):
+    """Their channels come last inside of VecNormalize."""
+    space = spaces.Dict({"camera": spaces.Box(0, 255, (36, 40, 3), np.uint8), "speed": spaces.Box(-1, 1, (2,))})
+    env = VecNormalize(DummyVecEnv([lambda: RandomEnv(space)] * 2), norm_obs_keys=["speed"])
+    model = make_model(env, policy_kwargs={"net_arch": [8]}, learning_starts=20).learn(30)
+    assert model._n_updates > 0
+    newest = model.replay_buffer.next_observations["camera"][model.replay_buffer.pos - 1]
+    assert (newest == model._last_obs["camera"]).all() and newest.shape == (2, 3, 36, 40)
+
+
+def test_a_wrapper_that_stacks_around_it_is_refused(make_model):
+    make_model(VecNormalize(VecFrameStack(make_vec_env("Pendulum-v1"), 3))).learn(50)
+    with pytest.raises(ValueError, match="put it inside"):
+        make_model(VecFrameStack(normalized(), 3)).learn(50)
 
 
 def test_evaluation_synchronises_the_statistics(make_model):

@@ -7,11 +7,11 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.preprocessing import is_image_space, maybe_transpose
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.observations import OBSERVATION, Observation, channels_first, entries_of, plain_form, shapes_of
+from sb3_cesd.common.observations import OBSERVATION, Observation, arrays_of, channels_first, entries_of, plain_form, shapes_of
 
 
 def normalize_like_training(env: VecEnv, statistics: VecNormalize | None) -> VecEnv:
@@ -129,6 +129,17 @@ def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray
 
 def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
+
+
+def original_entries(observations: Observation, space: spaces.Dict) -> dict[str, np.ndarray]:
+    """Put the channels of images first in observations from before ``VecNormalize``, as SB3 does around it."""
+    entries = {name: maybe_transpose(value, space[name]) for name, value in arrays_of(observations).items()}
+    if any(values.shape[1:] != space[name].shape for name, values in entries.items()):
+        raise ValueError(
+            "A wrapper around VecNormalize reshapes observations: put it inside, VecNormalize(VecFrameStack(env)). "
+            "RL Zoo stacks last: leave normalize or frame_stack out."
+        )
+    return entries
 
 
 def _in_layout_of(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> Observation:

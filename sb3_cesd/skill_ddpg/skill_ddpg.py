@@ -62,7 +62,7 @@ from sb3_cesd.common.vec_env import (
     last_observations,
     n_stacked,
 )
-from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, unnormalize_entries
+from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, original_entries, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
 from sb3_cesd.skill_ddpg import checks, finetuning, saved_files
 from sb3_cesd.skill_ddpg.checks import TrainingDiverged
@@ -680,7 +680,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self._vec_normalize_env is not None:
             reward = self._vec_normalize_env.get_original_reward()
         if normalizes_observations(self._vec_normalize_env):
-            obs, original_obs = self._last_original_obs, self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
+            originals = self._last_original_obs, self._vec_normalize_env.get_original_obs()
+            obs, original_obs = (original_entries(each, self.observation_space) for each in originals)  # type: ignore
             self._last_original_obs = original_obs  # type: ignore[assignment]
         # Wrappers around VecSkillObservation may return other types, too
         next_obs, reward, dones, infos = as_arrays(original_obs, reward, dones, infos)
