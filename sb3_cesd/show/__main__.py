@@ -12,6 +12,7 @@ in Walker-v0_cesd_diayn_skills.
 
 import argparse
 import logging
+import re
 import shlex
 import sys
 from importlib import import_module
@@ -27,7 +28,8 @@ from sb3_cesd.show.skills import show_skills
 
 
 def main() -> None:
-    args = make_parser().parse_intermixed_args()
+    # A vector may begin with a minus, as arguments do
+    args = make_parser().parse_intermixed_args([re.sub(r"^(?=-[\d.]+,)", " ", each) for each in sys.argv[1:]])
     logging.basicConfig(format="%(message)s")
     logging.getLogger("sb3_cesd.show").setLevel(logging.INFO)
     try:

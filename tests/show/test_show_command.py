@@ -178,6 +178,12 @@ def test_models_are_compared_side_by_side(tmp_path, monkeypatch, capsys):
     assert all(str(path) in text for path in paths) and f"Saved {page}" in said
 
 
+def test_vectors_of_skills_may_begin_with_a_minus(tmp_path, monkeypatch, capsys):
+    model(method="metra").save(tmp_path / "metra.zip")
+    show(monkeypatch, *COMMAND, "--skill", "0.6,0.8", "-0.6,0.8", "--env", "Pendulum-v1", "--", tmp_path / "metra.zip")
+    assert re.search(r"\(0.60, 0.80\).*\n *\(-0.60, 0.80\)", capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
