@@ -133,7 +133,8 @@ def place_of(name: str, parts: Mapping[str, type]) -> str | None:
 
 def parts_of(owner: Callable[..., Any]) -> dict[str, type]:
     """Classes by the arguments that hold theirs, as ``Annotated[dict, its class]`` says."""
-    hints = inspect.get_annotations(owner.__init__)  # type: ignore[misc]
+    inits = [each.__init__ for each in inspect.getmro(owner)]  # type: ignore[arg-type, misc]
+    hints = {name: hint for init in inits for name, hint in inspect.get_annotations(init).items()}
     return {
         name: hint.__metadata__[0]
         for name, hint in hints.items()
@@ -143,6 +144,8 @@ def parts_of(owner: Callable[..., Any]) -> dict[str, type]:
 
 def instead_of(name: Any, known: Collection[str], parts: Mapping[str, type] | None = None) -> str:
     """Name what may have been meant, as the end of a message: where it belongs, a similar name, or all that exist."""
+    if parts and name in ("skill", "transfer"):
+        return "pass it to from_pretrained (in RL Zoo, with -i), or skill to predict."
     if place := place_of(str(name), parts or {}):
         return f"pass {place}."
     known = sorted(known)

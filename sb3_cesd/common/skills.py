@@ -89,7 +89,8 @@ class SkillSpace(ABC):
         skills = np.asarray(skill)
         is_vector = not self.discrete and skills.ndim > 0 and skills.dtype.kind == "f"
         if (skills.shape[:-1] if is_vector else skills.shape) not in ((), batch_shape):
-            raise ValueError(f"skill of shape {skills.shape} for {batch_shape}: pass one, or one each, vectors as floats.")
+            kind = "integer" if self.discrete else "integer or vector of floats"
+            raise ValueError(f"skill of shape {skills.shape} for {batch_shape}: pass one {kind}, or one each.")
         if is_vector:
             self.check_vectors(skills)
             vectors = skills.astype(np.float32)

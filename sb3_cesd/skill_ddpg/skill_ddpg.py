@@ -30,7 +30,10 @@ from sb3_cesd.common.arguments import (
     Share,
     build,
     check_changes,
+    check_names,
     checked,
+    constructor_names,
+    parts_of,
     with_defaults,
 )
 from sb3_cesd.common.buffers import FrameReplayBuffer, SkillReplayBuffer
@@ -293,6 +296,7 @@ class SkillDDPG(OffPolicyAlgorithm):
             raise ValueError(f"{self.replay_buffer_class} does not store skills: pass SkillReplayBuffer or a subclass.")
         #: Names of the class and its bases, for the error of another class that loads the model
         self.lineage = saved_files.lineage(type(self))
+        check_names("policy_kwargs", self.policy_kwargs, constructor_names(self.policy_class), parts_of(self.policy_class))
         # Only what the user passed stays in the arguments, as SB3 compares them when loading
         given = self.policy_kwargs, self.replay_buffer_kwargs
         self.policy_kwargs = {**self.policy_kwargs, **self._own_policy_kwargs()}

@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_cesd.callbacks import FEW_EPISODES, SkillEvalCallback
 from sb3_cesd.checkpoints import STATISTICS, ResumableCheckpoint, is_checkpoint, remaining_timesteps, resume
-from sb3_cesd.common.arguments import check_names, constructor_names, parts_of_model
+from sb3_cesd.common.arguments import check_names, constructor_names, parts_of, parts_of_model
 from sb3_cesd.envs import batch_envs
 from sb3_cesd.metrics.summary import N_EPISODES
 from sb3_cesd.presets import hyperparams_folder
@@ -143,7 +143,7 @@ class SkillExperimentManager(ExperimentManager):
         check_names(f"{self.config} (or -params)", hyperparams, known, parts_of_model(self.method))
         policy = self.method.policy_aliases.get(hyperparams.get("policy", ""))
         if policy is not None:
-            check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, constructor_names(policy))
+            check_names("policy_kwargs", hyperparams.get("policy_kwargs") or {}, constructor_names(policy), parts_of(policy))
 
     def create_log_folder(self) -> None:
         # By one alone of the runs that begin at the same moment

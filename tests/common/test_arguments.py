@@ -61,7 +61,7 @@ def test_unknown_keys_have_a_proposal():
 MISTAKES = {
     "n_skills": {"n_skills": 1},
     "skill_duration": {"skill_duration": 0},
-    "warm_up": {"warm_up": "skils"},
+    "warm_up.*'skills'": {"warm_up": "skill"},
     "gamma": {"gamma": 1.5},
     "noise_correlation": {"noise_correlation": 1.0},
     "SkillReplayBuffer": {"replay_buffer_class": ReplayBuffer},
@@ -73,6 +73,7 @@ MISTAKES = {
     "freeze_clusters": {"intrinsic_kwargs": {"constraint_kwargs": {"start": 0.0, "freeze_clusters": True}}},
     "lambda": {"intrinsic_kwargs": {"constraint_kwargs": {"lambda": 1}}},
     "ensemble_size": {"policy_kwargs": {"ensemble_size": 3}},
+    "did you mean 'net_arch'": {"policy_kwargs": {"netarch": [3]}},
 }
 
 
@@ -90,6 +91,8 @@ def test_mistakes_in_the_constructor(name):
         ("k", r"pass intrinsic_kwargs=dict\(entropy_kwargs=dict\(k=\.\.\.\)\)"),
         ("net_arch", r"pass policy_kwargs=dict\(net_arch=\.\.\.\)"),
         ("shared_value", r"pass policy_kwargs=dict\(shared_value=\.\.\.\)"),
+        ("n_channels", r"pass policy_kwargs=dict\(encoder_kwargs=dict\(n_channels=\.\.\.\)\)"),
+        ("skill", r"pass it to from_pretrained \(in RL Zoo, with -i\)"),
     ],
 )
 def test_an_unknown_argument_is_told_where_it_belongs(name, remedy):
@@ -102,6 +105,8 @@ def test_an_unknown_argument_is_told_where_it_belongs(name, remedy):
 def test_an_argument_in_the_wrong_dictionary_is_told_where_it_belongs():
     with pytest.raises(ValueError, match=r"intrinsic_kwargs has no 'k': pass entropy_kwargs=dict\(k=\.\.\.\)"):
         make_small(APT, intrinsic_kwargs={"k": 3})
+    with pytest.raises(ValueError, match=r"policy_kwargs has no 'shift': pass encoder_kwargs=dict\(shift=\.\.\.\)"):
+        make_small(CeSD, policy_kwargs={"shift": 3})
 
 
 class Broken(gym.Env):

@@ -86,3 +86,5 @@ def test_discrete_skills_are_one_hot_vectors_by_index():
 def test_unknown_skills_are_refused(space, skill, batch_shape):
     with pytest.raises(ValueError, match=r"skill"):
         space.encode(skill, batch_shape)
+    with pytest.raises(ValueError, match="pass one integer, or one each"):
+        SPACES[0].encode([0.0, 1.0])  # discrete skills have no vectors
