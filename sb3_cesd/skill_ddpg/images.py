@@ -27,12 +27,13 @@ def check_images(space: spaces.Space) -> None:
     if isinstance(space, spaces.Dict):
         raise ValueError(
             f"CnnPolicy takes an image alone, not a dictionary ({list(space.spaces)}): keep only the image, for instance with "
-            "gymnasium.wrappers.AddRenderObservation(env, render_only=True), or pass 'MultiInputPolicy', which flattens it."
+            "gymnasium.wrappers.AddRenderObservation(env, render_only=True), or pass 'MultiInputPolicy' (from 36x36 on)."
         )
     if not is_image_space(space):
         raise ValueError(
             f"CnnPolicy takes images of bytes (three axes, uint8, from 0 to 255), but observations are {space}: pass "
-            "'MlpPolicy' for vectors; leave images as they are, with VecNormalize(env, norm_obs=False), if at all."
+            "'MlpPolicy' for vectors; leave images as they are, with GrayscaleObservation(env, keep_dim=True), VecFrameStack "
+            "and VecNormalize(env, norm_obs=False), if at all."
         )
 
 

@@ -86,8 +86,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     ``preset("published", ...)`` has those of the papers.
     The environment is wrapped in :class:`~sb3_cesd.common.vec_env.VecSkillObservation`, unless it already is.
 
-    :param policy: The policy model to use (CnnPolicy for images; MlpPolicy or, which is the same here, MultiInputPolicy, which
-        flatten them)
+    :param policy: The policy model to use (CnnPolicy for images; MlpPolicy, which flattens them, or MultiInputPolicy, which is
+        the same here; of images in a dictionary, SB3's NatureCNN makes features for actor and critic)
     :param env: The environment to learn from (if registered in Gym, can be str), with a Box action space, and a Box or a
         Dict of Boxes as observation space
     :param n_skills: number of skills, at least 2; for continuous skills, the number of representative skills, which have an
