@@ -39,7 +39,7 @@ class DreamerPolicy(CeSDPolicy):
     def __init__(
         self,
         *args: Any,
-        world_model_kwargs: dict[str, Any] | None = None,
+        world_model_kwargs: Annotated[dict[str, Any] | None, WorldModel] = None,
         horizon: Annotated[int, Range(2)] = 15,
         n_starts: PositiveInt | None = 128,
         trace_decay: Share = 0.95,

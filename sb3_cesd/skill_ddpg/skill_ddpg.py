@@ -296,7 +296,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             raise ValueError(f"{self.replay_buffer_class} does not store skills: pass SkillReplayBuffer or a subclass.")
         #: Names of the class and its bases, for the error of another class that loads the model
         self.lineage = saved_files.lineage(type(self))
-        check_names("policy_kwargs", self.policy_kwargs, constructor_names(self.policy_class), parts_of(self.policy_class))
+        for name, part in (("policy_kwargs", self.policy_class), ("replay_buffer_kwargs", self.replay_buffer_class)):
+            check_names(name, getattr(self, name), constructor_names(part), parts_of(part))  # type: ignore[arg-type]
         # Only what the user passed stays in the arguments, as SB3 compares them when loading
         given = self.policy_kwargs, self.replay_buffer_kwargs
         self.policy_kwargs = {**self.policy_kwargs, **self._own_policy_kwargs()}

@@ -74,6 +74,7 @@ MISTAKES = {
     "lambda": {"intrinsic_kwargs": {"constraint_kwargs": {"lambda": 1}}},
     "ensemble_size": {"policy_kwargs": {"ensemble_size": 3}},
     "did you mean 'net_arch'": {"policy_kwargs": {"netarch": [3]}},
+    "did you mean 'n_steps'": {"replay_buffer_kwargs": {"nsteps": 2}},
 }
 
 

@@ -116,6 +116,8 @@ def test_what_there_is_not(tmp_path):
         SearchSpace(CeSDDreamer, {}, {})
     with pytest.raises(ValueError, match="raise buffer_size"):
         make_small(APTDreamer, buffer_size=5).learn(70)
+    with pytest.raises(TypeError, match=r"pass policy_kwargs=dict\(world_model_kwargs=dict\(deter_dim="):
+        APTDreamer("MlpPolicy", DotEnv(), deter_dim=8)
     for kwargs in ({"ent_coef": "auto"}, {"intrinsic_kwargs": {"cluster_window": 5}}):
         with pytest.raises(ValueError, match="leave ent_coef and cluster_window out"):
             make_small(CeSDDreamer, **kwargs)
