@@ -71,7 +71,11 @@ def make_task_model(
         # By a separate generator, so that training is as with that skill chosen
         generator: Any = np.random if model.seed is None else np.random.RandomState(model.seed)
         chosen = int(generator.randint(model.n_skills))
-    transfer(pretrained.policy, model.policy, chosen, parts)
+    try:
+        transfer(pretrained.policy, model.policy, chosen, parts)
+    except RuntimeError as error:
+        changed = f"policy_kwargs={kwargs.get('policy_kwargs')!r}"
+        raise ValueError(f"{changed} do not fit the networks of {path}: leave them out, or pass transfer=().") from error
     model._take_over(pretrained)
     model._follow(chosen)
     if (vec_normalize := unwrap_vec_normalize(venv)) is not None:

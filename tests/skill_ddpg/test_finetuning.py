@@ -156,6 +156,7 @@ def test_loading_with_the_reward_of_the_task_begins_one_and_loading_a_task_goes_
         ({"gamma": 2.0}, "gamma"),
         ({"n_skills": 8}, "n_skills"),
         ({"skill": "best", "warm_up": "policy"}, "warm_up"),
+        ({"policy_kwargs": {"net_arch": [8]}}, r"net_arch.*leave them out, or pass transfer=\(\)"),
         ({"warm_up": "skills", "learning_starts": 3}, "learning_starts"),
         ({"env": "MountainCarContinuous-v0"}, "Observation spaces"),
         ({"env": None}, "pass env"),
