@@ -133,7 +133,7 @@ def place_of(name: str, parts: Mapping[str, type]) -> str | None:
 
 def parts_of(owner: Callable[..., Any]) -> dict[str, type]:
     """Classes by the arguments that hold theirs, as ``Annotated[dict, its class]`` says."""
-    inits = [each.__init__ for each in inspect.getmro(owner)]  # type: ignore[arg-type, misc]
+    inits = [each.__init__ for each in getattr(owner, "__mro__", ())]  # a function has none
     hints = {name: hint for init in inits for name, hint in inspect.get_annotations(init).items()}
     return {
         name: hint.__metadata__[0]
