@@ -60,9 +60,9 @@ def make_task_model(
     arguments.update({**kwargs, "reward": "extrinsic"})
     if skill == "best" and arguments["warm_up"] != "skills":
         raise ValueError("The warm-up tells which skill is best: pass warm_up='skills', or a skill.")
-    # As URLB's update_encoder=false
-    frozen = {"encoder_learns_from": "none"} if pretrained.policy.encoder is not None and _takes_encoder(parts) else {}
-    arguments["policy_kwargs"] = merge({**pretrained.policy_kwargs, **frozen}, kwargs.get("policy_kwargs") or {})
+    # A task has no loss of an intrinsic reward
+    learns = {"encoder_learns_from": "critic"} if pretrained.policy.encoder is not None else {}
+    arguments["policy_kwargs"] = merge({**pretrained.policy_kwargs, **learns}, kwargs.get("policy_kwargs") or {})
     arguments["intrinsic_kwargs"] = pretrained.intrinsic_kwargs
     model = model_class(pretrained.policy_class, venv, device=device, **arguments)
 
@@ -109,7 +109,7 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
     one. The target critic becomes a copy of the critic, unless ``"no_target"`` leaves it as initialised: it then only follows
     by Polyak averaging, as in the released code of CeSD. An encoder of images goes along with actor and trunk.
     """
-    if pretrained.encoder is not None and policy.encoder is not None and _takes_encoder(parts):
+    if pretrained.encoder is not None and policy.encoder is not None and not {"actor", "critic_trunk"}.isdisjoint(parts):
         policy.encoder.load_state_dict(pretrained.encoder.state_dict())
     if "actor" in parts:
         policy.actor.load_state_dict(pretrained.actor.state_dict())
@@ -126,7 +126,3 @@ def transfer(pretrained: SkillPolicy, policy: SkillPolicy, skill: SkillName | No
             raise ValueError("The best skill is only known after the warm-up: choose a skill, or transfer no 'critic_head'.")
     if "no_target" not in parts:
         policy.critic_target.load_state_dict(policy.critic.state_dict())
-
-
-def _takes_encoder(parts: Collection[str]) -> bool:
-    return not {"actor", "critic_trunk"}.isdisjoint(parts)

@@ -161,18 +161,17 @@ def same(first, second):
 
 @pytest.mark.parametrize("method", [CeSD, APS])
 def test_a_task_takes_the_encoder_over(method):
-    """Frozen by default, as in URLB; from scratch without actor and trunk."""
+    """From scratch without actor and trunk. Its critic trains it, unless it is frozen, as in URLB."""
     pretrained = stacked_model(method)
     task = {"env": make_pictures(2, 2), "learning_starts": 40, "seed": 0, "device": "cpu"}
-    model = method.from_pretrained(saved(pretrained), skill="best", **task)
-    assert model.policy.encoder.learns_from == "none" and same(encoder_weights(model), encoder_weights(pretrained))
-    model.learn(80)
+    frozen = {"policy_kwargs": {"encoder_learns_from": "none"}, "skill": "best"}
+    model = method.from_pretrained(saved(pretrained), **frozen, **task).learn(80)
     assert model._n_updates > 0 and model.skill is not None and same(encoder_weights(model), encoder_weights(pretrained))
-    learns = {"policy_kwargs": {"encoder_learns_from": "critic"}, "skill": 1, "transfer": ["actor"]}
-    model = method.from_pretrained(saved(pretrained), **learns, **task)
+    model = method.from_pretrained(saved(pretrained), skill=1, transfer=["actor"], **task)
+    assert model.policy.encoder.learns_from == "critic" and same(encoder_weights(model), encoder_weights(pretrained))
     assert not same(encoder_weights(model.learn(80)), encoder_weights(pretrained))
     scratch = method.from_pretrained(saved(pretrained), skill=1, transfer=[], **task)
-    assert scratch.policy.encoder.learns_from == "both" and not same(encoder_weights(scratch), encoder_weights(pretrained))
+    assert scratch.policy.encoder.learns_from == "critic" and not same(encoder_weights(scratch), encoder_weights(pretrained))
 
 
 def test_an_exported_policy_takes_images(tmp_path):
