@@ -45,7 +45,10 @@ def draw_maze_panels(
     (left, bottom), (right, top) = layout.low - MARGIN, layout.high + MARGIN
     figure, all_axes = make_panels(len(panels), panel_width, panel_width * (top - bottom) / (right - left))
     for axes, (title, states) in zip(all_axes, panels.items(), strict=True):
-        draw_paths(axes, states)
+        # The first rollout of each skill, then the second of each, ..., so that no skill hides the others
+        paths = [path for paths in states.swapaxes(0, 1) for path in paths]
+        colors = skill_colors(len(states)) * states.shape[1]
+        axes.add_collection(LineCollection(paths, colors=colors, alpha=0.2, linewidths=2))
         walls = LineCollection(list(layout.segments), colors="black", linewidths=1.5, capstyle="projecting", zorder=3)
         axes.add_collection(walls)
         axes.plot(*states[:, :, 0].mean(axis=(0, 1)), "o", color="black", markersize=5, zorder=4)
@@ -80,16 +83,6 @@ def skill_colors(n_skills: int) -> list[str]:
         brightness = np.array([0.95, 0.6, 0.8])[np.arange(n_skills) % 3]
         colors = hsv_to_rgb(np.stack([hues, np.full(n_skills, 0.85), brightness], axis=1))
     return [to_hex(color) for color in colors[:n_skills]]
-
-
-def draw_paths(axes: Axes, states: np.ndarray, alpha: float = 0.2) -> None:
-    """Draw the paths of all skills, shape ``(n_skills, n_rollouts, n_steps + 1, 2)``."""
-    n_skills, n_rollouts = states.shape[:2]
-    # The first rollout of each skill, then the second of each, ..., so that no skill hides the others
-    paths = [path for paths in states.swapaxes(0, 1) for path in paths]
-    colors = skill_colors(n_skills) * n_rollouts
-    axes.add_collection(LineCollection(paths, colors=colors, alpha=alpha, linewidths=2))
-    axes.autoscale_view()
 
 
 def _add_skill_legend(figure: Figure, labels: Sequence[str], n_panels: int) -> None:
