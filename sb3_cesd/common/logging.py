@@ -1,5 +1,3 @@
-from collections.abc import Iterable
-
 import numpy as np
 import torch as th
 from stable_baselines3.common.logger import Logger
@@ -83,8 +81,3 @@ def record_per_skill(logger: Logger, name: str, values: np.ndarray) -> None:
     for skill, value in enumerate(values):
         if not np.isnan(value):
             logger.record(f"{name}_{skill:02d}", float(value), exclude="stdout")
-
-
-def listed(values: Iterable[float]) -> str:
-    """Format one value per skill, in a line."""
-    return ", ".join(f"{value:.4g}" for value in values)

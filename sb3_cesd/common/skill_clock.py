@@ -1,11 +1,11 @@
 """Which skill acts, and when that changes."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
-from sb3_cesd.common.arguments import PositiveInt, Range, checked
-from sb3_cesd.common.logging import SkillRewards, listed
+from sb3_cesd.common.arguments import PositiveInt, checked
+from sb3_cesd.common.logging import SkillRewards
 from sb3_cesd.common.skills import SkillName, SkillSpace
 
 SkillOrder = Literal["random", "cycle"]
@@ -22,8 +22,7 @@ class SkillTurns:
     :raises ValueError: if a skill gets no step
     """
 
-    @checked
-    def __init__(self, n_skills: Annotated[int, Range(2)], n_timesteps: int) -> None:
+    def __init__(self, n_skills: int, n_timesteps: int) -> None:
         if n_timesteps < n_skills:
             raise ValueError(f"learning_starts={n_timesteps} is less than a step of each of {n_skills} skills: raise it.")
         self.n_skills = n_skills
@@ -52,7 +51,7 @@ class SkillTurns:
         return self._rewards.means()
 
     def __str__(self) -> str:
-        return listed(self.mean_rewards())
+        return ", ".join(f"{value:.4g}" for value in self.mean_rewards())
 
 
 class SkillClock:
