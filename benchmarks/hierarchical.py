@@ -34,7 +34,7 @@ from sb3_cesd.envs.goals import GOAL_TASKS, make_goal_task
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 #: Task -> robot: goals, and the tasks of URLB, in which the algorithm is the gate of a mixture of experts
-ROBOT_OF = {name: task.env_id for name, task in GOAL_TASKS.items()}
+ROBOT_OF = {name: env_id for name, (env_id, _) in GOAL_TASKS.items()}
 ROBOT_OF |= {task: domain for domain, tasks in DOMAINS.items() for task in tasks}
 #: Methods without skills: the same algorithm acts in every step, or random actions
 WITHOUT_SKILLS = ("scratch", "random")

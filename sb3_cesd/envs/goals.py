@@ -1,6 +1,6 @@
 """Goal-reaching tasks, to be solved with skills."""
 
-from typing import Annotated, Any, Literal, NamedTuple, SupportsFloat
+from typing import Annotated, Any, Literal, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -18,21 +18,11 @@ OWN_STREAM = 1
 HORIZON = 200
 
 
-class GoalSettings(NamedTuple):
-    """Settings of a task from the literature, see :class:`GoalTask`."""
-
-    env_id: str
-    goal_range: float
-    radius: float
-    goal_duration: int | None
-    n_axes: int
-
-
-#: The tasks of METRA (Park et al., 2024) and CSF (Zheng et al., 2025), by name
-GOAL_TASKS = {
-    "AntMultiGoal": GoalSettings("SkillAnt-v0", 7.5, 3.0, goal_duration=50, n_axes=2),
-    "HalfCheetahGoal": GoalSettings("SkillHalfCheetah-v0", 100.0, 3.0, goal_duration=None, n_axes=1),
-    "QuadrupedGoal": GoalSettings("Quadruped-v0", 7.5, 1.5, goal_duration=None, n_axes=2),
+#: The tasks of METRA (Park et al., 2024) and CSF (Zheng et al., 2025) by name: robot, and arguments of :class:`GoalTask`
+GOAL_TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "AntMultiGoal": ("SkillAnt-v0", {"goal_range": 7.5, "radius": 3.0, "goal_duration": 50}),
+    "HalfCheetahGoal": ("SkillHalfCheetah-v0", {"goal_range": 100.0, "radius": 3.0, "n_axes": 1}),
+    "QuadrupedGoal": ("Quadruped-v0", {"goal_range": 7.5, "radius": 1.5}),
 }
 
 
@@ -125,5 +115,5 @@ def make_goal_task(name: Literal["AntMultiGoal", "HalfCheetahGoal", "QuadrupedGo
     QuadrupedGoal   7.5 m           1.5 m  (x, y), one per episode
     =============== =============== ====== =========================
     """
-    env_id, goal_range, radius, goal_duration, n_axes = GOAL_TASKS[name]
-    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), goal_range, radius, goal_duration, n_axes)
+    env_id, settings = GOAL_TASKS[name]
+    return GoalTask(gym.make(env_id, max_episode_steps=HORIZON), **settings)
