@@ -33,7 +33,6 @@ class SkillActor(BasePolicy):
     :param skill_space: space of the skills
     :param net_arch: sizes of the hidden layers
     :param features_extractor: network that extracts features of the observation without the skill
-    :param features_dim: size of the features
     :param activation_fn: activation of the hidden layers
     :param normalize_images: whether to normalize images or not
     :param layer_norm: whether LayerNorm and Tanh replace the activation of the first hidden layer, as in URLB
@@ -47,8 +46,7 @@ class SkillActor(BasePolicy):
         action_space: spaces.Box,
         skill_space: SkillSpace,
         net_arch: Sequence[int],
-        features_extractor: nn.Module,
-        features_dim: int,
+        features_extractor: BaseFeaturesExtractor,
         activation_fn: type[nn.Module] = nn.ReLU,
         normalize_images: bool = True,
         layer_norm: bool = True,
@@ -63,10 +61,10 @@ class SkillActor(BasePolicy):
         self.skill_space = skill_space
         self.plain_space = plain_space(observation_space)
         self.net_arch = net_arch
-        self.features_dim = features_dim
         self.activation_fn = activation_fn
         self.layer_norm = layer_norm
-        self.mu = create_normalized_mlp(features_dim + skill_space.dim, self.n_outputs, net_arch, activation_fn, layer_norm)
+        input_dim = features_extractor.features_dim + skill_space.dim
+        self.mu = create_normalized_mlp(input_dim, self.n_outputs, net_arch, activation_fn, layer_norm)
 
     @property
     def n_outputs(self) -> int:

@@ -166,10 +166,9 @@ class SkillPolicy(BasePolicy):
     def make_actor(self) -> SkillActor:
         """Make the actor, with a features extractor of its own."""
         own: dict[str, Any] = {} if self.ent_coef is None else {"ent_coef": self.ent_coef}
-        extractor = self.make_plain_features_extractor()
-        sizes = self.actor_arch, extractor, extractor.features_dim
+        layers = self.actor_arch, self.make_plain_features_extractor(), self.activation_fn
         actor_class = StochasticSkillActor if own else SkillActor
-        return actor_class(*self._spaces, *sizes, self.activation_fn, self.normalize_images, self.layer_norm, **own)
+        return actor_class(*self._spaces, *layers, self.normalize_images, self.layer_norm, **own)
 
     def make_critic(self) -> SkillCritic:
         """Make a critic, with a features extractor of its own."""
