@@ -24,22 +24,6 @@ class SkillPairs(NamedTuple):
     rewards: th.Tensor
     weights: th.Tensor | None = None
 
-    @classmethod
-    def for_all_heads(cls, n_heads: int, skills: th.Tensor, rewards: th.Tensor) -> "SkillPairs":
-        """
-        Train all heads on every transition, with the actions of the skills that learn the task.
-
-        As in CeSD's released code, head i is paired with skill i, but that of the skill that learns the task with this skill,
-        as skills are also an input of the trunk.
-        """
-        if n_heads == 1:
-            return cls(None, skills, skills, rewards)
-        rows = th.arange(len(skills), device=skills.device).repeat(n_heads)
-        heads = th.arange(n_heads, device=skills.device).repeat_interleave(len(skills))
-        own = skills.repeat(n_heads)
-        paired = th.where(heads == own % n_heads, own, heads)
-        return cls(rows, paired, skills, rewards.repeat(n_heads, 1))
-
 
 class SkillReplayBufferSamples(NamedTuple):
     """

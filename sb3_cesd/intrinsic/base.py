@@ -180,5 +180,13 @@ class ExtrinsicReward(IntrinsicReward):
     def relabel(self, samples: SkillReplayBufferSamples) -> SkillReplayBufferSamples:
         self.logs["train/n_step_return"] = samples.rewards.mean()
         skills = samples.skills if self.skill is None else self.skill.expand_as(samples.skills)
-        pairs = SkillPairs.for_all_heads(self.n_heads, skills, samples.rewards)
+        pairs = SkillPairs(None, skills, skills, samples.rewards)
+        if self.n_heads > 1:
+            # As in CeSD's released code, all heads learn from every transition with the actions of the skill, and head i is
+            # paired with skill i, but that of the skill with this skill, as skills are also an input of the trunk
+            rows = th.arange(len(skills), device=skills.device).repeat(self.n_heads)
+            heads = th.arange(self.n_heads, device=skills.device).repeat_interleave(len(skills))
+            own = skills.repeat(self.n_heads)
+            paired = th.where(heads == own % self.n_heads, own, heads)
+            pairs = SkillPairs(rows, paired, skills, samples.rewards.repeat(self.n_heads, 1))
         return samples._replace(skills=skills, pairs=pairs, actor_skills=skills)
