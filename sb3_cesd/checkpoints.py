@@ -11,7 +11,6 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.callbacks import (
     BaseCallback,
-    CallbackList,
     EvalCallback,
     EventCallback,
     EveryNTimesteps,
@@ -25,6 +24,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_cesd.common.arguments import PositiveInt, checked
 from sb3_cesd.common.files import AnyPath, dump_whole, load_pickle
 from sb3_cesd.common.rng import seed_to_go_on
+from sb3_cesd.common.vec_env import all_callbacks
 from sb3_cesd.registry import ALGORITHMS, name_of
 from sb3_cesd.skill_ddpg import SkillDDPG
 from sb3_cesd.skill_ddpg.saved_files import read_saved_data
@@ -244,7 +244,7 @@ COUNTED = {
 def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any], Any]]:
     """Read class, counts and state (``get_state()``, if it has that) of a callback and of those within it."""
     states = []
-    for each in _all_callbacks(callback):
+    for each in all_callbacks(callback):
         names = tuple(name for kind, names in COUNTED.items() if isinstance(each, kind) for name in names)
         counted = {name: value for name, value in vars(each).items() if name.startswith(("n_calls", *names))}
         states.append((type(each).__name__, counted, each.get_state() if hasattr(each, "get_state") else None))
@@ -254,7 +254,7 @@ def get_callback_states(callback: BaseCallback) -> list[tuple[str, dict[str, Any
 def set_callback_states(callback: BaseCallback, states: Sequence[tuple[str, dict[str, Any], Any]]) -> None:
     """Continue callbacks from those of another run. Callbacks of the same class are matched by their order."""
     waiting = list(states)
-    for each in _all_callbacks(callback):
+    for each in all_callbacks(callback):
         found = [idx for idx, (name, _, _) in enumerate(waiting) if name == type(each).__name__]
         if not found:
             continue
@@ -265,16 +265,3 @@ def set_callback_states(callback: BaseCallback, states: Sequence[tuple[str, dict
         folder = getattr(each, "best_model_save_path", None)
         if folder is not None and not (Path(folder) / "best_model.zip").is_file():
             each.best_mean_reward = -np.inf  # a resumed run in another folder has no best model yet
-
-
-def _all_callbacks(callback: BaseCallback) -> Iterator[Any]:
-    """List callbacks, also those within others, without the lists that hold them."""
-    children: list[Any]
-    if isinstance(callback, CallbackList):
-        children = callback.callbacks
-    else:
-        yield callback
-        children = [vars(callback).get(name) for name in ("callback", "callback_on_new_best")]
-    for child in children:
-        if isinstance(child, BaseCallback):
-            yield from _all_callbacks(child)

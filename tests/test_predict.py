@@ -5,7 +5,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from sb3_cesd.common.observations import add_skill
-from sb3_cesd.common.vec_env import add_skill_observation
+from sb3_cesd.common.vec_env import VecSkillObservation
 
 OBS = np.array([0.1, -0.5, 2.0], np.float32)
 BATCH = np.stack([OBS] * 6)
@@ -92,7 +92,7 @@ def test_skills_count_alike_whatever_their_episodes_last(model, actions, n_envs,
     """In evaluations, with plain observations and, as ``EvalCallback`` has them, with those that bear a skill."""
     env = make_vec_env(Lasting, n_envs, env_kwargs={"action": actions[1]})
     if add_skills:
-        env = add_skill_observation(env, model.skill_space, skill_duration=None, order="cycle")
+        env = VecSkillObservation(env, model.skill_space, skill_duration=None, order="cycle")
     played = []
 
     def note(local, _):

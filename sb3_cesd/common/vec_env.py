@@ -1,6 +1,6 @@
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from stable_baselines3.common.callbacks import CallbackList, EvalCallback, EventCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -97,16 +97,12 @@ class VecSkillObservation(VecEnvWrapper):
 
 
 def add_skill_observation(
-    env: VecEnv,
-    skill_space: SkillSpace,
-    skill_duration: int | None,
-    skill: SkillName | None = None,
-    order: SkillOrder = "random",
+    env: VecEnv, skill_space: SkillSpace, skill_duration: int | None, skill: SkillName | None = None
 ) -> VecEnv:
     """Wrap a vectorized environment with :class:`VecSkillObservation`, unless it is wrapped already."""
     wrapper = unwrap_vec_wrapper(env, VecSkillObservation)
     if wrapper is None:
-        return VecSkillObservation(env, skill_space, skill_duration, skill, order)
+        return VecSkillObservation(env, skill_space, skill_duration, skill)
     if wrapper.skill_space != skill_space:
         raise ValueError(
             f"The environment is wrapped for other skills ({wrapper.skill_space}) than those of the model ({skill_space}): "
@@ -222,17 +218,22 @@ def arguments_of(spec: EnvSpec) -> dict[str, Any]:
     return arguments
 
 
+def all_callbacks(callback: Any) -> Iterator[Any]:
+    """List callbacks, also those within others, without the lists that hold them."""
+    children = callback.callbacks if isinstance(callback, CallbackList) else callback
+    if not isinstance(children, list):
+        yield callback
+        children = [getattr(callback, name, None) for name in ("callback", "callback_on_new_best")]
+    for child in children:
+        if isinstance(child, BaseCallback):
+            yield from all_callbacks(child)
+
+
 def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: SkillName | None) -> None:
     """Let evaluations go through the skills in turn (or follow one), one per episode, in environments without skills."""
-    if isinstance(callback, EvalCallback):
-        env: VecEnv = callback.eval_env
-        if unwrap_vec_wrapper(env, VecSkillObservation) is None:
-            callback.eval_env = add_skill_observation(env, skill_space, skill_duration=None, skill=skill, order="cycle")
-    children = callback.callbacks if isinstance(callback, CallbackList) else callback
-    for child in children if isinstance(children, list) else []:
-        add_skills_to_evaluation(child, skill_space, skill)
-    if isinstance(callback, EventCallback):
-        add_skills_to_evaluation(callback.callback, skill_space, skill)
+    for each in all_callbacks(callback):
+        if isinstance(each, EvalCallback) and unwrap_vec_wrapper(each.eval_env, VecSkillObservation) is None:
+            each.eval_env = VecSkillObservation(each.eval_env, skill_space, skill_duration=None, skill=skill, order="cycle")
 
 
 def n_stacked(env: VecEnv) -> int:
