@@ -58,8 +58,7 @@ class SearchSpace:
         reward = None if self._of_backbone else build_reward(method, entry)
         of_entry = {name: value_of(method, entry, reward, path) for name, path in all_paths.items()}
         #: Draws that are not searched, by name
-        self.fixed = {name: look_up(given, path) for name, path in all_paths.items()}
-        self.fixed = {name: value for name, value in self.fixed.items() if value is not MISSING}
+        self.fixed = {name: value for name, path in all_paths.items() if (value := look_up(given, path)) is not MISSING}
         known = {name: each.default for name, each in inspect.signature(method).parameters.items()} | {**entry}
         unused = [*NOISE] if any(known.get(name) is not None for name in ("ent_coef", "action_noise", "noise_type")) else []
         # Number of continuous skills that evaluations play, without an effect on training
