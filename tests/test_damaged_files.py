@@ -14,7 +14,7 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_cesd import CeSD, __version__
+from sb3_cesd import DIAYN, CeSD, __version__
 from sb3_cesd.common.files import load_pickle
 from sb3_cesd.export import import_policy
 
@@ -28,8 +28,8 @@ def files(tmp_path_factory):
     return folder
 
 
-def load(files, env_id="Pendulum-v1", **kwargs):
-    return CeSD.load(files / "model.zip", env=make_vec_env(env_id), device="cpu", **kwargs)
+def load(files, env_id="Pendulum-v1", model_class=CeSD, **kwargs):
+    return model_class.load(files / "model.zip", env=make_vec_env(env_id), device="cpu", **kwargs)
 
 
 def test_a_loaded_buffer_is_sampled_with_the_arguments_of_the_model(files):
@@ -56,13 +56,14 @@ def test_a_flipped_bit_of_a_model_is_named(files):
         ({"skill_type": "sphere"}, "skill_type"),
         ({"intrinsic_kwargs": {"encoder": "identity"}}, "encoder"),
         ({"env_id": "MountainCarContinuous-v0"}, "spaces"),
+        ({"model_class": DIAYN}, "saved by CeSD"),
         ({"policy_kwargs": {"net_arch": [8]}}, "policy kwargs"),
     ],
 )
 def test_what_a_model_keeps_cannot_change(files, kwargs, name):
     with pytest.raises(ValueError, match=name):
         load(files, **kwargs)
-    if "env_id" not in kwargs and "policy_kwargs" not in kwargs:
+    if "env_id" not in kwargs and "model_class" not in kwargs and "policy_kwargs" not in kwargs:
         kept = {"n_skills": 4, "skill_type": "discrete", "intrinsic_kwargs": {}}
         assert load(files, **{key: kept[key] for key in kwargs}).n_skills == 4
 

@@ -1,14 +1,33 @@
 """CeSD in the place of SB3's algorithms: it runs, and every run with the same seed is the same."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from learned import differences, state_of
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_cesd import DIAYN, CeSD
+
+
+class Float64Env(gym.Env):
+    """Observes in float64 and has actions that are not symmetric."""
+
+    observation_space = spaces.Box(-5, 5, (3,), np.float64)
+    action_space = spaces.Box(np.array([0.0, -3.0], np.float32), np.array([1.0, 5.0], np.float32))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.np_random.uniform(-1, 1, 3), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.time += 1
+        return self.np_random.uniform(-1, 1, 3), 1.0, self.time == 20, False, {}
 
 
 def test_defaults():
@@ -69,8 +88,8 @@ def test_one_update_for_every_four_transitions_whatever_the_number_of_environmen
 def test_the_user_can_set_another_ratio(make_model):
     model = make_model(make_vec_env("Pendulum-v1", 4), train_freq=1, gradient_steps=1).learn(200)
     assert model._n_updates == (200 - 40) // 4
-    model = make_model("MazeSquareC-v0", train_freq=(1, "episode")).learn(60)
-    assert model._n_updates == 100, "two episodes"
+    model = make_model(Float64Env(), train_freq=(1, "episode")).learn(60)
+    assert model._n_updates == 20
 
 
 @pytest.mark.slow
@@ -80,6 +99,13 @@ def test_subproc_vec_env_of_robots(make_model):
     model = make_model(env).learn(80)
     env.close()
     assert model._n_updates > 0 and np.ptp(model.replay_buffer.observations["observation"][:30], axis=0).max() > 0
+
+
+def test_float64_observations_and_bounds_that_are_not_symmetric(make_model):
+    model = make_model(Float64Env()).learn(100)
+    action, _ = model.predict(np.zeros(3))
+    assert Float64Env.action_space.contains(action)
+    assert model.replay_buffer.dones.sum() == 5
 
 
 def test_warmup_is_uniform_and_then_noise_is_added(make_model):

@@ -56,6 +56,12 @@ def test_checkers_have_nothing_to_say(env_id):
     assert env.action_space == gym.spaces.Box(-0.95, 0.95, (2,), np.float32)
 
 
+def test_bad_arguments():
+    for make in (MazeEnv, lambda layout: MazeVecEnv(layout, 2)):
+        with pytest.raises(ValueError, match="layout"):
+            make("cube")
+
+
 @pytest.mark.parametrize(("actions", "message"), [(np.zeros((3, 1)), "reshape"), (np.full((3, 2), np.nan), "not finite")])
 def test_bad_actions(actions, message):
     single, env = MazeEnv("square_a"), MazeVecEnv("square_a", 3)

@@ -172,7 +172,9 @@ def test_robot_is_that_of_the_suite(domain, task):
     """dm_control's own task, made by its own constructor."""
     [suite] = import_physics(f"dm_control.suite.{domain}")
     env = RobotEnv(domain, task)
-    expected = getattr(suite, task)(random=np.random.RandomState(5), environment_kwargs={"flat_observation": True})
+    if domain == "walker" or task in ("walk", "run"):
+        make = getattr(suite, task)
+    expected = make(random=np.random.RandomState(5), environment_kwargs={"flat_observation": True})
     observation, _ = env.reset(seed=5)
     step = expected.reset()
     rng = np.random.default_rng(0)

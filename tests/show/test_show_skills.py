@@ -125,6 +125,8 @@ def test_some_skills_are_drawn_and_all_are_measured():
     assert labels(some) == ["3", "1"] and some.metrics == everything.metrics
     # Rounded differently in batches of other sizes
     assert all(np.allclose(ours, seen(everything)[skill], atol=1e-5) for ours, skill in zip(seen(some), [3, 1], strict=True))
+    with pytest.raises(ValueError, match="skill 4"):
+        show_skills(model(), "Pendulum-v1", skills=4)
 
 
 def test_continuous_skills_are_shown_by_index_or_vector():
@@ -152,6 +154,8 @@ def test_any_form_of_environment():
         np.testing.assert_allclose(seen(show_skills(model(), same, **QUICK)), by_id, atol=1e-5)
     doubled = seen(show_skills(model(), Twice(gym.make("Pendulum-v1")), **QUICK))
     assert (doubled[0][0] == 2 * by_id[0][0]).all()
+    with pytest.raises(ValueError, match="model observes"):
+        show_skills(model(), "Walker-v0")
 
 
 def test_environments_without_an_id_or_a_model_without_one_have_to_be_told():

@@ -3,8 +3,9 @@
 import pytest
 import yaml
 from rl_zoo import run
+from stable_baselines3.common.env_util import make_vec_env
 
-from sb3_cesd import preset
+from sb3_cesd import CeSD, preset
 from sb3_cesd.presets import OF_RL_ZOO, hyperparams_folder
 from sb3_cesd.registry import ALGORITHMS
 
@@ -33,6 +34,17 @@ def test_a_preset_is_what_rl_zoo_passes_to_the_constructor(tmp_path):
     settings = preset("laptop", "WalkerRun-v0", "diayn")
     assert {name: passed[name] for name in settings} == settings
     assert set(passed) - set(settings) == {"policy", "n_timesteps"}
+
+
+def test_models_of_presets():
+    settings = preset()
+    assert settings == {} and settings.n_timesteps == 200_000, "the defaults of the constructor"
+    settings = preset("published")
+    model = CeSD("MlpPolicy", "Pendulum-v1", **{**settings, "buffer_size": 1000}, device="cpu")
+    assert (model.batch_size, model.n_skills, settings.n_timesteps) == (1024, 16, 2_000_000)
+    settings = preset("laptop", "MazeSquareA-v0")
+    model = CeSD("MlpPolicy", make_vec_env("MazeSquareA-v0", settings.n_envs), **settings, device="cpu")
+    assert model.skill_duration is None and model.noise_correlation == 0.85 and model.n_envs == 20
 
 
 @pytest.mark.parametrize(
