@@ -9,7 +9,7 @@ from sb3_cesd.envs.robots.walker import flatten as flatten
 from sb3_cesd.envs.robots.walker import position as position
 
 #: Target speed of each task [m/s]
-SPEEDS = {"stand": 0.0, "walk": 0.5, "run": 5.0}
+SPEEDS = {"stand": 0.0, "walk": 0.5, "run": 5.0, "jump": 0.0}
 #: Target height of the centre of mass in the jump task [m]
 JUMP_HEIGHT = 1.0
 OBS_DIM = 78
@@ -33,18 +33,12 @@ class Move(quadruped.Move):
 class Stand(Move):
     """URLB's stand. Its reward is the upright reward U alone."""
 
-    def __init__(self) -> None:
-        super().__init__(desired_speed=0)
-
     def get_reward(self, physics: quadruped.Physics) -> float:
         return quadruped._upright_reward(physics)
 
 
 class Jump(Move):
     """URLB's jump. Its reward is ``U L(c; 1, 1, .5)`` for the height c of the whole body's centre of mass."""
-
-    def __init__(self) -> None:
-        super().__init__(desired_speed=0)
 
     def get_reward(self, physics: quadruped.Physics) -> float:
         jump_reward = rewards.tolerance(
@@ -77,13 +71,13 @@ def make(task: str) -> dm_env.Environment:
     Make dm_control's quadruped with a flat observation: egocentric state 44, torso velocity 3, upright 1, imu 6, force and
     torque 24.
     """
-    tasks = {"stand": Stand, "jump": Jump}
+    task_class = {"stand": Stand, "jump": Jump}.get(task, Move)
     # The floor reaches as far as the quadruped could run within the time limit
-    xml_string = quadruped.make_model(floor_size=TIME_LIMIT * max(SPEEDS.get(task, 0.0), SPEEDS["walk"]))
+    xml_string = quadruped.make_model(floor_size=TIME_LIMIT * max(SPEEDS[task], SPEEDS["walk"]))
     physics = quadruped.Physics.from_xml_string(xml_string, common.ASSETS)
     return control.Environment(
         physics,
-        tasks[task]() if task in tasks else Move(desired_speed=SPEEDS[task]),
+        task_class(desired_speed=SPEEDS[task]),
         time_limit=TIME_LIMIT,
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,

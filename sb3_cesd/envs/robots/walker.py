@@ -7,7 +7,7 @@ from dm_control.suite import walker
 from dm_control.utils import rewards
 
 #: Target speed of each task [m/s]
-SPEEDS = {"stand": 0.0, "walk": 1.0, "run": 8.0}
+SPEEDS = {"stand": 0.0, "walk": 1.0, "run": 8.0, "flip": 0.0}
 #: Target angular momentum of the flip task about the axis that the walker flips around [kg m^2 / s]
 FLIP_MOMENTUM = 5.0
 OBS_DIM = 24
@@ -17,9 +17,6 @@ CONTROL_TIMESTEP = 0.025  # [s]
 
 class Flip(walker.PlanarWalker):
     """URLB's flip. Its reward is ``S (5 L(w; 5, 5, 0) + 1) / 6`` for the stand reward S and the signed angular momentum w."""
-
-    def __init__(self) -> None:
-        super().__init__(move_speed=0)
 
     def get_reward(self, physics: walker.Physics) -> float:
         stand_reward = super().get_reward(physics)
@@ -35,10 +32,11 @@ class Flip(walker.PlanarWalker):
 
 def make(task: str) -> dm_env.Environment:
     """Make dm_control's walker with a flat observation: orientations 14, height 1, velocity 9."""
+    task_class = Flip if task == "flip" else walker.PlanarWalker
     physics = walker.Physics.from_xml_string(*walker.get_model_and_assets())
     return control.Environment(
         physics,
-        Flip() if task == "flip" else walker.PlanarWalker(move_speed=SPEEDS[task]),
+        task_class(move_speed=SPEEDS[task]),
         time_limit=TIME_LIMIT,
         control_timestep=CONTROL_TIMESTEP,
         flat_observation=True,
