@@ -72,16 +72,13 @@ class CSDReward(METRAReward):
         super().set_optimizers(make_optimizer)
         self.density_optimizer = make_optimizer(list(self.density.parameters()))
 
-    def change_weights(self, log_std: th.Tensor) -> th.Tensor:
-        """Compute the weights w of changes in each dimension, shape ``(n, obs_dim)``."""
-        if self.weights == "normalized":
-            log_std = log_std - log_std.mean(dim=1, keepdim=True)
-        return (-2 * log_std).exp()
-
     @th.no_grad()
     def bounds(self, samples: SkillReplayBufferSamples) -> th.Tensor:
         mean, log_std = self.density(samples.observations)
-        return (self.change_weights(log_std) * (self._changes(samples) - mean).square()).mean(dim=1)
+        if self.weights == "normalized":
+            log_std = log_std - log_std.mean(dim=1, keepdim=True)
+        weights = (-2 * log_std).exp()  # w, (batch_size, obs_dim)
+        return (weights * (self._changes(samples) - mean).square()).mean(dim=1)
 
     def update(self, samples: SkillReplayBufferSamples) -> None:
         super().update(samples)
