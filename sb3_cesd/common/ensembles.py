@@ -116,16 +116,17 @@ class EnsembleLinear(nn.Module):
         """Evaluate every head on ``(n_heads, n_rows, input_dim)`` or on the same ``(n_rows, input_dim)``."""
         return inputs @ self.weight + self.bias
 
-    def forward_ragged(self, rows: th.Tensor, counts: list[int], heads: th.Tensor) -> th.Tensor:
-        """Evaluate each head on its rows, which are sorted by head, with one matrix product per head."""
+    def forward_routed(self, rows: th.Tensor, routing: HeadRouting) -> th.Tensor:
+        """
+        Evaluate each head on its rows: on those sorted by head, with one matrix product per head, or on tiles, shape
+        ``(n_tiles, tile_size, input_dim)``, in one batched product.
+        """
+        if routing.counts is None:
+            return th.baddbmm(self.bias.index_select(0, routing.heads), rows, self.weight.index_select(0, routing.heads))
         if th.is_autocast_enabled(rows.device.type):
             # Autocast does not reach into autograd functions
             rows = rows.to(th.get_autocast_dtype(rows.device.type))
-        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), counts, heads)
-
-    def forward_tiled(self, tiles: th.Tensor, tile_heads: th.Tensor) -> th.Tensor:
-        """Evaluate tiles of rows, shape ``(n_tiles, tile_size, input_dim)``, in one batched product."""
-        return th.baddbmm(self.bias.index_select(0, tile_heads), tiles, self.weight.index_select(0, tile_heads))
+        return _RaggedLinear.apply(rows, self.weight.to(rows.dtype), self.bias.to(rows.dtype), routing.counts, routing.heads)
 
 
 class RoutedEnsembleMLP(nn.Module):
@@ -146,11 +147,7 @@ class RoutedEnsembleMLP(nn.Module):
             hidden = inputs.new_zeros(routing.n_slots, inputs.shape[1]).index_copy(0, routing.slots, inputs)
             hidden = hidden.view(len(routing.heads), -1, inputs.shape[1])
         for idx, layer in enumerate(self.layers):
-            hidden = hidden if idx == 0 else self.activation(hidden)
-            if routing.counts is None:
-                hidden = layer.forward_tiled(hidden, routing.heads)  # type: ignore[operator]
-            else:
-                hidden = layer.forward_ragged(hidden, routing.counts, routing.heads)  # type: ignore[operator]
+            hidden = layer.forward_routed(hidden if idx == 0 else self.activation(hidden), routing)  # type: ignore[operator]
         return hidden.flatten(0, -2).index_select(0, routing.slots)
 
     def forward_dense(self, inputs: th.Tensor) -> th.Tensor:
