@@ -127,7 +127,11 @@ def normalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray
     return entries_of(vec_normalize.normalize_obs(_in_layout_of(vec_normalize, entries)))
 
 
-def unnormalize_entries(vec_normalize: VecNormalize, entries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def unnormalize_entries(vec_normalize: VecNormalize | None, observation: Observation) -> dict[str, np.ndarray]:
+    """Undo what ``VecNormalize`` did to an observation, if there is one, and remove the skill."""
+    entries = arrays_of(observation)
+    if vec_normalize is None:
+        return entries
     return entries_of(vec_normalize.unnormalize_obs(_in_layout_of(vec_normalize, entries)))
 
 

@@ -5,6 +5,7 @@ import io
 import pathlib
 import warnings
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -45,7 +46,6 @@ from sb3_cesd.common.observations import (
     Observation,
     TensorObservation,
     add_skill,
-    arrays_of,
     entries_of,
     plain_form,
     plain_space,
@@ -690,7 +690,8 @@ class SkillDDPG(OffPolicyAlgorithm):
             self._last_original_obs = original_obs  # type: ignore[assignment]
         # Wrappers around VecSkillObservation may return other types, too
         next_obs, reward, dones, infos = as_arrays(original_obs, reward, dones, infos)
-        terminal_obs = last_observations(next_obs, dones, infos, self._unnormalized)
+        unnormalized = partial(unnormalize_entries, self._vec_normalize_env)
+        terminal_obs = last_observations(next_obs, dones, infos, unnormalized)
         checks.check_finite(self.env, "observation", terminal_obs, self.num_timesteps)
         checks.check_finite(self.env, "reset observation", next_obs, self.num_timesteps)
         checks.check_finite(self.env, "reward", reward, self.num_timesteps)
@@ -703,11 +704,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         turns = self._clock.turns
         if turns is not None and turns.over:
             self._end_skill_turns(turns)
-
-    def _unnormalized(self, observation: Observation) -> dict[str, np.ndarray]:
-        """Undo what ``VecNormalize`` did to an observation of one environment, and remove the skill."""
-        entries = arrays_of(observation)
-        return entries if self._vec_normalize_env is None else unnormalize_entries(self._vec_normalize_env, entries)
 
     def end_episodes(self) -> None:
         """Reset the environments before the next step of training, as something else has played in them."""
