@@ -117,10 +117,8 @@ class SkillAntPixels(Pixels, SkillAnt):  # type: ignore[misc]
         self.observation_space = spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
         draw_plainly(self.model)
         # Gymnasium's camera hardly sees the floor
-        camera, axes = (
-            self.model.camera("track").id,
-            np.array([[1, 0, 0], [0, 1, 1], [0, -1, 1]]) * [[1], [0.5**0.5], [0.5**0.5]],
-        )
+        camera = self.model.camera("track").id
+        axes = np.array([[1, 0, 0], [0, 1, 1], [0, -1, 1]]) * [[1], [0.5**0.5], [0.5**0.5]]
         self.model.cam_poscom0[camera], self.model.cam_mat0[camera] = DISTANCE * axes[2], axes.T.ravel()
         texture = self.model.texture("texplane")
         (height,), (width,) = texture.height, texture.width
