@@ -71,12 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--vec-normalize", type=Path, metavar="PKL", help="statistics of VecNormalize (default: those of the run)")
     add("--output", type=Path, help="folder to write to (default: MODEL_skills next to the model)")
     add("--skill", dest="skills", type=skill, nargs="+", help="skills to draw and film: indices, or vectors such as 0.6,0.8")
-    add(
-        "--steps",
-        dest="n_steps",
-        type=int,
-        help="steps per skill (default: 50 in a maze, else 250; whole episodes for a task)",
-    )
+    add("--steps", dest="n_steps", type=int, help="steps per skill (default: 50 in a maze, else 250; a task: whole episodes)")
     add("--rollouts", dest="n_rollouts", type=int, help="rollouts per skill for metrics (default: 20 in a maze, else 4)")
     add("--untrained", dest="n_untrained", type=int, default=1, help="untrained networks to compare with (default: 1)")
     add("--frames", dest="n_frames", type=int, default=6, help="images per skill in film strips, 0 for none (default: 6)")
