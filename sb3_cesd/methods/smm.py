@@ -58,9 +58,6 @@ class SMMReward(IntrinsicReward):
     :param skill_term: ``"paper"`` for ``log q(z | s)``, ``"released"`` for ``-log q(z | s)`` (URLB's code)
     """
 
-    vae_optimizer: th.optim.Optimizer
-    discriminator_optimizer: th.optim.Optimizer
-
     @checked
     def __init__(
         self,
