@@ -117,10 +117,9 @@ def collect_rollouts(
     env = prepare_to_play(model, env)
     add_noise = gaussian_noise(env.action_space, noise_std, np.random.default_rng(seed))
     skills = np.repeat(np.arange(model.n_skills), n_rollouts)
-    play: dict[str, Any] = {"deterministic": deterministic, "perturb": add_noise}
-    recorded = [skills, *_record_all(model, env, skills, n_steps, seed, reset_options, **play)]
+    found = _record_all(model, env, skills, n_steps, seed, reset_options, deterministic=deterministic, perturb=add_noise)
     shape = (model.n_skills, n_rollouts)
-    arrays: Any = [None if each is None else each.reshape(*shape, *each.shape[1:]) for each in recorded]
+    arrays: Any = [None if each is None else each.reshape(*shape, *each.shape[1:]) for each in (skills, *found)]
     skills, observations, positions, returns, lengths, successes = arrays
     told = None if np.isnan(successes).all() else successes == 1
     return SkillRollouts(observations, skills, returns, lengths, observations, positions, told)
