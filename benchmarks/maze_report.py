@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from estimates import cell, interval
 from join import join
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, MAIN, NUMBERS, OF_MAZE, PAPER
 from runs import filled, made_with, save_figure_whole, write_text_whole
@@ -189,7 +188,6 @@ def draw_ranking(rows: pd.DataFrame, methods: list[str], x: str = "policy_covera
     """Draw one column against another: a point per method with t-intervals over seeds, a panel per maze."""
     mazes = sorted(rows.maze.unique())
     figure = Figure(figsize=(4.6 * len(mazes) + 1.5, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
     all_axes = figure.subplots(1, len(mazes), squeeze=False, sharex=True, sharey=True)[0]
     colors, points = dict(zip(methods, skill_colors(len(methods)), strict=True)), {}
     for axes, maze in zip(all_axes, mazes, strict=True):

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from estimates import AGGREGATES, Estimate, draw_band, estimate, improvement
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from report_skills import report_skills
@@ -79,7 +78,6 @@ def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence
 def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequence[str]) -> Figure:
     """Draw the aggregates of all methods: an interval per method, a panel per aggregate."""
     figure = Figure(figsize=(3.2 * len(AGGREGATES), 0.5 * len(methods) + 1.2), layout="constrained")
-    FigureCanvasAgg(figure)
     for axes, name in zip(figure.subplots(1, len(AGGREGATES), sharey=True), AGGREGATES, strict=True):
         for row, method in enumerate(methods):
             value, low, high = estimates[method, name]
@@ -93,7 +91,6 @@ def draw_aggregates(estimates: dict[tuple[str, str], Estimate], methods: Sequenc
 def draw_curves(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> Figure:
     """Draw returns over the course of training with t-intervals over seeds, one panel per task."""
     figure = Figure(figsize=(3.4 * len(tasks), 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
     lines = {}
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
         for index, method in enumerate(methods):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 from estimates import cell, draw_band, ratio
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from runs import filled, made_with, save_figure_whole, write_text_whole
@@ -103,7 +102,6 @@ def draw_over_steps(panels: Mapping[str, pd.DataFrame], steps: str, values: Mapp
     :return: the figure
     """
     figure = Figure(figsize=(4.2 * len(values), 3.2 * len(panels)), layout="constrained")
-    FigureCanvasAgg(figure)
     methods = list(dict.fromkeys(method for rows in panels.values() for method in rows.method))
     colors = dict(zip(methods, skill_colors(len(methods)), strict=True))
     lines = {}
