@@ -96,21 +96,16 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
     env = make_envs(seed=run["seed"])
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     controller = algorithm(policy, env, seed=run["seed"], device="cpu", **arguments)
-    callback = EvalCallback(
-        eval_env,
-        n_eval_episodes=run["n_eval_episodes"],
-        eval_freq=run["eval_freq"] // duration,
-        log_path=str(folder),
-        verbose=0,
-        warn=False,
-    )
+    often = {"n_eval_episodes": run["n_eval_episodes"], "eval_freq": run["eval_freq"] // duration}
+    callback = EvalCallback(eval_env, log_path=str(folder), verbose=0, warn=False, **often)
     start = time.perf_counter()
     controller.learn(run["n_timesteps"] // duration, callback=callback, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
     env.close()
     eval_env.close()
     n_skills = 0 if skills is None else skills.n_skills
-    return {"seconds": round(seconds, 1), "n_skills": n_skills, **returns_of(callback, duration)}
+    steps = [n_choices * duration for n_choices in callback.evaluations_timesteps]
+    return {"seconds": round(seconds, 1), "n_skills": n_skills, **returns_of(steps, callback.evaluations_results)}
 
 
 def seconds_of(run: Row) -> float:

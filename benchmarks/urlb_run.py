@@ -283,19 +283,16 @@ def learn_task(run: Row, models: Path, evaluations: Path, device: str = "cpu", n
         "skill": model.skill,
         "chosen_by": (model.skill_turns.chosen_by if model.skill_turns is not None else None) or 0,
         **settings(model),
-        **returns_of(callback),
+        **returns_of(callback.evaluations_timesteps, callback.evaluations_results),
         "arguments": json.dumps(arguments),
     }
 
 
-def returns_of(callback: EvalCallback, steps_per_call: int = 1) -> Row:
-    """Return the columns of evaluations."""
-    returns = [float(np.mean(episodes)) for episodes in callback.evaluations_results]
-    return {
-        "steps": json.dumps([steps * steps_per_call for steps in callback.evaluations_timesteps]),
-        "returns": json.dumps([round(value, 3) for value in returns]),
-        "final_return": returns[-1],
-    }
+def returns_of(steps: list[int], results: list[list[float]]) -> Row:
+    """Return the columns of evaluations, given their steps and the returns of their episodes."""
+    returns = [float(np.mean(episodes)) for episodes in results]
+    rounded = [round(value, 3) for value in returns]
+    return {"steps": json.dumps(steps), "returns": json.dumps(rounded), "final_return": returns[-1]}
 
 
 class RandomActions:
@@ -317,10 +314,4 @@ def random_returns(env: VecEnv, n_episodes: int, seed: int, n_timesteps: int, fo
     env.close()
     with written_whole(folder / "evaluations.npz") as file:
         np.savez(file, timesteps=[0, n_timesteps], results=[returns] * 2, ep_lengths=[lengths] * 2)
-    mean = float(np.mean(returns))
-    return {
-        "seconds": round(time.perf_counter() - start, 1),
-        "steps": json.dumps([0, n_timesteps]),
-        "returns": json.dumps([round(mean, 3)] * 2),
-        "final_return": mean,
-    }
+    return {"seconds": round(time.perf_counter() - start, 1), **returns_of([0, n_timesteps], [returns] * 2)}  # type: ignore
