@@ -123,7 +123,7 @@ FORMS = {
 def medians_in_turn(
     functions: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> Any:
-    """Time functions in turn; return the median seconds of a call by name."""
+    """Time functions in turn; return the median milliseconds of a call by name."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for repeat in range(-N_WARM_UP, repeats):
         for name, function in functions.items():
@@ -131,7 +131,7 @@ def medians_in_turn(
             function()
             if repeat >= 0:
                 seconds[name].append(clock() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return {name: 1000 * statistics.median(values) for name, values in seconds.items()}
 
 
 def figures(part: str, setting: str, threads: int, values: dict[str, float], unit: str, reference: str) -> list[Figure]:
@@ -190,8 +190,8 @@ def measure_updates(args: argparse.Namespace) -> list[Figure]:
         updates = {name: update_of(make_model(form, args.robot, args.device, size_of(size))) for name, form in forms.items()}
         for threads in args.threads:
             th.set_num_threads(threads)
-            milliseconds = {name: 1000 * value for name, value in medians_in_turn(updates, args.repeats).items()}
-            found += figures("update", f"{args.robot}, {size}", threads, milliseconds, "ms", REFERENCE)
+            medians = medians_in_turn(updates, args.repeats)
+            found += figures("update", f"{args.robot}, {size}", threads, medians, "ms", REFERENCE)
     return found
 
 
@@ -207,10 +207,8 @@ def measure_methods(args: argparse.Namespace) -> list[Figure]:
                 settings = {**preset(scale, f"{args.robot.capitalize()}-v0", name), **own}  # type: ignore[arg-type]
                 model = METHODS[name]("MlpPolicy", RandomWalk(args.robot), seed=0, device="cpu", **settings)
                 models[reward] = update_of(model.learn(2000, log_interval=None))  # type: ignore[arg-type]
-            milliseconds = {
-                reward: 1000 * value for reward, value in medians_in_turn(models, args.repeats, time.process_time).items()
-            }
-            found += figures("methods", f"{args.robot}, {scale}, {name}", 1, milliseconds, "ms", "extrinsic")
+            medians = medians_in_turn(models, args.repeats, time.process_time)
+            found += figures("methods", f"{args.robot}, {scale}, {name}", 1, medians, "ms", "extrinsic")
     return found
 
 
@@ -268,7 +266,8 @@ def measure_training(args: argparse.Namespace) -> list[Figure]:
             models["TD3"] = TD3("MlpPolicy", "Walker-v0", policy_delay=1, **shared)
             models["TQC"] = TQC("MlpPolicy", "Walker-v0", **shared)
             turns = {name: learn_of(model, args.training_steps) for name, model in models.items()}
-            speeds = {name: args.training_steps / value for name, value in medians_in_turn(turns, args.repeats).items()}
+            medians = medians_in_turn(turns, args.repeats)
+            speeds = {name: 1000 * args.training_steps / median for name, median in medians.items()}
             found += figures("training", f"Walker-v0, {scale}", threads, speeds, "steps/s", "TD3")
     return found
 
@@ -367,9 +366,9 @@ def measure_pictures(args: argparse.Namespace) -> list[Figure]:
                 model.learn(WARM_UP)
             model.learning_starts = 0
         updates: dict[str, Any] = {name: partial(model.train, 1, batch_size) for name, model in models.items()}
-        milliseconds = {k: 1000 * v for k, v in medians_in_turn(updates, args.repeats, time.process_time).items()}
+        medians = medians_in_turn(updates, args.repeats, time.process_time)
         setting = f"3 x {side}x{side}x3, batch {batch_size}"
-        found += figures("pictures", setting, args.threads[0], milliseconds, "ms", reference)
+        found += figures("pictures", setting, args.threads[0], medians, "ms", reference)
     return found
 
 
