@@ -39,6 +39,7 @@ from sb3_cesd.metrics import (
     plug_in_mutual_information,
     skill_metrics,
 )
+from sb3_cesd.metrics.measures import torso_coverage
 from sb3_cesd.skill_ddpg import SkillDDPG
 
 HORIZON = 50
@@ -83,8 +84,7 @@ def skill_entropies(rollouts: SkillRollouts) -> list[float]:
 
 def coarse_coverage(states: np.ndarray, layout: MazeLayout) -> float:
     """Compute the share of the free bins of side :data:`COARSE_BIN` that states of shape ``(n, 2)`` visit."""
-    n_bins_per_cell = round(1 / COARSE_BIN) ** 2
-    return len(np.unique(np.floor((states - layout.low) / COARSE_BIN), axis=0)) / (layout.n_free_cells * n_bins_per_cell)
+    return torso_coverage(states - layout.low, COARSE_BIN) / (layout.n_free_cells * round(1 / COARSE_BIN) ** 2)
 
 
 def entropy_of_published_size(rollouts: SkillRollouts) -> float:
@@ -166,10 +166,7 @@ def mine_one(run: Row, rollouts_folder: Path) -> Row:
     skills = np.repeat(np.arange(n_skills), n_rollouts)
     shuffled = np.random.default_rng(run["seed"]).permutation(skills)
     estimate = partial(mine_mutual_information, paths, n_iterations=run["n_iterations"], seed=run["seed"])
-    return {
-        "mi_mine": estimate(skills=skills),
-        "mi_mine_shuffled": estimate(skills=shuffled),
-    }
+    return {"mi_mine": estimate(skills=skills), "mi_mine_shuffled": estimate(skills=shuffled)}
 
 
 @cache
