@@ -142,11 +142,12 @@ def _do(run_one: Callable[[Row], Row], run: Row) -> tuple[Row, Row, str]:
 def results_of(do: Callable[[Row], tuple[Row, Row, str]], runs: Sequence[Row], n_jobs: int) -> Iterator[tuple[Row, Row, str]]:
     """Do runs in parallel, and return results as they come; a run whose worker was lost is done again."""
     left, n_attempts = list(runs), 0
+    how: Row = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": n_jobs}
+    if n_jobs > 1:
+        how |= {"initializer": end_with, "initargs": (os.getpid(),)}
     while left:
         n_left = len(left)
-        workers = Parallel(
-            n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs, **worker_options(n_jobs)
-        )
+        workers = Parallel(n_jobs, **how)
         try:
             for result in workers(delayed(do)(run) for run in list(left)):
                 left.remove(result[0])
@@ -156,11 +157,6 @@ def results_of(do: Callable[[Row], tuple[Row, Row, str]], runs: Sequence[Row], n
             if n_attempts == N_ATTEMPTS:
                 raise
             tqdm.write(f"A worker was lost ({type(lost).__name__}): going on with {len(left)} runs.")
-
-
-def worker_options(n_jobs: int) -> Row:
-    """Return arguments of joblib's ``Parallel`` with which workers end when this process does."""
-    return {"initializer": end_with, "initargs": (os.getpid(),)} if n_jobs > 1 else {}
 
 
 def end_with(parent: int) -> None:
