@@ -189,9 +189,6 @@ def only_one(path: Path) -> Iterator[None]:
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
     """Make SIGTERM raise ``SystemExit``, so that workers are ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield
