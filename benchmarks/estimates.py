@@ -102,6 +102,16 @@ def cell(values: pd.Series, decimals: int) -> str:
     return "-" if values.empty else f"{mean:.{decimals}f} ± {half:.{decimals}f}".replace(" ± nan", "")
 
 
+def line(*cells: str) -> str:
+    """Format a line of a table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(*cells: str) -> list[str]:
+    """Format the head of a table, and the line below it."""
+    return [line(*cells), "|---" * len(cells) + "|"]
+
+
 def ratio(ours: pd.Series, theirs: pd.Series) -> Estimate:
     """Estimate the ratio of geometric means over seeds, with Welch's interval of the difference of logarithms."""
     logs, other_logs = np.log(ours.to_numpy(dtype=float)), np.log(theirs.to_numpy(dtype=float))

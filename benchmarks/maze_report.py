@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from estimates import cell, interval
+from estimates import cell, head, interval, line
 from join import join
 from matplotlib.figure import Figure
 from maze_methods import ABLATIONS, APT_WITH_NOISE, BASE, MAIN, NUMBERS, OF_MAZE, PAPER
@@ -119,7 +119,7 @@ def summary(rows: pd.DataFrame, methods: list[str]) -> str:
         for maze, column in columns:
             text = cell(rows[(rows.maze == maze) & (rows.method == method)][column], SUMMARISED[column][1])
             cells.append(f"**{text}**" if means[maze, column].get(method) == means[maze, column].max() else text)
-        lines.append(f"| {name_of(method)} | " + " | ".join(cells) + " |")
+        lines.append(line(name_of(method), *cells))
     seeds = rows.groupby(["method", "maze"], sort=False).seed.nunique().unstack()
     usual = int(seeds.stack().mode().max())
     others = {name: seeds.loc[name, mazes] for name in methods if (seeds.loc[name, mazes] != usual).any()}
@@ -145,14 +145,12 @@ def table(rows: pd.DataFrame, methods: list[str]) -> str:
     columns = [column for column in COLUMNS if column in rows and rows[column].notna().any()]
     lines = []
     for maze, of_maze in rows.groupby("maze"):
-        lines += [f"### {maze}", ""]
-        lines.append("| method | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |")
-        lines.append("|---" * (len(columns) + 2) + "|")
+        lines += [f"### {maze}", "", *head("method", "seeds", *(COLUMNS[column][0] for column in columns))]
         for method in methods:
             of_method = of_maze[of_maze.method == method]
             if len(of_method):
                 cells = (cell(of_method[column], COLUMNS[column][1]) for column in columns)
-                lines.append(f"| {method} | {len(of_method)} | " + " | ".join(cells) + " |")
+                lines.append(line(method, str(len(of_method)), *cells))
         lines.append("")
     lines += comparison(rows, methods)
     budgets = rows[["n_timesteps", "n_updates"]].drop_duplicates().to_numpy().tolist()
@@ -176,12 +174,12 @@ def comparison(rows: pd.DataFrame, methods: list[str]) -> list[str]:
                 values, others = of_first[column].dropna(), of_method[column].dropna()
                 enough = min(len(values), len(others)) >= MIN_SEEDS
                 cells.append(f"{stats.mannwhitneyu(values, others).pvalue:.2g}" if enough else "-")
-            lines.append(f"| {maze} | {method} | {len(of_first)}, {len(of_method)} | " + " | ".join(cells) + " |")
+            lines.append(line(str(maze), method, f"{len(of_first)}, {len(of_method)}", *cells))
     if not lines:
         return []
-    heading = f"| maze | {FIRST} against | seeds | " + " | ".join(COLUMNS[column][0] for column in columns) + " |"
     title = "p-values (Mann-Whitney, two-sided, not corrected for their number)"
-    return [title, "", heading, "|---" * (len(columns) + 3) + "|", *lines, ""]
+    headings = head("maze", f"{FIRST} against", "seeds", *(COLUMNS[column][0] for column in columns))
+    return [title, "", *headings, *lines, ""]
 
 
 def draw_ranking(rows: pd.DataFrame, methods: list[str], x: str = "policy_coverage", y: str = ACCURACY) -> Figure:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from estimates import AGGREGATES, Estimate, estimate
+from estimates import AGGREGATES, Estimate, estimate, head, line
 from join import NAMES, join
 from matplotlib.figure import Figure
 from maze_report import draw_ranking, draw_skills, name_of, table, with_mine
-from report import draw_aggregates, line
+from report import draw_aggregates
 from runs import positive, read_rows, save_figure_whole, write_rows, write_text_whole
 from scores import mean_and_spread, normalise, published, read_runs, scores_of
 from urlb_methods import DOMAINS
@@ -63,7 +63,7 @@ def draw_entropies(rows: pd.DataFrame, methods: list[str]) -> tuple[Figure, str]
     """Draw the entropy of each skill of the first seed, and the mean of all; tabulate how many skills end higher."""
     methods = [method for method in methods if (rows.method == method).any()]
     figure, all_axes = make_panels(len(methods), 3.0, 2.6, share=True)
-    lines = [line("", "seeds", "first", "last", "skills that end higher", "largest fall of a skill"), "|---" * 6 + "|"]
+    lines = head("", "seeds", "first", "last", "skills that end higher", "largest fall of a skill")
     for axes, method in zip(all_axes, methods, strict=True):
         of_method = rows[rows.method == method]
         curves = np.array([json.loads(text) for text in of_method.skill_entropies])  # (n_seeds, n_points, n_skills)
@@ -102,7 +102,7 @@ def draw_scores(rows: pd.DataFrame, methods: list[str], tasks: list[str]) -> Fig
 def table_of_tasks(rows: pd.DataFrame, methods: list[str], tasks: list[str]) -> str:
     """Tabulate returns, published and ours."""
     known = published().set_index(["method", "task"])
-    lines = [line("published ± SE / ours ± SD", *map(name_of, methods)), "|---" * (len(methods) + 1) + "|"]
+    lines = head("published ± SE / ours ± SD", *map(name_of, methods))
     for task in tasks:
         cells = [task.removesuffix("-v0")]
         for method in methods:

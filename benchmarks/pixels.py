@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import torch as th
-from estimates import estimate, mean
+from estimates import estimate, head, line, mean
 from maze import HORIZON, N_ROLLOUTS, ROLLOUT_NOISE
 from maze_methods import N_TIMESTEPS, with_defaults
 from runs import Row, add_run_options, add_seeds, made_with, read_rows, run_missing, seeds_of, write_text_whole
@@ -90,22 +90,20 @@ def run_one(run: Row) -> Row:
 
 def report(rows: pd.DataFrame) -> str:
     """Tabulate means over seeds, and of pictures as a share of positions, with 95 % bootstrap intervals over seeds."""
-    headings = [*SETTING, "seeds", "updates", *(heading for heading, _ in MEASURES.values())]
-    lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
+    lines = head(*SETTING, "seeds", "updates", *(heading for heading, _ in MEASURES.values()))
     for setting, of_setting in rows.groupby(SETTING, sort=False):
         cells = [estimate(mean, of_setting[[name]].to_numpy(float)).text(digits) for name, (_, digits) in MEASURES.items()]
         counts = [of_setting.seed.nunique(), f"{of_setting.n_updates.mean():.0f}"]
-        lines.append("| " + " | ".join(map(str, [*setting, *counts, *cells])) + " |")
+        lines.append(line(*map(str, [*setting, *counts, *cells])))
     shared = ["maze", "method", "n_timesteps"]
-    headings = [*shared, *OF_PICTURES, *MEASURES]
-    lines += ["", "Pictures as a share of positions:", "", "| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
+    lines += ["", "Pictures as a share of positions:", "", *head(*shared, *OF_PICTURES, *MEASURES)]
     positions = dict(list(rows[rows.observation == "positions"].groupby(shared)))
     for setting, of_setting in rows[rows.observation == "pixels"].groupby([*shared, *OF_PICTURES], sort=False):
         if setting[:3] in positions:
             both = of_setting, positions[setting[:3]]
             pairs = [[each[[name]].to_numpy(float) for each in both] for name in MEASURES]
             cells = [estimate(lambda ours, theirs: mean(ours) / mean(theirs), *pair).text() for pair in pairs]
-            lines.append("| " + " | ".join(map(str, [*setting, *cells])) + " |")
+            lines.append(line(*map(str, [*setting, *cells])))
     lines += ["", f"Means with 95 % bootstrap intervals over seeds; `python benchmarks/pixels.py`, {made_with(rows)}."]
     return "\n".join(lines) + "\n"
 

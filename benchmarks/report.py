@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from estimates import AGGREGATES, Estimate, draw_band, estimate, improvement
+from estimates import AGGREGATES, Estimate, draw_band, estimate, head, improvement, line
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from report_skills import report_skills
@@ -56,22 +56,15 @@ OF_SKILLS = ("pretraining.csv", "hierarchical.csv")
 FIRST = "cesd"
 
 
-def line(*cells: str) -> str:
-    """Format a line of a table."""
-    return "| " + " | ".join(cells) + " |"
-
-
 def table_of_returns(rows: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[str]:
     """Tabulate final returns, mean and standard deviation over seeds, next to published ones."""
     known, experts = published().set_index(["task", "method"]), expert_returns()
-    header = ["task", *methods, "expert", *(f"{method} (published)" for method in PUBLISHED)]
-    lines = [line(*header), "|---" * len(header) + "|"]
+    lines = head("task", *methods, "expert", *(f"{method} (published)" for method in PUBLISHED))
     for task in tasks:
         cells = [mean_and_spread(rows.final_return[(rows.method == method) & (rows.task == task)]) for method in methods]
         theirs = [known.loc[(task, method)] for method in PUBLISHED]
-        lines.append(
-            line(task, *cells, f"{experts[task]:.0f}", *(f"{r.return_mean:.0f} ± {r.return_spread:.0f}" for r in theirs))
-        )
+        told = [f"{of_method.return_mean:.0f} ± {of_method.return_spread:.0f}" for of_method in theirs]
+        lines.append(line(task, *cells, f"{experts[task]:.0f}", *told))
     return lines
 
 
@@ -135,14 +128,14 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1, at: int | None = N
         lines.append(f"No intervals of {', '.join(without)}: they have one seed, or seeds that lack a task.")
     if left_out := [method for method in methods if method not in complete]:
         lines.append(f"Without {', '.join(left_out)}: not all tasks are done.")
-    lines += ["", line("method", "runs", *AGGREGATES), "|---" * (len(AGGREGATES) + 2) + "|"]
+    lines += ["", *head("method", "runs", *AGGREGATES)]
     estimates = {(method, name): estimate(AGGREGATES[name], scores[method]) for method in complete for name in AGGREGATES}
     for method in complete:
         cells = (estimates[method, name].text() for name in AGGREGATES)
         lines.append(line(method, str((rows.method == method).sum()), *cells))
     if len(complete) > 1:
         lines += ["", "Probability of improvement: that a run of X scores more than one of Y.", ""]
-        lines += ["| X | Y | P(X > Y) |", "|---|---|---|"]
+        lines += head("X", "Y", "P(X > Y)")
         for x, y in permutations(complete, 2):
             lines.append(line(x, y, estimate(improvement, scores[x], scores[y]).text()))
     output.mkdir(parents=True, exist_ok=True)
@@ -181,8 +174,7 @@ def _of_seeds(skills: pd.DataFrame, runs: pd.DataFrame, methods: Sequence[str], 
     tasks = tasks_of(domain)
     headings = [task.replace("_", " ") for task in tasks]
     columns = {name: heading for name, heading in SKILLS.items() if name in skills}
-    header = ["", "seed", *columns.values(), f"best skill as it is, of an expert: {', '.join(headings)}", *headings]
-    lines = [line(*header), "|---" * len(header) + "|"]
+    lines = head("", "seed", *columns.values(), f"best skill as it is, of an expert: {', '.join(headings)}", *headings)
     of_skills = skills.set_index(["method", "seed"]).to_dict("index")
     returns = runs.groupby(["method", "seed", "task"]).final_return.mean()
     for method in methods:
@@ -201,8 +193,7 @@ def _of_methods(runs: pd.DataFrame, methods: Sequence[str], domain: str) -> list
     tasks, experts = tasks_of(domain), expert_returns()
     shown = ("IQM", "optimality gap")
     wins = f"a run of {_name(FIRST)} has more with a probability of"
-    header = ["", "seeds", *(task.replace("_", " ") for task in tasks), *shown, wins]
-    lines = [line(*header), "|---" * len(header) + "|"]
+    lines = head("", "seeds", *(task.replace("_", " ") for task in tasks), *shown, wins)
     in_order = [task for task in experts if task in tasks.values()]  # that of the report, for the same rounding
     of_first = scores_of(runs, FIRST, in_order)
     for method in methods:

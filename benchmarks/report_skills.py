@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from estimates import cell, draw_band, ratio
+from estimates import cell, draw_band, head, line, ratio
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from runs import filled, made_with, save_figure_whole, write_text_whole
@@ -52,11 +52,10 @@ def known_columns(rows: pd.DataFrame, columns: Columns) -> dict[str, tuple[str, 
 def table(rows: pd.DataFrame, columns: Columns) -> list[str]:
     """Tabulate the measures of methods, a line per method."""
     known = known_columns(rows, columns)
-    headings = " | ".join(heading for heading, _ in known.values())
-    lines = [f"| method | seeds | {headings} |", "|---" * (len(known) + 2) + "|"]
+    lines = head("method", "seeds", *(heading for heading, _ in known.values()))
     for method, of_method in rows.groupby("method", sort=False):
-        cells = " | ".join(cell(of_method[name], decimals) for name, (_, decimals) in known.items())
-        lines.append(f"| {method} | {len(of_method)} | {cells} |")
+        cells = (cell(of_method[name], decimals) for name, (_, decimals) in known.items())
+        lines.append(line(str(method), str(len(of_method)), *cells))
     return lines
 
 
@@ -68,11 +67,11 @@ def ratios(rows: pd.DataFrame, reference: str) -> list[str]:
     if not columns or not others:
         return []
     lines = [f"Times the coverage of {reference} (ratio of geometric means, Welch's 95 % interval of the logarithms):", ""]
-    lines += [f"| method | {' | '.join(heading for heading, _ in columns.values())} |", "|---" * (len(columns) + 1) + "|"]
+    lines += head("method", *(heading for heading, _ in columns.values()))
     for method in others:
         ours = rows[rows.method == method]
         values = [(ours[name].dropna(), of_reference[name].dropna()) for name in columns]
-        lines.append(f"| {method} | {' | '.join(ratio(*both).text() if len(both[0]) else '-' for both in values)} |")
+        lines.append(line(method, *(ratio(*both).text() if len(both[0]) else "-" for both in values)))
     return [*lines, ""]
 
 
@@ -142,12 +141,8 @@ def _of_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list[st
 
 def _of_goals(rows: pd.DataFrame, output: Path) -> list[str]:
     """Report goals that an algorithm reaches by choosing among skills."""
-    lines = ["## Goals by choosing among skills", ""]
-    lines += [
-        "Steps within the radius of a goal, of 200 an episode, after learning to choose; each skill acts for 25 steps.",
-        "",
-    ]
-    curves = {}
+    told = "Steps within the radius of a goal, of 200 an episode, after learning to choose; each skill acts for 25 steps."
+    lines, curves = ["## Goals by choosing among skills", "", told, ""], {}
     settings = [name for name in OF_GOALS if name not in ("method", "domain", "task", "seed")]
     for task, of_task in rows.groupby("task", sort=False):
         of_task = name_variants(of_task, settings)

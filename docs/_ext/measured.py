@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[2]
 if str(ROOT / "benchmarks") not in sys.path:
     sys.path.append(str(ROOT / "benchmarks"))
 
+from estimates import head, line  # noqa: E402
 from maze_methods import MAIN, N_TIMESTEPS  # noqa: E402
 from maze_report import FIRST, in_order, summary  # noqa: E402
-from report import line, robot_tables  # noqa: E402
+from report import robot_tables  # noqa: E402
 from runs import made_with, read_rows  # noqa: E402
 from scores import normalise, published  # noqa: E402
 from scores import read_runs as read_tasks  # noqa: E402
@@ -106,7 +107,7 @@ def results_table() -> str:
     here = tasks.groupby(["method", "domain"]).score.mean()
     theirs = (known.return_mean / known.expert_return).groupby([known.method, known.domain]).mean()
     robots = {domain: domain.removesuffix("-v0") for domain in WITH_TASKS[_OF_ROBOTS]}
-    lines = [line("", "covered", "told apart", *robots.values()), "|---" * (3 + len(robots)) + "|"]
+    lines = head("", "covered", "told apart", *robots.values())
     for key in SHOWN:
         name = METHODS[key].__name__ if key in METHODS else "DDPG"
         cells = [f"{mazes.loc[key, column]:.2f}" if key in mazes.index else "" for column in mazes]
