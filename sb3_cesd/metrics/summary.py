@@ -26,7 +26,6 @@ from sb3_cesd.metrics.measures import (
 from sb3_cesd.metrics.rollouts import (
     RandomActions,
     SkillRollouts,
-    as_model_observes,
     collect_rollouts,
     encoder_of,
     play_places,
@@ -158,8 +157,6 @@ def play_and_measure(
         ``on_cluster_share`` and ``cluster_size_entropy`` [nats]; outside mazes ``knn_accuracy_standardized`` and
         ``moving_share``, and for a robot ``torso_speed`` (arm: ``hand_speed``), the median over skills [m/s]
     """
-    # Random actions are compared with the skills, too
-    env = as_model_observes(env, model)
     rollouts = play_places(model, env, seed, **kwargs)
     clusters = None
     if hasattr(model, "predict_clusters"):
@@ -242,8 +239,6 @@ def play_and_score(
     :return: ``skill_score``, its factor ``coarse_coverage`` (share of the half cells of a maze, else see
         :func:`~sb3_cesd.metrics.measures.observation_coverage`) and all metrics of :func:`play_and_measure`; and the rollouts
     """
-    # Of the random actions, too
-    env = as_model_observes(env, model)
     n_steps = min(n_steps, episode_length(env) or n_steps)
     play: dict[str, Any] = {"n_steps": n_steps, "seed": seed, "deterministic": deterministic}
     n_rollouts = max(2, -(-n_episodes // model.n_skills))
