@@ -57,7 +57,7 @@ def write(output: Path, n_timesteps: int) -> None:
     if methods:
         of_methods = rows[rows.method.isin(methods)]
         write_text_whole(output / "summary.md", summary(of_methods, methods))
-        save_figure_whole(draw_ranking(of_methods, methods), output / "ranking.png", dpi=110)
+        save_figure_whole(draw_ranking(of_methods, methods), output / "ranking.png")
         text = table(rows, [*methods, *(method for method in (BASE, APT_WITH_NOISE) if method in known)])
         write_text_whole(output / "table.md", text)
         print(text)
@@ -65,7 +65,7 @@ def write(output: Path, n_timesteps: int) -> None:
         write_text_whole(output / "ablations.md", table(rows, [*methods[: FIRST in methods], *ablations]))
     for maze in rows.maze.unique():
         if (figure := draw_skills(output / "rollouts", maze, methods)) is not None:
-            save_figure_whole(figure, output / f"skills_{maze}.png", dpi=110)
+            save_figure_whole(figure, output / f"skills_{maze}.png")
 
 
 def draw_skills(folder: Path, maze: str, methods: list[str], kept: Path | None = None) -> Figure | None:

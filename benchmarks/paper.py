@@ -164,7 +164,7 @@ def main() -> None:
     if not args.dry_run:
         figure, text = draw(name, args.figure is not None, args.output)
         if figure is not None:
-            save_figure_whole(figure, args.output / f"{name}.png", dpi=110)
+            save_figure_whole(figure, args.output / f"{name}.png")
         if text:
             write_text_whole(args.output / f"{name}.md", text + "\n")
             print(text)

@@ -142,8 +142,8 @@ def report(rows: pd.DataFrame, output: Path, n_last: int = 1, at: int | None = N
     if complete:
         aggregates = [{"method": method, "aggregate": name, **value._asdict()} for (method, name), value in estimates.items()]
         write_rows(output / "aggregates.csv", pd.DataFrame(aggregates))
-        save_figure_whole(draw_aggregates(estimates, complete), output / "aggregates.png", dpi=110)
-    save_figure_whole(draw_curves(rows, methods, tasks), output / "curves.png", dpi=110)
+        save_figure_whole(draw_aggregates(estimates, complete), output / "aggregates.png")
+    save_figure_whole(draw_curves(rows, methods, tasks), output / "curves.png")
     text = "\n".join(lines) + "\n"
     write_text_whole(output / "report.md", text)
     return text

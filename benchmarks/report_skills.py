@@ -135,7 +135,7 @@ def _of_pretraining(rows: pd.DataFrame, reference: str, output: Path) -> list[st
             curves[str(domain)] = of_domain[of_domain.coverage_steps.notna()]
     if curves:
         labels = {column: column.removesuffix("_curve").replace("_", " ") for column in CURVES}
-        save_figure_whole(draw_over_steps(curves, "coverage_steps", labels), output / "coverage.png", dpi=110)
+        save_figure_whole(draw_over_steps(curves, "coverage_steps", labels), output / "coverage.png")
     return [*lines, f"{rows.seconds.sum() / 3600:.1f} hours of pre-training in all: {made_with(rows)}.", ""]
 
 
@@ -150,7 +150,7 @@ def _of_goals(rows: pd.DataFrame, output: Path) -> list[str]:
         lines += [f"### {task}", "", f"{steps} steps of learning.", "", *table(of_task, {"final_return": ("return", 1)}), ""]
         curves[str(task)] = of_task
     figure = draw_over_steps(curves, "steps", {"returns": "steps at the goal, of 200"})
-    save_figure_whole(figure, output / "goals.png", dpi=110)
+    save_figure_whole(figure, output / "goals.png")
     return [*lines, f"{rows.seconds.sum() / 3600:.1f} hours of learning in all: {made_with(rows)}.", ""]
 
 

@@ -284,7 +284,7 @@ def write_text_whole(path: AnyPath, text: str) -> None:
         file.write(text.encode())
 
 
-def save_figure_whole(figure: Any, path: AnyPath, **kwargs: Any) -> None:
-    """Save a Matplotlib figure, see :func:`written_whole`."""
+def save_figure_whole(figure: Any, path: AnyPath) -> None:
+    """Save a Matplotlib figure as PNG, see :func:`written_whole`."""
     with written_whole(path) as file:
-        figure.savefig(file, format=Path(path).suffix.removeprefix("."), **kwargs)
+        figure.savefig(file, format="png", dpi=110)
