@@ -71,10 +71,11 @@ def test_without_its_transitions_a_model_first_collects_others(make_model, tmp_p
     assert loaded._n_updates > n_updates
 
 
-def test_after_a_stop_within_a_step_episodes_begin_anew():
+@pytest.mark.parametrize("total_timesteps", [50, 200])
+def test_after_a_stop_within_a_step_episodes_begin_anew(total_timesteps):
     """Environments have made the step, but it was not stored."""
     model = pixel_model(CeSD, make_pictures(2, n_stack=2))
-    model.learn(200, lambda *_: model.num_timesteps < 50).learn(60, reset_num_timesteps=False)
+    model.learn(total_timesteps, lambda *_: model.num_timesteps < 50).learn(60, reset_num_timesteps=False)
     assert model.num_timesteps == 110 and model.replay_buffer.timeouts[23].all()
 
 

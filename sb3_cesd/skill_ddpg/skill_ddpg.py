@@ -182,6 +182,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     _logged_at: int
     #: Whether environments are to be reset before the next step
     _ends_episodes: bool = False
+    #: Whether environments make a step that is not stored yet; a callback or an error may end training there
+    _is_within_step: bool = False
     #: What callbacks had counted in the checkpoint that the model was resumed from, until it learns
     resumed_callbacks: Sequence[Any] = ()
 
@@ -576,9 +578,6 @@ class SkillDDPG(OffPolicyAlgorithm):
         finally:
             # Only steps of learn count as those of the warm-up, not those of an evaluation
             self._clock.turns = None
-            if self.num_timesteps < self._total_timesteps:
-                # A callback or an error ended it within a step, which environments have made, but which was not stored
-                self.end_episodes()
         self._mean_logs.flush(self.logger)
         if self._n_updates == n_updates:
             warnings.warn(
@@ -608,7 +607,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Another model may have used the environments since
         self._clock.turns = None if turns is None or (turns.over and self.skill is not None) else turns
         self._follow(self.skill)
-        if self._ends_episodes:
+        if self._ends_episodes or self._is_within_step:
             self._last_obs, self._ends_episodes = None, False
         if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.end_trajectories()
@@ -643,6 +642,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         """Choose the actions of the skills that act, with exploration noise unless the policy is stochastic."""
         if self._ends_episodes:
             self._restart()
+        self._is_within_step = True
         # A callback may have chosen another skill since the last step
         self._last_obs = add_skill(self._last_obs, self._clock.vectors)  # type: ignore[arg-type]
         at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
@@ -700,7 +700,7 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self.skill_space.discrete:
             self._skill_rewards.add(self.skill_space.decode(vectors), reward)
         replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
-        self._last_obs = new_obs
+        self._last_obs, self._is_within_step = new_obs, False
         turns = self._clock.turns
         if turns is not None and turns.over:
             self._end_skill_turns(turns)
