@@ -6,6 +6,7 @@ import torch as th
 from learned import differences, state_of
 from pictures import make_pictures, pixel_model
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
 
@@ -77,6 +78,13 @@ def test_after_a_stop_within_a_step_episodes_begin_anew(total_timesteps):
     model = pixel_model(CeSD, make_pictures(2, n_stack=2))
     model.learn(total_timesteps, lambda *_: model.num_timesteps < 50).learn(60, reset_num_timesteps=False)
     assert model.num_timesteps == 110 and model.replay_buffer.timeouts[23].all()
+
+
+def test_after_an_evaluation_in_the_environments_of_training_episodes_begin_anew():
+    model = pixel_model(CeSD, make_pictures(2, n_stack=2)).learn(60)
+    evaluate_policy(model, model.get_env(), n_eval_episodes=2, warn=False)
+    model.learn(10, reset_num_timesteps=False)
+    assert model.num_timesteps == 72 and model.replay_buffer.timeouts[29].all()
 
 
 def test_returns_are_normalised_before_they_are_summed(make_model):

@@ -69,6 +69,8 @@ class SkillClock:
 
     #: Warm-up in which all skills act in turn; set by the model that learns
     turns: SkillTurns | None = None
+    #: Number of resets and steps that environments have begun
+    n_moves: int = 0
 
     @checked
     def __init__(

@@ -79,9 +79,14 @@ class VecSkillObservation(VecEnvWrapper):
         return self.venv.seed(seed)  # type: ignore[return-value]
 
     def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+        self.clock.n_moves += 1
         observations = self.venv.reset()
         self.clock.reset()
         return add_skill(arrays_of(observations), self.clock.vectors)  # type: ignore[arg-type]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.clock.n_moves += 1
+        self.venv.step_async(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
         observations, rewards, dones, infos = as_arrays(*self.venv.step_wait())

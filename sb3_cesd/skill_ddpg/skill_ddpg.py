@@ -180,10 +180,8 @@ class SkillDDPG(OffPolicyAlgorithm):
     _unit_noise: OrnsteinUhlenbeckActionNoise
     #: Time step of the last logs
     _logged_at: int
-    #: Whether environments are to be reset before the next step
-    _ends_episodes: bool = False
-    #: Whether environments make a step that is not stored yet; a callback or an error may end training there
-    _is_within_step: bool = False
+    #: Resets and steps of the environments that training knows of: it resets them after any other, or an unfinished one
+    _n_moves: int = -1
     #: What callbacks had counted in the checkpoint that the model was resumed from, until it learns
     resumed_callbacks: Sequence[Any] = ()
 
@@ -607,8 +605,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         # Another model may have used the environments since
         self._clock.turns = None if turns is None or (turns.over and self.skill is not None) else turns
         self._follow(self.skill)
-        if self._ends_episodes or self._is_within_step:
-            self._last_obs, self._ends_episodes = None, False
+        if self._n_moves != self._clock.n_moves:
+            self._last_obs = None
         if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.end_trajectories()
         self.replay_buffer.reward_module = self.intrinsic
@@ -617,7 +615,9 @@ class SkillDDPG(OffPolicyAlgorithm):
             # Of a model that was loaded with another number of environments; SB3 makes copies for these
             self.action_noise = self.action_noise.base_noise
         self._logged_at = -1
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        result = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._n_moves = self._clock.n_moves
+        return result
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
         add_skills_to_evaluation(callback, self.skill_space, self.skill)
@@ -640,9 +640,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose the actions of the skills that act, with exploration noise unless the policy is stochastic."""
-        if self._ends_episodes:
+        if self._n_moves != self._clock.n_moves:
             self._restart()
-        self._is_within_step = True
         # A callback may have chosen another skill since the last step
         self._last_obs = add_skill(self._last_obs, self._clock.vectors)  # type: ignore[arg-type]
         at_random = self.warm_up == "random" and self.num_timesteps < learning_starts
@@ -700,21 +699,22 @@ class SkillDDPG(OffPolicyAlgorithm):
         if self.skill_space.discrete:
             self._skill_rewards.add(self.skill_space.decode(vectors), reward)
         replay_buffer.add(add_skill(obs, vectors), add_skill(terminal_obs, vectors), buffer_action, reward, dones, infos)
-        self._last_obs, self._is_within_step = new_obs, False
+        self._last_obs = new_obs
+        self._n_moves += 1
         turns = self._clock.turns
         if turns is not None and turns.over:
             self._end_skill_turns(turns)
 
     def end_episodes(self) -> None:
         """Reset the environments before the next step of training, as something else has played in them."""
-        self._ends_episodes = True
+        self._n_moves = -1
 
     def _restart(self) -> None:
         """Begin new episodes: of environments, noise and n-step windows."""
         assert self.env is not None and self.replay_buffer is not None
-        self._ends_episodes = False
         self.replay_buffer.end_trajectories()
         self._last_obs = self.env.reset()  # type: ignore[assignment]
+        self._n_moves = self._clock.n_moves
         if self._vec_normalize_env is not None:
             self._last_original_obs = self._vec_normalize_env.get_original_obs()  # type: ignore[assignment]
         self._unit_noise.reset()
@@ -1034,7 +1034,7 @@ class SkillDDPG(OffPolicyAlgorithm):
     def _excluded_save_params(self) -> list[str]:
         aliases = ["actor", "critic", "critic_target", "batch_norm_stats", "batch_norm_stats_target"]
         # Made anew when a model is loaded
-        made = ["intrinsic", "_mean_logs", "_skill_rewards", "_unit_noise", "_logged_at", "_update_runner", "_ends_episodes"]
+        made = ["intrinsic", "_mean_logs", "_skill_rewards", "_unit_noise", "_logged_at", "_update_runner", "_n_moves"]
         return [*super()._excluded_save_params(), *aliases, *made, "resumed_callbacks"]
 
     @property
