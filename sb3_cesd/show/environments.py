@@ -58,8 +58,8 @@ def envs_to_play(env: str | EnvSpec | gym.Env | VecEnv | None, model: Any, stati
     training_env: Any = getattr(model, "env", None)
     if env is None and training_env is None:
         env = saved_spec(model)
+    given, statistics = statistics, statistics or unwrap_vec_normalize(training_env)
     if env is None:
-        statistics = statistics or unwrap_vec_normalize(training_env)
         spec = env_spec(training_env)
         if spec is not None and not has_wrappers(training_env):
             return envs_of_id(spec.id, arguments_of(spec), statistics)
@@ -72,8 +72,10 @@ def envs_to_play(env: str | EnvSpec | gym.Env | VecEnv | None, model: Any, stati
             return envs_of_id(env.spec.id, arguments_of(env.spec), statistics)
         env = DummyVecEnv([lambda made=env: made])  # type: ignore[misc]
     venv = env.venv if isinstance(env, VecSkillObservation) else env
-    if statistics is not None and unwrap_vec_normalize(venv) is not None:
-        raise ValueError("env has a VecNormalize of its own: leave vec_normalize out, or pass env without it.")
+    if unwrap_vec_normalize(venv) is not None:
+        if given is not None:
+            raise ValueError("env has a VecNormalize of its own: leave vec_normalize out, or pass env without it.")
+        statistics = None
     return PlayEnvs(env_name(venv), lambda *numbers, **_: venv, statistics, is_kept=True)
 
 

@@ -182,10 +182,11 @@ def test_what_was_made_is_closed_and_what_was_given_is_not(monkeypatch):
 def test_model_shows_the_environment_it_learns_in(tmp_path):
     statistics = VecNormalize(make_vec_env("Pendulum-v1", 2))
     learner = make_small(CeSD, statistics).learn(60)
-    shown = show_skills(learner, **QUICK)
     steps, mean = learner.num_timesteps, statistics.obs_rms.mean.copy()
     start, _ = gym.make("Pendulum-v1").reset(seed=0)
-    assert np.allclose(seen(shown)[0][0], statistics.normalize_obs(start), atol=1e-5)
+    for env in (None, "Pendulum-v1", gym.make("Pendulum-v1"), make_vec_env("Pendulum-v1")):
+        shown = show_skills(learner, env, **QUICK)
+        assert np.allclose(seen(shown)[0][0], statistics.normalize_obs(start), atol=1e-5)
     learner.learn(20, reset_num_timesteps=False)
     assert learner.num_timesteps >= steps + 20 and (statistics.obs_rms.mean != mean).any(), "training goes on"
     learner.save(tmp_path / "model.zip")
