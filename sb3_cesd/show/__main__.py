@@ -6,8 +6,8 @@ Show what each skill of a model does: pictures, a video, metrics compared with u
     python -m sb3_cesd.show logs/cesd/Walker-v0_1 logs/diayn/Walker-v0_1
 
 Writes skills.html (which needs no other file), skills.png, metrics.json and skills.gif to a folder next to the model, e.g.
-Walker-v0_skills. In mazes, a film is only made if --video is given. Several models stand on one page next to the first, e.g.
-in Walker-v0_cesd_diayn_skills.
+Walker-v0_skills. In mazes, a film is only made with --video gif. Several models stand on one page next to the first, e.g. in
+Walker-v0_cesd_diayn_skills.
 """
 
 import argparse
