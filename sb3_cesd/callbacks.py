@@ -13,7 +13,7 @@ from sb3_cesd.common.arguments import PositiveInt, Range, checked
 from sb3_cesd.common.files import with_suffix, written_whole
 from sb3_cesd.common.playing import check_play_spaces
 from sb3_cesd.common.rng import preserve_random_state
-from sb3_cesd.common.vec_env import VecSkillObservation
+from sb3_cesd.common.vec_env import VecSkillObservation, check_not_training
 from sb3_cesd.common.vec_normalize import normalize_like_training, transpose_like_training
 from sb3_cesd.metrics.environments import (
     end_positions,
@@ -104,8 +104,7 @@ class SkillMetricsCallback(BaseCallback):
         elif isinstance(env, gym.Env):
             only = env
             env = DummyVecEnv([lambda: only])
-        if env.unwrapped is self.training_env.unwrapped:
-            raise ValueError("eval_env is the training environment, whose episode must not be interrupted: pass another one.")
+        check_not_training(env, self.training_env)
         while isinstance(env, VecSkillObservation):
             env = env.venv
         env = transpose_like_training(env, self.model.plain_space)

@@ -1,5 +1,6 @@
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from learned import Memory
@@ -92,6 +93,13 @@ def test_nested_callbacks_are_found(make_model):
     inner = EvalCallback(make_vec_env("Pendulum-v1"), eval_freq=1, n_eval_episodes=1, verbose=0)
     make_model().learn(60, callback=[CallbackList([EveryNTimesteps(50, inner)])])
     assert isinstance(inner.eval_env, VecSkillObservation)
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make("Pendulum-v1"), lambda: make_vec_env("MazeSquareA-v0", 2)])
+def test_evaluation_in_the_environments_of_training_is_refused(make_model, make):
+    env = make()
+    with pytest.raises(ValueError, match="is the training environment"):
+        make_model(env).learn(60, callback=[EvalCallback(env, eval_freq=10, verbose=0)])
 
 
 @pytest.mark.parametrize(

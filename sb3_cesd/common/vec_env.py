@@ -234,11 +234,22 @@ def all_callbacks(callback: Any) -> Iterator[Any]:
             yield from all_callbacks(child)
 
 
-def add_skills_to_evaluation(callback: Any, skill_space: SkillSpace, skill: SkillName | None) -> None:
+def check_not_training(eval_env: VecEnv, training_env: VecEnv) -> None:
+    """Check that an evaluation moves other environments than training does."""
+    evaluated, trained = (
+        {id(each.unwrapped) for each in getattr(env.unwrapped, "envs", [env])} for env in (eval_env, training_env)
+    )
+    if not evaluated.isdisjoint(trained):
+        raise ValueError("eval_env is the training environment, whose episode must not be interrupted: pass another one.")
+
+
+def prepare_evaluation(callback: Any, env: VecEnv, skill_space: SkillSpace, skill: SkillName | None) -> None:
     """Let evaluations go through the skills in turn (or follow one), one per episode, in environments without skills."""
     for each in all_callbacks(callback):
-        if isinstance(each, EvalCallback) and unwrap_vec_wrapper(each.eval_env, VecSkillObservation) is None:
-            each.eval_env = VecSkillObservation(each.eval_env, skill_space, skill_duration=None, skill=skill, order="cycle")
+        if isinstance(each, EvalCallback):
+            check_not_training(each.eval_env, env)
+            if unwrap_vec_wrapper(each.eval_env, VecSkillObservation) is None:
+                each.eval_env = VecSkillObservation(each.eval_env, skill_space, None, skill, order="cycle")
 
 
 def n_stacked(env: VecEnv) -> int:

@@ -59,11 +59,11 @@ from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.vec_env import (
     VecSkillObservation,
     add_skill_observation,
-    add_skills_to_evaluation,
     as_arrays,
     env_as_json,
     last_observations,
     n_stacked,
+    prepare_evaluation,
 )
 from sb3_cesd.common.vec_normalize import lacks_statistics, normalizes_observations, original_entries, unnormalize_entries
 from sb3_cesd.intrinsic.base import ExtrinsicReward, IntrinsicReward
@@ -620,7 +620,8 @@ class SkillDDPG(OffPolicyAlgorithm):
         return result
 
     def _init_callback(self, callback: MaybeCallback, progress_bar: bool = False) -> BaseCallback:
-        add_skills_to_evaluation(callback, self.skill_space, self.skill)
+        assert self.env is not None
+        prepare_evaluation(callback, self.env, self.skill_space, self.skill)
         return super()._init_callback(callback, progress_bar)
 
     def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
