@@ -37,11 +37,11 @@ LEGS = "Walker-v0 Quadruped-v0"
 RUNS = {
     "maze": [f"{MAZE} square_a --seeds 1 {IN_MAZE}"],
     "tree": [f"{MAZE} tree --seeds 1 {IN_MAZE}"],
-    "mine": [f"{MAZE} square_a --seeds 3 --mine {IN_MAZE}"],
+    "mine": [f"{MAZE} square_a --seeds 5 --mine {IN_MAZE}"],
     "alpha": [
-        f"{MAZE} square_a --seeds 3 --methods 'start=0, alpha=0.1' 'start=0, alpha=1' 'start=0, alpha=2' 'start=0, alpha=10'"
+        f"{MAZE} square_a --seeds 5 --methods 'start=0, alpha=0.1' 'start=0, alpha=1' 'start=0, alpha=2' 'start=0, alpha=10'"
     ],
-    "entropy": [f"{MAZE} square_a --seeds 3 --methods cesd 'start=0, alpha=1' paper released"],
+    "entropy": [f"{MAZE} square_a --seeds 5 --methods cesd 'start=0, alpha=1' paper released"],
     "urlb": [f"{URLB} {LEGS} Jaco-v0 --methods scratch icm disagreement rnd apt protorl smm diayn aps cic becl cesd"],
     "ensemble": [
         f"{URLB} Quadruped-v0 --tasks QuadrupedStand-v0 QuadrupedWalk-v0 "
