@@ -96,8 +96,10 @@ def learn_goals(run: Row, models: Path, evaluations: Path) -> Row:
     env = make_envs(seed=run["seed"])
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     controller = algorithm(policy, env, seed=run["seed"], device="cpu", **arguments)
-    often = {"n_eval_episodes": run["n_eval_episodes"], "eval_freq": run["eval_freq"] // duration}
-    callback = EvalCallback(eval_env, log_path=str(folder), verbose=0, warn=False, **often)
+    every = run["eval_freq"] // duration
+    callback = EvalCallback(
+        eval_env, n_eval_episodes=run["n_eval_episodes"], eval_freq=every, log_path=str(folder), verbose=0, warn=False
+    )
     start = time.perf_counter()
     controller.learn(run["n_timesteps"] // duration, callback=callback, log_interval=None)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
