@@ -12,16 +12,13 @@ from stable_baselines3.common.noise import OrnsteinUhlenbeckActionNoise
 @contextmanager
 def preserve_random_state() -> Iterator[None]:
     """Restore the generators of Python, NumPy and PyTorch (also on GPUs in use) at the end of the context."""
-    of_python, of_numpy, of_torch = random.getstate(), np.random.get_state(), th.get_rng_state()
-    of_gpus = th.cuda.get_rng_state_all() if th.cuda.is_initialized() else []
+    of_python, of_numpy = random.getstate(), np.random.get_state()
     try:
-        yield
+        with th.random.fork_rng(range(th.cuda.device_count()) if th.cuda.is_initialized() else ()):
+            yield
     finally:
         random.setstate(of_python)
         np.random.set_state(of_numpy)
-        th.set_rng_state(of_torch)
-        if of_gpus:
-            th.cuda.set_rng_state_all(of_gpus)
 
 
 def seed_to_go_on(seed: int, num_timesteps: int) -> int:
