@@ -73,6 +73,5 @@ def preset(
         raise ValueError(f"There is no method {name!r} at scale {scale!r}: {instead_of(name, files)}")
     entries = yaml.safe_load(files[name].read_text(encoding="utf-8"))
     entry = entries.get(env_id.removeprefix("sb3_cesd:"), entries["default"])
-    result = Preset({}, **{key: entry.pop(key) for key in OF_RL_ZOO if key in entry})
-    result.update(entry)
-    return result
+    of_rl_zoo = {key: entry.pop(key) for key in OF_RL_ZOO if key in entry}
+    return Preset(entry, **of_rl_zoo)
