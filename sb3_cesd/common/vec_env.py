@@ -168,9 +168,8 @@ def attributes(env: VecEnv, name: str, indices: VecEnvIndices = None) -> list[An
     try:
         if isinstance(env.unwrapped, SubprocVecEnv) and not all(env.env_is_wrapped(Sendable(name), indices)):  # type: ignore
             # An environment without any wrapper can't be asked beforehand
-            return (
-                [] if any(env.env_is_wrapped(gym.Wrapper, indices)) or not env.has_attr(name) else env.get_attr(name, indices)
-            )
+            if any(env.env_is_wrapped(gym.Wrapper, indices)) or not env.has_attr(name):
+                return []
         return list(env.get_attr(name, indices))
     except Exception:  # VecEnvs raise anything
         return []

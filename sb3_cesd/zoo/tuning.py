@@ -126,8 +126,8 @@ class SearchSpace:
 def widen(values: Any, value: Any) -> Any:
     """Add a value to choices or an interval; ``None`` if they cannot contain it, such as a schedule."""
     if not isinstance(values, Interval):
-        plain = bool if isinstance(values[0], bool) else bool | int | float | str
-        return list(dict.fromkeys([*values, value])) if isinstance(value, plain) else None
+        kinds = bool if isinstance(values[0], bool) else bool | int | float | str
+        return list(dict.fromkeys([*values, value])) if isinstance(value, kinds) else None
     kind = type(values.low)
     if not isinstance(value, int | float) or not np.isfinite(value) or kind(value) != value or (values.log and value <= 0):
         return None
