@@ -20,8 +20,6 @@ __version__ = (Path(__file__).parent / "version.txt").read_text().strip()
 
 register_envs()
 
-_CLASSES = {method.__name__: method for method in METHODS.values()}
-
 __all__ = [
     "METHODS",
     "APTDreamer",
@@ -41,16 +39,16 @@ __all__ = [
 if TYPE_CHECKING:
     __all__ += _method_names.__all__
 else:
-    __all__ += [name for name in _CLASSES if name not in __all__]
+    # Each method by the name of its class: from sb3_cesd import DIAYN
+    globals().update({method.__name__: method for method in METHODS.values()})
+    __all__ += [method.__name__ for method in METHODS.values() if method is not CeSD]
 
     def __getattr__(name: str) -> Any:
-        """Look up a method by its class name (``from sb3_cesd import DIAYN``), and import slow modules on first use."""
-        if name in _CLASSES:
-            return _CLASSES[name]
+        """Import slow modules on first use."""
         if name == "show_skills":
             return import_module("sb3_cesd.show").show_skills
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_CLASSES, *__all__})
+    return sorted({*globals(), *__all__})

@@ -7,14 +7,14 @@ Write what type checkers and editors know of the methods, which are found when t
 from pathlib import Path
 
 import sb3_cesd
-from sb3_cesd import METHODS
+from sb3_cesd import METHODS, CeSD
 
 FILE = Path(sb3_cesd.__file__).parent / "_method_names.pyi"
 
 
 def method_names() -> str:
-    """Write imports of all classes of methods that ``sb3_cesd`` does not import by itself."""
-    found = [method for method in METHODS.values() if method.__name__ not in vars(sb3_cesd)]
+    """Write imports of all classes of methods but CeSD, which ``sb3_cesd`` imports by itself."""
+    found = [method for method in METHODS.values() if method is not CeSD]
     lines = ["# Written by `make format`, from the methods that are found"]
     lines += [f"from {method.__module__} import {method.__name__}" for method in found]
     lines += ["", "__all__ = [  # noqa: RUF022"]
