@@ -231,12 +231,12 @@ class SkillReplayBuffer(NStepReplayBuffer):
         self._free_slots = list(range(len(next(iter(self.last_observations.values())))))
         self._make_unsaved()
 
-    def end_trajectories(self, where: np.ndarray | None = None) -> None:
+    def end_trajectories(self, where: np.ndarray | bool = True) -> None:
         """End n-step windows at the newest transitions, as environments (all, or some) are reset before the next ones."""
         if self.size() == 0:
             return
         newest = int(self.newest[0])
-        ending = ~self._ends(newest) if where is None else where & ~self._ends(newest)
+        ending = where & ~self._ends(newest)
         # As after a timeout, the value is bootstrapped; a true termination stays one
         self.timeouts[newest, ending] = True
         self._keep_last(newest, ending)

@@ -154,7 +154,7 @@ class SharedFeatures:
         self.batches = batches if encoder is None else [self._encode(encoder, each, each is batches[-1]) for each in batches]
 
     def _learns_from(self, loss: str) -> bool:
-        return self.encoder is None or (not self.encoder.is_frozen and self.encoder.learns_from in (loss, "both"))
+        return self.encoder is not None and not self.encoder.is_frozen and self.encoder.learns_from in (loss, "both")
 
     def _encode(self, encoder: ImageEncoder, samples: SkillReplayBufferSamples, trains_critic: bool) -> Any:
         encoded: dict[str, th.Tensor] = {}
