@@ -20,6 +20,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image, ImageSequence
 
 from sb3_cesd import CeSD
@@ -39,9 +40,9 @@ def maze_frames(model_path: Path, n_rollouts: int = 20, every: int = 2) -> list[
     rollouts = collect_rollouts(CeSD.load(model_path), env, n_rollouts, noise_std=0.2, seed=0, reset_options=start)
     frames = []
     for end in range(1, rollouts.states.shape[2] + 1, every):
-        figure = draw_maze_panels(env.layout, {"": rollouts.states[:, :, :end]}, panel_width=3.6)
-        figure.canvas.draw()
-        frames.append(Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]))  # type: ignore[attr-defined]
+        canvas = FigureCanvasAgg(draw_maze_panels(env.layout, {"": rollouts.states[:, :, :end]}, panel_width=3.6))
+        canvas.draw()
+        frames.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]))
     return frames
 
 

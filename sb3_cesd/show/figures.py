@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure, SubFigure
@@ -67,7 +66,6 @@ def make_panels(n_panels: int, width: float, height: float, share: bool = False)
     n_rows = -(-n_panels // MAX_COLUMNS)
     n_columns = -(-n_panels // n_rows)
     figure = Figure(figsize=(n_columns * width, n_rows * (height + title_height)), layout="constrained")
-    FigureCanvasAgg(figure)
     all_axes = figure.subplots(n_rows, n_columns, squeeze=False, sharex=share, sharey=share).ravel()
     for spare in all_axes[n_panels:]:
         spare.remove()
@@ -102,7 +100,6 @@ def draw_strips(rollouts: Sequence[SkillRollout], title: str, n_frames: int) -> 
     widths = [n_frames * IMAGE_WIDTH, PATH_WIDTH] if n_frames else [PATH_WIDTH]
     height = max(ROW_HEIGHT * len(rollouts) if n_frames else 0, 4.8) + 0.4
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(title)
     *left, right = figure.subfigures(1, len(widths), squeeze=False, width_ratios=widths)[0]
     for panel in left:
