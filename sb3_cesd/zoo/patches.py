@@ -28,7 +28,7 @@ SKILL_ARGUMENT = "skill"
 FONT_SIZE = 18
 
 
-def show_skills(utils: Any) -> None:
+def play_skills(utils: Any) -> None:
     """
     Add skills to the environments in which RL Zoo plays a model: the next one in each episode, or that of ``--env-kwargs
     skill:3``. Callers of ``rl_zoo3.utils`` first look up the model, then create environments.
@@ -137,7 +137,7 @@ def add_methods(utils: Any) -> None:
     if ALGORITHMS.keys() <= utils.ALGOS.keys():
         return
     utils.ALGOS.update(ALGORITHMS)
-    show_skills(utils)
+    play_skills(utils)
     # Without the start-up hook, RL Zoo has imported the functions already
     for name in ("rl_zoo3", "rl_zoo3.enjoy"):
         module = sys.modules.get(name)
