@@ -108,7 +108,7 @@ class SkillMetricsCallback(BaseCallback):
         while isinstance(env, VecSkillObservation):
             env = env.venv
         env = transpose_like_training(env, self.model.plain_space)
-        check_play_spaces(env.observation_space, env.action_space, self.model, "an eval_env")
+        check_play_spaces(env, self.model, "an eval_env")
         return normalize_like_training(env, self.model.get_vec_normalize_env())
 
     def _on_step(self) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from sb3_cesd.common.observations import SKILL, Observation, arrays_of, plain_form, plain_space, shapes_of
+from sb3_cesd.common.observations import SKILL, Observation, arrays_of, plain_form, shapes_of
 from sb3_cesd.common.vec_env import as_arrays, last_observations
 
 
@@ -71,14 +71,13 @@ def play(
         yield Moment(plain_form(last_observations(entries, dones, infos)), rewards, dones, infos)  # type: ignore[arg-type]
 
 
-def check_play_spaces(observation_space: spaces.Space, action_space: spaces.Space, model: Any, name: str) -> None:
+def check_play_spaces(env: VecEnv, model: Any, name: str) -> None:
     """Check that the spaces of environments are those of a model, whatever skill is in them."""
-    if isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces:
-        observation_space = plain_space(observation_space)
-    if shapes_of(observation_space) != shapes_of(model.plain_space) or action_space != model.action_space:
+    shapes = {entry: shape for entry, shape in shapes_of(env.observation_space).items() if entry != SKILL}
+    if shapes != shapes_of(model.plain_space) or env.action_space != model.action_space:
         raise ValueError(
             f"The model observes {model.plain_space} and acts in {model.action_space}, but {name} has the observation space "
-            f"{observation_space} and the action space {action_space}: pass {name} wrapped as that of training, "
+            f"{env.observation_space} and the action space {env.action_space}: pass {name} wrapped as that of training, "
             "without the skill."
         )
 

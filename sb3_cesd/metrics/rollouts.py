@@ -177,7 +177,7 @@ def prepare_to_play(model: SkillModel, env: VecEnv) -> VecEnv:
     """Check environments, and return them as the model observes them. In those of its training, ``learn`` then starts anew."""
     env = as_model_observes(env, model)
     if hasattr(model, "plain_space"):
-        check_play_spaces(env.observation_space, env.action_space, model, "env")
+        check_play_spaces(env, model, "env")
     remedy = "pass environments with the statistics of the training, VecNormalize.load(path, env)."
     check_statistics_fit(model, unwrap_vec_normalize(env), remedy)
     training_env = getattr(model, "env", None)
