@@ -737,8 +737,8 @@ class SkillDDPG(OffPolicyAlgorithm):
 
     def _follow(self, skill: SkillName | None) -> None:
         """Set the skill to follow (``None`` for all of them) in policy, training environments and the reward of a task."""
-        self.skill = None if skill is None else self.skill_space.name_of(skill)
-        self.policy.set_skill(self.skill)
+        self.policy.set_skill(skill)
+        self.skill = self.policy.skill
         if self.env is not None:
             self._clock.set_skill(self.skill, at_once=True)
         if isinstance(self.intrinsic, ExtrinsicReward) and self.skill is not None:
