@@ -230,12 +230,12 @@ class SkillDreamer(SkillDDPG):
                 transitions = self._transitions(states[:-n], actions.flatten(0, 1), states[n:], repeated)
                 if self.rewards_single_states:
                     rewards = self.intrinsic.reward(transitions).view(horizon, n)
-                    self.intrinsic.logs["intrinsic/reward"] = rewards.mean()
+                    self.intrinsic.logs["intrinsic/reward"] = rewards.mean().detach()
                 else:
                     rewards = imagined_rewards(self.intrinsic, transitions, batch_size).view(horizon, n)
             values = self._values(self.critic_target, features, skills)
             returns = lambda_returns(rewards[:-1], values, discounts, self.policy.trace_decay)
-        self.intrinsic.logs["train/imagined_return"] = returns.mean()
+        self.intrinsic.logs["train/imagined_return"] = returns.mean().detach()
         weights = th.cat([th.ones_like(discounts[:1]), discounts[:-1]]).cumprod(dim=0).detach()
         errors = self._values(self.critic, features[:-1].detach(), skills) - returns.detach()
         return -(weights * returns).mean(), (weights * errors.square()).mean() / 2

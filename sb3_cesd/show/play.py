@@ -33,7 +33,7 @@ class ChosenSkills:
 
 
 class UntrainedSkills:
-    """The skills of a model as they were before training: the same networks with new weights."""
+    """The skills of a model with an untrained actor; from images, it sees the features of the trained encoder."""
 
     def __init__(self, model: SkillDDPG | ExportedPolicy, seed: int = 0) -> None:
         policy = model if isinstance(model, ExportedPolicy) else model.policy
@@ -41,7 +41,7 @@ class UntrainedSkills:
         self.policy = copy.deepcopy(policy, {id(child): child for child in policy.children()})
         with preserve_random_state():
             th.manual_seed(seed)
-            self.policy.actor = self.policy.make_actor()
+            self.policy.actor = self.policy.make_actor().to(policy.device)
         self.policy.actor.set_training_mode(False)
         self.n_skills, self.skill_space = policy.n_skills, policy.skill_space
 

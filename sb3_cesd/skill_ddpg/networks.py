@@ -234,7 +234,7 @@ class StochasticSkillActor(SkillActor):
         if not initial > 0:
             raise ValueError(f"ent_coef={ent_coef} is not above 0: pass None for a deterministic policy.")
         log_ent_coef = th.tensor(math.log(initial))
-        self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=isinstance(ent_coef, str))
+        self.log_ent_coef = nn.Parameter(log_ent_coef, requires_grad=str(ent_coef).startswith("auto"))
         self.target_entropy = -get_action_dim(self.action_space) / 2
 
     @property

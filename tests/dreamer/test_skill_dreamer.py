@@ -52,6 +52,10 @@ def trained():
     return model
 
 
+def test_logs_do_not_keep_the_graph_of_the_imagination(trained):
+    assert {name for name, value in trained.intrinsic.logs.items() if value.requires_grad} == set()
+
+
 def test_save_load_and_go_on(trained, tmp_path):
     trained.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model.zip")
