@@ -26,7 +26,7 @@ class SkillTurns:
         if n_timesteps < n_skills:
             raise ValueError(f"learning_starts={n_timesteps} is less than a step of each of {n_skills} skills: raise it.")
         self.n_skills = n_skills
-        self.n_timesteps = n_timesteps
+        self.n_timesteps = int(n_timesteps)
         #: How the skill that acts afterwards was chosen: by ``"rewards"`` or ``"features"``
         self.chosen_by: str | None = None
         self.n_done = 0

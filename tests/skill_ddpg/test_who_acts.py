@@ -144,6 +144,13 @@ def test_turns_are_refused_that_leave_out_a_skill_and_alike_ones_are_told():
         assert best_of(np.array([0.0, np.nan, 2.0])) == 2
 
 
+def test_a_warm_up_of_1e2_steps_is_one_of_100(finetune):
+    """As in pre-training, and as in Stable-Baselines3, the number may be a float."""
+    model = finetune(skill="best", warm_up="skills", learning_starts=1e2).learn(110)
+    assert model.replay_buffer.skills[:100, 0].tolist() == np.repeat(np.arange(4), 25).tolist()
+    assert (model.replay_buffer.skills[100:110] == model.skill).all()
+
+
 def test_before_the_best_skill_is_known_predictions_follow_observations():
     pretrained = make_small(CeSD, Push()).learn(60)
     model = CeSD.from_pretrained(saved(pretrained), Push(), skill="best", learning_starts=80, device="cpu")
