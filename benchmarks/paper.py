@@ -152,10 +152,10 @@ def main() -> None:
     args = parser.parse_args()
     name = args.figure or args.table
     for script, *words in map(shlex.split, RUNS[name]):
-        # The mixture of experts needs models, which don't ship
-        folder = args.output / (name if name == "moe" else script)
-        for file in NAMES if name != "moe" else ():
-            if len(rows := join([RESULTS / ("paper" if script == "maze" else script) / file, folder / file])):
+        # Gates need models, which don't ship: theirs are not those of the main table
+        folder, shipped = (args.output / name, "paper/moe") if name == "moe" else (args.output / script, script)
+        for file in NAMES:
+            if len(rows := join([RESULTS / ("paper" if script == "maze" else shipped) / file, folder / file])):
                 folder.mkdir(parents=True, exist_ok=True)
                 write_rows(folder / file, rows)
         if not args.report_only:
