@@ -152,10 +152,10 @@ def main() -> None:
     args = parser.parse_args()
     name = args.figure or args.table
     for script, *words in map(shlex.split, RUNS[name]):
-        # Gates need models, which don't ship: theirs are not those of the main table
-        folder, shipped = (args.output / name, "paper/moe") if name == "moe" else (args.output / script, script)
+        part = "moe" if name == "moe" else script  # the models of gates are not those of the main table
+        folder, shipped = args.output / part, RESULTS / {"maze": "paper", "moe": "paper/moe"}.get(part, part)
         for file in NAMES:
-            if len(rows := join([RESULTS / ("paper" if script == "maze" else shipped) / file, folder / file])):
+            if len(rows := join([shipped / file, folder / file])):
                 folder.mkdir(parents=True, exist_ok=True)
                 write_rows(folder / file, rows)
         if not args.report_only:
