@@ -58,7 +58,7 @@ def make_pictures(n_envs=1, n_stack=1, space=PICTURES, seed=0):
 
 def pixel_model(method, env=None, intrinsic_kwargs=None, **kwargs):
     """A small model of pictures; arguments of the policy may be named as if they were arguments of the constructor."""
-    names = ("encoder_learns_from", "encoder_kwargs", "features_extractor_class")
+    names = ("encoder_learns_from", "encoder_kwargs", "features_extractor_class", "features_extractor_kwargs")
     policy_kwargs = {"net_arch": [8], **{name: kwargs.pop(name) for name in names if name in kwargs}}
     intrinsic_kwargs = {**small_reward(method.reward_class), **(intrinsic_kwargs or {})}
     arguments = {"buffer_size": 200, "batch_size": 16, "intrinsic_kwargs": intrinsic_kwargs, "policy_kwargs": policy_kwargs}

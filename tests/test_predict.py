@@ -111,3 +111,11 @@ def test_wrong_size(model, shape):
     for observation in (np.zeros(shape, np.float32), {"observation": np.zeros(shape, np.float32), "skill": VECTORS[0]}):
         with pytest.raises(ValueError, match="observation shape"):
             model.predict(observation)
+
+
+def test_networks_take_no_observations_without_skill(model):
+    plain, buffer = model.observation_space["observation"].sample(), model.replay_buffer
+    for use in (model.policy.obs_to_tensor, model.actor.predict, lambda obs: buffer.add(obs, obs, plain[:1], 0, False, [{}])):
+        with pytest.raises(ValueError, match=r"no skill: .*model\.get_env\(\)"):
+            use(plain)
+    assert buffer.size() == 150 and buffer.pos == 150

@@ -56,6 +56,16 @@ def test_evaluation_synchronises_the_statistics(make_model):
     assert eval_env.obs_rms.mean == pytest.approx(env.obs_rms.mean)
 
 
+def test_it_is_changed_through_the_environment_of_the_model(make_model):
+    """As it is of SB3's algorithms, around whose environments nothing is wrapped."""
+    env = normalized()
+    model = make_model(env)
+    model.get_env().training = model.get_env().norm_reward = False
+    assert not (env.training or env.norm_reward)
+    model.get_env().reset()
+    assert env.obs_rms.count < 1
+
+
 @pytest.fixture
 def trained(make_model, tmp_path):
     """A normalised model in a file, and its statistics."""

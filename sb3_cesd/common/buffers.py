@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import PositiveInt, Range, Share, check_value, checked
 from sb3_cesd.common.cuda import DeviceArrays
-from sb3_cesd.common.observations import OBSERVATION, SKILL, entries_of, plain_form, plain_space, to_states
+from sb3_cesd.common.observations import OBSERVATION, SKILL, check_has_skill, entries_of, plain_form, plain_space, to_states
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.type_aliases import SkillReplayBufferSamples
 from sb3_cesd.common.vec_normalize import TensorNormalization
@@ -192,6 +192,7 @@ class SkillReplayBuffer(NStepReplayBuffer):
         :param done: end of episode, shape ``(n_envs,)``
         :param infos: ``TimeLimit.truncated`` distinguishes timeouts from terminations
         """
+        check_has_skill(obs)
         entries = {name: np.asarray(value, self.newest_next[name].dtype) for name, value in entries_of(obs).items()}
         if self.size() > 0:
             is_other = np.zeros(self.n_envs, dtype=bool)

@@ -57,6 +57,12 @@ def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
     return {name: child.shape for name, child in entries.items()}
 
 
+def check_has_skill(observation: Observation) -> None:
+    """Check that an observation is one with a skill."""
+    if not (isinstance(observation, dict) and SKILL in observation):
+        raise ValueError("The observation has no skill: pass a dictionary with its vector, as model.get_env() returns them.")
+
+
 def entries_of(observation: Observation) -> dict[str, np.ndarray]:
     """Convert an observation, an array or a dictionary, to a dictionary without a skill."""
     if isinstance(observation, dict):

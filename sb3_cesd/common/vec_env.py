@@ -57,6 +57,11 @@ class VecSkillObservation(VecEnvWrapper):
         self.clock = SkillClock(venv.num_envs, self.skill_space, skill_duration, skill, order)
         super().__init__(venv, observation_space=skill_observation_space(venv.observation_space, self.skill_space))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # As they are read through the wrapper: model.get_env().training = False stops the statistics
+        normalize = unwrap_vec_normalize(self.venv) if name in ("training", "norm_obs", "norm_reward") else None
+        object.__setattr__(normalize or self, name, value)
+
     def __getstate__(self) -> dict[str, Any]:
         # A mappingproxy, which can't be copied; VecNormalize leaves it out, too
         return {name: value for name, value in self.__dict__.items() if name != "class_attributes"}

@@ -31,14 +31,14 @@ def not_finite(state: Any, name: str) -> Iterator[str]:
 
 def check_env_spaces(observation_space: spaces.Space, action_space: spaces.Space) -> None:
     """Check that a method can learn in an environment, whose observations may contain the skill."""
-    has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
-    check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
     is_box = isinstance(action_space, spaces.Box) and 0 not in action_space.shape
     if not is_box or not action_space.is_bounded() or (action_space.low >= action_space.high).any():  # type: ignore
         raise ValueError(
             f"The action space is {action_space}, but skills need continuous actions with finite bounds, low below high: use "
             "an environment with such a Box, or gymnasium.wrappers.TransformAction."
         )
+    has_skill = isinstance(observation_space, spaces.Dict) and SKILL in observation_space.spaces
+    check_plain_space(plain_space(observation_space) if has_skill else observation_space)  # type: ignore[arg-type]
 
 
 def check_observation(observation: Any, what: str = "observation") -> None:

@@ -13,7 +13,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from sb3_cesd.common.arguments import constructor_names
-from sb3_cesd.common.observations import SKILL, TensorObservation, entries_of, plain_form, plain_space, to_features
+from sb3_cesd.common.observations import (
+    SKILL,
+    TensorObservation,
+    check_has_skill,
+    entries_of,
+    plain_form,
+    plain_space,
+    to_features,
+)
 from sb3_cesd.common.skills import SkillSpace
 from sb3_cesd.common.torch_layers import create_normalized_mlp, create_orthogonal_mlp, select
 
@@ -93,6 +101,10 @@ class SkillActor(BasePolicy):
     def forward(self, obs: dict[str, th.Tensor]) -> th.Tensor:
         """Compute the actions of the skills in the observations, as :meth:`act`."""
         return self.act(*_split(obs, self.skill_space))
+
+    def obs_to_tensor(self, observation: Any) -> tuple[TensorObservation, bool]:
+        check_has_skill(observation)
+        return BasePolicy.obs_to_tensor(self, observation)
 
     def _predict(self, observation: dict[str, th.Tensor], deterministic: bool = False) -> th.Tensor:  # type: ignore[override]
         # Exploration noise of a deterministic policy is added by the algorithm

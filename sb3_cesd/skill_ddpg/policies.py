@@ -100,8 +100,8 @@ class SkillPolicy(BasePolicy):
         self.plain_space = plain_space(observation_space)
         if self.takes_images:
             check_images(self.plain_space)
-        if self.takes_images and features_extractor_class not in (None, FlattenExtractor):
-            raise ValueError("CnnPolicy has its own encoder: leave features_extractor_class out, or pass encoder_kwargs.")
+        if self.takes_images and (features_extractor_kwargs or features_extractor_class not in (None, FlattenExtractor)):
+            raise ValueError("CnnPolicy has its own encoder: pass encoder_kwargs in place of features_extractor_kwargs.")
         if not self.takes_images and (encoder_learns_from is not None or encoder_kwargs):
             raise ValueError("Only CnnPolicy has an encoder: leave encoder_learns_from and encoder_kwargs out.")
         if features_extractor_class is None:
@@ -196,6 +196,8 @@ class SkillPolicy(BasePolicy):
         if self.encoder is not None:
             observation = {**observation, OBSERVATION: self.encoder(observation[OBSERVATION])}  # type: ignore
         return self.actor._predict(observation, deterministic)  # type: ignore[arg-type]
+
+    obs_to_tensor = SkillActor.obs_to_tensor  # type: ignore[assignment]
 
     def set_training_mode(self, mode: bool) -> None:
         """Put the policy in either training or evaluation mode; the target critic stays in evaluation mode."""
