@@ -101,7 +101,7 @@ class SkillPolicy(BasePolicy):
         if self.takes_images:
             check_images(self.plain_space)
         if self.takes_images and (features_extractor_kwargs or features_extractor_class not in (None, FlattenExtractor)):
-            raise ValueError("CnnPolicy has its own encoder: pass encoder_kwargs in place of features_extractor_kwargs.")
+            raise ValueError("CnnPolicy has its own encoder: leave features_extractor_* out, or pass encoder_kwargs.")
         if not self.takes_images and (encoder_learns_from is not None or encoder_kwargs):
             raise ValueError("Only CnnPolicy has an encoder: leave encoder_learns_from and encoder_kwargs out.")
         if features_extractor_class is None:

@@ -135,10 +135,8 @@ MIXED = spaces.Dict({"camera": spaces.Box(0, 255, (3, 16, 16), np.uint8), "speed
         "render_only=True.*MultiInputPolicy.*36x36": lambda: pixel_model(CeSD, make_pictures(space=MIXED)),
         "keep_dim=True": lambda: pixel_model(CeSD, make_pictures(space=spaces.Box(0, 255, (16, 16), np.uint8))),
         "leave encoder_learns_from": lambda: make_small(CeSD, policy_kwargs={"encoder_learns_from": "both"}),
-        "pass encoder_kwargs": lambda: pixel_model(CeSD, features_extractor_class=nn.Identity),
-        "encoder_kwargs in place of": lambda: pixel_model(
-            CeSD, policy_kwargs={"features_extractor_kwargs": {"features_dim": 8}}
-        ),
+        r"features_extractor_\* out": lambda: pixel_model(CeSD, features_extractor_class=nn.Identity),
+        "or pass encoder_kwargs": lambda: pixel_model(CeSD, features_extractor_kwargs={"features_dim": 8}),
         "did you mean 'shift'": lambda: pixel_model(CeSD, encoder_kwargs={"shif": 1}),
         "strides": lambda: pixel_model(CeSD, encoder_kwargs={"strides": [2] * 5}),
         "leave it out of intrinsic_kwargs": lambda: pixel_model(CeSD, intrinsic_kwargs={"cluster_window": 5}),
