@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_cesd.common.arguments import check_value
 from sb3_cesd.common.files import AnyPath, installed_versions, with_suffix, written_whole
-from sb3_cesd.common.observations import SKILL, Observation, entries_of, plain_form, skill_observation_space
+from sb3_cesd.common.observations import SKILL, Observation, entries_of, has_skill, plain_form, skill_observation_space
 from sb3_cesd.common.skills import SkillName, make_skill_space
 from sb3_cesd.common.vec_normalize import observation_statistics, statistics_of_training
 from sb3_cesd.skill_ddpg.checks import not_finite
@@ -112,8 +112,7 @@ class ExportedPolicy(SkillPolicy):
         if self.statistics:
             self.batch_shape(observation)  # raises a clear error for a wrong shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
-            has_skill = isinstance(observation, dict) and SKILL in observation
-            observation = {**entries, SKILL: observation[SKILL]} if has_skill else plain_form(entries)  # type: ignore
+            observation = {**entries, SKILL: observation[SKILL]} if has_skill(observation) else plain_form(entries)  # type: ignore
         if skill is None and self.reward == "extrinsic":
             # The one that learned the task, even if the observation contains another one
             skill = self.skill

@@ -1,6 +1,6 @@
 """Layout of observations with a skill: dictionaries, as in HER."""
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch as th
@@ -57,9 +57,14 @@ def shapes_of(space: spaces.Space) -> dict[str, tuple[int, ...] | None]:
     return {name: child.shape for name, child in entries.items()}
 
 
+def has_skill(observation: Observation) -> TypeGuard[dict[str, np.ndarray]]:
+    """Whether an observation is one with a skill."""
+    return isinstance(observation, dict) and SKILL in observation
+
+
 def check_has_skill(observation: Observation) -> None:
     """Check that an observation is one with a skill."""
-    if not (isinstance(observation, dict) and SKILL in observation):
+    if not has_skill(observation):
         raise ValueError("The observation has no skill: pass a dictionary with its vector, as model.get_env() returns them.")
 
 

@@ -22,6 +22,7 @@ from sb3_cesd.common.observations import (
     Observation,
     add_skill,
     entries_of,
+    has_skill,
     plain_space,
     skill_observation_space,
 )
@@ -237,7 +238,7 @@ class SkillPolicy(BasePolicy):
         batch_shape = self.batch_shape(observation)
         if skill is not None:
             observation = add_skill(observation, self.skill_space.encode(skill, batch_shape))
-        elif not (isinstance(observation, dict) and SKILL in observation):
+        elif not has_skill(observation):
             vectors, state = self._skills_of_episodes(int(np.prod(batch_shape)), state, episode_start)
             observation = add_skill(observation, vectors if batch_shape else vectors[0])
         else:

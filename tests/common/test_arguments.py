@@ -136,6 +136,7 @@ CALLS = {
     "CnPolicy": lambda model: CeSD("CnPolicy", "Pendulum-v1"),
     "mps": lambda model: CeSD("MlpPolicy", "Pendulum-v1", device="mps"),
     "action": lambda model: make_small(CeSD, Broken(action_space=spaces.Discrete(4))),
+    "action space": lambda model: make_small(CeSD, Broken("", spaces.Discrete(9), spaces.Discrete(4))),
     "FlattenObservation": lambda model: make_small(CeSD, Broken(observation_space=spaces.Discrete(4))),
     "bounds": lambda model: make_small(CeSD, Broken(action_space=spaces.Box(-1, np.float32([1, np.inf])))),
     "rename": lambda model: make_small(CeSD, Broken(observation_space=spaces.Dict({"observation": BOX, "skill": BOX}))),
