@@ -112,7 +112,8 @@ class ExportedPolicy(SkillPolicy):
         if self.statistics:
             self.batch_shape(observation)  # raises a clear error for a wrong shape
             entries = {name: self._normalized(name, value) for name, value in entries_of(observation).items()}
-            observation = {**entries, SKILL: observation[SKILL]} if has_skill(observation) else plain_form(entries)  # type: ignore
+            skill_entry = {SKILL: observation[SKILL]} if has_skill(observation) else {}
+            observation = plain_form({**entries, **skill_entry})  # type: ignore[assignment]
         if skill is None and self.reward == "extrinsic":
             # The one that learned the task, even if the observation contains another one
             skill = self.skill
